@@ -1,0 +1,1 @@
+"""What all protocols share: topics, partitions, producers, groups, subscriptions."""

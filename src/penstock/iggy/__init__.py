@@ -1,0 +1,1 @@
+"""Iggy's protocol."""

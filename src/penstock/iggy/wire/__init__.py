@@ -1,0 +1,1 @@
+"""Iggy's commands as bytes and back, without I/O."""

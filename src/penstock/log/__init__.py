@@ -1,0 +1,1 @@
+"""Segments, indexes, flush and recovery of one partition's log."""

@@ -1,0 +1,139 @@
+"""The header that every batch of every protocol begins with.
+
+It is the header of Kafka's record batch v2: 61 bytes, big-endian (KIP-98). The magic byte says in
+which protocol's encoding the body follows. Offsets, times, sequences, checksums and recovery need
+the header only, so they cost one step a batch whatever the batch holds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from fastcrc.crc32 import iscsi as crc32c
+
+if TYPE_CHECKING:
+    from penstock.session import Buffer
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE: Final = 61
+PREFIX_SIZE: Final = 12
+"""Bytes that `length` does not count: the base offset and the length itself."""
+
+_PREFIX: Final = struct.Struct(">qi")
+_STAMP: Final = struct.Struct(">qii")
+_CRC: Final = struct.Struct(">I")
+_CRC_AT: Final = 17
+CRC_START: Final = 21
+"""First byte that the checksum covers; it covers all the rest of the batch."""
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+
+ATTRIBUTE_COMPRESSION: Final = 0x07
+ATTRIBUTE_LOG_APPEND_TIME: Final = 0x08
+ATTRIBUTE_TRANSACTIONAL: Final = 0x10
+ATTRIBUTE_CONTROL: Final = 0x20
+
+
+class Magic(IntEnum):
+    """Whose encoding a batch's body is in."""
+
+    KAFKA = 2
+    IGGY = 0x49
+    PULSAR = 0x50
+
+
+class BatchHeader(NamedTuple):
+    """One batch's header. Times are milliseconds since 1970; `length` counts from byte 12."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.length + PREFIX_SIZE
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read the header at `position`; raises struct.error where fewer than 61 bytes are left."""
+    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def walk(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield (position, header) of every whole batch in `buffer`; a cut-off end is left out.
+
+    The lengths are trusted only as far as they stay inside the buffer; checksums are not looked at.
+    """
+    position, end = 0, len(memoryview(buffer))
+    while position + HEADER_SIZE <= end:
+        header = read_header(buffer, position)
+        following = position + header.size
+        if header.size < HEADER_SIZE or following > end:
+            return
+        yield position, header
+        position = following
+
+
+def checksum_matches(batch: Buffer) -> bool:
+    """Whether the stored checksum of one whole batch fits its bytes."""
+    view = memoryview(batch)
+    (stored,) = _CRC.unpack_from(view, _CRC_AT)
+    return bool(crc32c(view[CRC_START:]) == stored)
+
+
+def stamp(batch: Buffer, base_offset: int, leader_epoch: int) -> None:
+    """Write offset and epoch into a batch in place; the checksum covers neither."""
+    _, length = _PREFIX.unpack_from(batch)
+    _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
+
+
+def build_header(
+    magic: Magic,
+    body: Buffer,
+    *,
+    record_count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    attributes: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytearray:
+    """Return a header for `body`, checksum included, that the log has yet to stamp."""
+    length = HEADER_SIZE - PREFIX_SIZE + len(memoryview(body))
+    header = bytearray(HEADER_SIZE)
+    HEADER.pack_into(
+        header,
+        0,
+        *(0, length, 0, magic, 0, attributes, record_count - 1, base_timestamp, max_timestamp),
+        *(producer_id, producer_epoch, base_sequence, record_count),
+    )
+    # The second argument continues a checksum, so header and body need not be joined.
+    crc = crc32c(body, crc32c(memoryview(header)[CRC_START:]))
+    _CRC.pack_into(header, _CRC_AT, crc)
+    return header

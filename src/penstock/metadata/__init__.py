@@ -1,0 +1,1 @@
+"""Everything durable that is not a message, in SQL."""

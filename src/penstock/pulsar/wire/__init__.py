@@ -1,0 +1,1 @@
+"""Pulsar's commands as bytes and back, without I/O."""

@@ -1,0 +1,1 @@
+"""The batch formats of the three protocols, and the conversion between them."""
