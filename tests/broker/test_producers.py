@@ -1,0 +1,145 @@
+"""Goal: no retry is written twice and no gap goes unseen. Method: headers in, verdicts out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequenceError
+from penstock.broker.producers import (
+    BATCHES_REMEMBERED,
+    PRODUCERS_REMEMBERED_MAX,
+    SEQUENCES,
+    Duplicate,
+    ProducerStates,
+)
+from penstock.log.header import BatchHeader, Magic
+
+
+def batch(
+    sequence: int, count: int = 1, *, offset: int = 0, pid: int = 7, epoch: int = 0
+) -> BatchHeader:
+    return BatchHeader(
+        offset, 49, 0, Magic.KAFKA, 0, 0, count - 1, 0, 0, pid, epoch, sequence, count
+    )
+
+
+def written(*headers: BatchHeader) -> ProducerStates:
+    states = ProducerStates()
+    for header in headers:
+        assert states.check(header) is None
+        states.update(header)
+    return states
+
+
+def test_sequences_that_follow_are_accepted() -> None:
+    states = written(batch(0, 3), batch(3, 2, offset=3))
+    assert states.check(batch(5)) is None
+
+
+def test_unknown_producer_may_start_anywhere() -> None:
+    assert ProducerStates().check(batch(1234)) is None
+
+
+@pytest.mark.parametrize("sequence", [0, 4, 6, SEQUENCES - 1])
+def test_gap_is_refused(sequence: int) -> None:
+    with pytest.raises(OutOfOrderSequenceError):
+        written(batch(0, 5)).check(batch(sequence))
+
+
+def test_each_of_the_last_five_batches_is_a_duplicate_with_its_own_offset() -> None:
+    states = written(*(batch(n, offset=100 + n) for n in range(7)))
+    for n in range(2, 7):
+        assert states.check(batch(n)) == Duplicate(100 + n)
+    with pytest.raises(OutOfOrderSequenceError):
+        states.check(batch(1))
+
+
+def test_same_first_sequence_with_another_count_is_no_duplicate() -> None:
+    with pytest.raises(OutOfOrderSequenceError):
+        written(batch(0, 2)).check(batch(0, 3))
+
+
+def test_sequence_wraps_to_zero() -> None:
+    last = SEQUENCES - 1
+    states = written(batch(last - 1, 4, offset=9))
+    assert states.check(batch(last - 1, 4)) == Duplicate(9)
+    assert states.check(batch(2)) is None
+    assert written(batch(last)).check(batch(0)) is None
+
+
+def test_old_epoch_is_fenced() -> None:
+    with pytest.raises(InvalidProducerEpochError):
+        written(batch(0, epoch=3)).check(batch(1, epoch=2))
+
+
+def test_new_epoch_starts_at_zero() -> None:
+    states = written(batch(0, epoch=3))
+    with pytest.raises(OutOfOrderSequenceError):
+        states.check(batch(1, epoch=4))
+    fresh = batch(0, epoch=4, offset=8)
+    assert states.check(fresh) is None
+    states.update(fresh)
+    assert states.check(fresh) == Duplicate(8)
+    with pytest.raises(InvalidProducerEpochError):
+        states.check(batch(1, epoch=3))
+
+
+def test_batches_without_a_producer_id_leave_no_trace() -> None:
+    states = written(batch(-1, pid=-1), batch(-1, pid=-1))
+    assert len(states) == 0
+
+
+def test_the_producer_that_wrote_longest_ago_is_forgotten_first() -> None:
+    states = ProducerStates()
+    for pid in range(PRODUCERS_REMEMBERED_MAX):
+        states.update(batch(0, pid=pid))
+    states.update(batch(1, pid=0))
+    states.update(batch(0, pid=PRODUCERS_REMEMBERED_MAX))
+    assert len(states) == PRODUCERS_REMEMBERED_MAX
+    assert states.check(batch(1, pid=0)) is not None
+    assert states.check(batch(99, pid=1)) is None
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=40
+    ),
+    st.data(),
+)
+def test_snapshot_and_replay_give_the_state_back(
+    writes: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    history, following = [], dict[tuple[int, int], int]()
+    for offset, (pid, epoch, count) in enumerate(writes):
+        sequence = following.get((pid, epoch), 0)
+        following[pid, epoch] = sequence + count
+        history.append(batch(sequence, count, offset=offset, pid=pid, epoch=epoch))
+    cut = data.draw(st.integers(0, len(history)))
+    whole, before, after = ProducerStates(), ProducerStates(), ProducerStates()
+    for header in history:
+        whole.update(header)
+    for header in history[:cut]:
+        before.update(header)
+    after.restore(before.snapshot())
+    for header in history[cut:]:
+        after.update(header)
+    assert after.snapshot() == whole.snapshot()
+
+
+def test_empty_snapshot_is_the_empty_state() -> None:
+    states = written(batch(0))
+    states.restore(b"")
+    assert len(states) == 0
+
+
+def test_damaged_snapshot_is_refused_and_changes_nothing() -> None:
+    states = written(batch(0), batch(1))
+    good = states.snapshot()
+    six = good[:15] + bytes([BATCHES_REMEMBERED + 1]) + good[16:]
+    for bad in (good[:-1], good + b"\0", b"\xff" + good[1:], good[:3], six):
+        with pytest.raises(ValueError, match="snapshot of producers"):
+            states.restore(bad)
+    assert states.snapshot() == good
