@@ -1,0 +1,58 @@
+"""Everything that the sessions of one node share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.namespaces import Namespaces
+from penstock.broker.offsets import CommittedOffsets
+from penstock.broker.producer_ids import ProducerIds
+from penstock.broker.storage import Storage
+from penstock.broker.topics import Topics
+from penstock.log.layout import DATABASE_FILE
+from penstock.metadata.store import MetadataStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.broker.settings import BrokerSettings
+    from penstock.broker.topics import Topic
+
+NODE_ID: Final = 0
+
+
+class Broker:
+    """One node. Sessions reach topics, offsets and groups through it; it knows no protocol."""
+
+    def __init__(self, store: MetadataStore, storage: Storage, settings: BrokerSettings) -> None:
+        self.settings = settings
+        self.node_id = NODE_ID
+        self.cluster_id = storage.cluster_id()
+        self.data_folder = storage.data_folder
+        self._store = store
+        self._storage = storage
+        self.namespaces = Namespaces(store)
+        self.topics = Topics(store, storage, self.namespaces, settings)
+        self.offsets = CommittedOffsets(store)
+        self.producer_ids = ProducerIds(store)
+        self.topics.on_delete(self._forget)
+
+    @classmethod
+    async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
+        """Open or create the data folder and recover what the last run left unfinished.
+
+        Blocks, for nothing is served yet. Raises MetadataError and OSError.
+        """
+        storage = Storage(data_folder.absolute(), settings.log)
+        broker = cls(MetadataStore.open(data_folder / DATABASE_FILE), storage, settings)
+        broker.topics.load()
+        return broker
+
+    async def close(self) -> None:
+        """Make everything durable and let the data folder go. No session may be left."""
+        await self._store.close()
+        self.topics.close()
+        self._storage.close()
+
+    def _forget(self, topic: Topic) -> None:
+        self.offsets.forget_partitions(partition.id for partition in topic.partitions)

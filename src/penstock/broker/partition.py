@@ -1,0 +1,128 @@
+"""One partition: a log, the producers that write to it and the readers that wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from penstock.broker.errors import UnknownTopicError
+from penstock.broker.producers import ProducerStates
+from penstock.broker.settings import Flush
+from penstock.broker.translation import translate
+from penstock.log.header import Magic, read_header, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.broker.topics import Topic
+    from penstock.log import Log
+    from penstock.session import Buffer
+
+
+class Partition:
+    """All methods belong to the event loop's thread. `index` counts from 0 within the topic.
+
+    `id` is unique among all partitions that ever were; Pulsar clients know it as the ledger id.
+    """
+
+    def __init__(self, topic: Topic, index: int, partition_id: int, log: Log) -> None:
+        self.topic = topic
+        self.index = index
+        self.id = partition_id
+        self.log = log
+        self.deleted = False
+        self.producers = ProducerStates()
+        self._listeners: list[Callable[[], None]] = []
+        self._restore_producers()
+
+    def append(self, parts: Sequence[Buffer]) -> int:
+        """Write one batch to the page cache and return its base offset.
+
+        `parts[0]` starts with the header, is writable, and is stamped in place. The caller has
+        checked the batch's checksum and count. A batch that an idempotent producer repeats is not
+        written again: its first offset is returned. Calls are written in their order, so a session
+        may append several batches and then await `durable` for all of them.
+
+        Raises UnknownTopicError, OutOfOrderSequenceError, InvalidProducerEpochError, LogFailedError.
+        """
+        self._check_alive()
+        header = read_header(parts[0])
+        duplicate = self.producers.check(header)
+        if duplicate is not None:
+            return duplicate.offset
+        base_offset = self.log.append(parts)
+        self.producers.update(header._replace(base_offset=base_offset))
+        self._notify()
+        return base_offset
+
+    async def durable(self, offset: int) -> None:
+        """Return when the batch at `offset` may be acknowledged as the topic's flush policy says.
+
+        Raises LogFailedError when it did not reach stable storage.
+        """
+        if self.topic.flush is Flush.ACKNOWLEDGED:
+            await self.log.flushed(offset)
+
+    async def read(self, offset: int, max_bytes: int, magic: Magic) -> list[Buffer]:
+        """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.
+
+        Batches that were written in that encoding are views of the stored bytes; the others are
+        converted and keep their offsets. Empty when nothing was written from `offset` on. Stored
+        sizes count towards `max_bytes`, and the first batch is returned whatever its size (KIP-74).
+
+        Raises UnknownTopicError, OffsetOutOfRangeError, CorruptBatchError, MalformedBatchError.
+        """
+        self._check_alive()
+        stored = memoryview(self.log.read(offset, max_bytes))
+        if all(header.magic == magic for _, header in walk(stored)):
+            return [stored] if stored else []
+        return await translate(self.log, stored, magic)
+
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Have `listener` called after every append, and when the topic is deleted."""
+        self._listeners.append(listener)
+
+    def remove_listener(self, listener: Callable[[], None]) -> None:
+        self._listeners.remove(listener)
+
+    async def wait_for(self, offset: int, timeout: float | None = None) -> bool:
+        """Wait until `offset` can be read; return whether it can within `timeout` seconds.
+
+        Raises UnknownTopicError when the topic is deleted meanwhile.
+        """
+        changed = asyncio.Event()
+        self.add_listener(changed.set)
+        try:
+            async with asyncio.timeout(timeout):
+                while not self.deleted and self.log.end_offset <= offset:
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self.remove_listener(changed.set)
+        self._check_alive()
+        return True
+
+    def close(self) -> None:
+        """Flush, and let the next start begin here without recovery; blocks."""
+        self.log.checkpoint(self.producers.snapshot())
+        self.log.close()
+
+    def forget(self) -> None:
+        """The topic is gone: refuse what comes, and wake who waits."""
+        self.deleted = True
+        self._notify()
+
+    def _notify(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()
+
+    def _check_alive(self) -> None:
+        if self.deleted:
+            raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")
+
+    def _restore_producers(self) -> None:
+        self.producers.restore(self.log.checkpoint_state)
+        for header in self.log.headers(self.log.checkpoint_offset):
+            self.producers.update(header)

@@ -1,0 +1,30 @@
+"""What an operator decides about the broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from penstock.log import LogConfig
+
+
+class Flush(StrEnum):
+    """When an acknowledgement may be sent (design, decision 6)."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """After fdatasync: what is acknowledged survives a power cut."""
+    WRITTEN = "written"
+    """After the write to the page cache: what is acknowledged survives the end of the process."""
+
+
+@dataclass(frozen=True)
+class BrokerSettings:
+    """Defaults suit one node for development and for small production."""
+
+    auto_create_topics: bool = True
+    default_partitions: int = 1
+    partitions_per_topic_max: int = 10_000
+    flush: Flush = Flush.ACKNOWLEDGED
+    log: LogConfig = field(default_factory=LogConfig)
+    iggy_user: str = "iggy"
+    iggy_password: str = "iggy"  # noqa: S105  # the default of every Iggy client, on loopback

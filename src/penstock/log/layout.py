@@ -1,0 +1,23 @@
+"""Where things lie inside a data folder; readers in other processes rely on it too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from uuid import UUID
+
+CLUSTER_ID_FILE: Final = "cluster-id"
+DATABASE_FILE: Final = "metadata.sqlite"
+LOCK_FILE: Final = "lock"
+
+
+def topic_directory(data_folder: Path, topic_id: UUID) -> Path:
+    """The folder of one topic: named by id, so that a name used again never meets old bytes."""
+    return data_folder / "topics" / topic_id.hex
+
+
+def partition_directory(data_folder: Path, topic_id: UUID, index: int) -> Path:
+    """The folder of one partition's segments; `index` counts from 0."""
+    return topic_directory(data_folder, topic_id) / str(index)
