@@ -43,8 +43,8 @@ class Broker:
 
         Blocks, for nothing is served yet. Raises MetadataError and OSError.
         """
-        storage = Storage(data_folder.absolute(), settings.log)
-        broker = cls(MetadataStore.open(data_folder / DATABASE_FILE), storage, settings)
+        storage = Storage(data_folder, settings.log)
+        broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
         broker.topics.load()
         return broker
 

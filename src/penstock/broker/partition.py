@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import UnknownTopicError
@@ -43,7 +42,8 @@ class Partition:
         written again: its first offset is returned. Calls are written in their order, so a session
         may append several batches and then await `durable` for all of them.
 
-        Raises UnknownTopicError, OutOfOrderSequenceError, InvalidProducerEpochError, LogFailedError.
+        Raises UnknownTopicError, OutOfOrderSequenceError, InvalidProducerEpochError and
+        LogFailedError.
         """
         self._check_alive()
         header = read_header(parts[0])
@@ -76,7 +76,7 @@ class Partition:
         stored = memoryview(self.log.read(offset, max_bytes))
         if all(header.magic == magic for _, header in walk(stored)):
             return [stored] if stored else []
-        return await translate(self.log, stored, magic)
+        return await translate(stored, magic)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Have `listener` called after every append, and when the topic is deleted."""
@@ -84,25 +84,6 @@ class Partition:
 
     def remove_listener(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
-
-    async def wait_for(self, offset: int, timeout: float | None = None) -> bool:
-        """Wait until `offset` can be read; return whether it can within `timeout` seconds.
-
-        Raises UnknownTopicError when the topic is deleted meanwhile.
-        """
-        changed = asyncio.Event()
-        self.add_listener(changed.set)
-        try:
-            async with asyncio.timeout(timeout):
-                while not self.deleted and self.log.end_offset <= offset:
-                    changed.clear()
-                    await changed.wait()
-        except TimeoutError:
-            return False
-        finally:
-            self.remove_listener(changed.set)
-        self._check_alive()
-        return True
 
     def close(self) -> None:
         """Flush, and let the next start begin here without recovery; blocks."""

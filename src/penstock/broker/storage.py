@@ -26,8 +26,8 @@ class Storage:
     """Opens, closes and removes logs; knows nothing of what is in them."""
 
     def __init__(self, data_folder: Path, config: LogConfig) -> None:
-        self.data_folder = data_folder
-        self._topics_folder = data_folder / "topics"
+        self.data_folder = data_folder.absolute()
+        self._topics_folder = self.data_folder / "topics"
         self._topics_folder.mkdir(parents=True, exist_ok=True)
         self._config = config
         self._files = RealFileSystem()

@@ -68,7 +68,7 @@ class Topic:
         """Return the partition of this number, from 0. Raises UnknownPartitionError."""
         if not 0 <= index < len(self.partitions):
             raise UnknownPartitionError(
-                f"topic {self.name.kafka} has {len(self.partitions)} partitions, and none is {index}"
+                f"topic {self.name.kafka} has no partition {index}, only {len(self.partitions)}"
             )
         return self.partitions[index]
 
@@ -180,9 +180,9 @@ class Topics:
         """Read the database and open every log, recovering what needs it; blocks."""
         ids: dict[str, dict[int, int]] = {}
         for row in self._store.query(select(partition_rows)):
-            ids.setdefault(row.topic_id, {})[row.index] = row.id
+            ids.setdefault(row.topic_id, {})[row.number] = row.id
         for row in self._store.query(select(topic_rows).order_by(topic_rows.c.created_at_us)):
-            topic = self._topic(row._mapping)
+            topic = self._topic(row._asdict())
             numbers = ids.get(row.id, {})
             _add_partitions(topic, numbers, self._storage.open_logs(topic.id, sorted(numbers)))
             self._remember(topic)
@@ -226,7 +226,7 @@ class Topics:
         return topic
 
     async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:
-        ids = {row.index: row.id for row in inserted}
+        ids = {row.number: row.id for row in inserted}
         logs = await asyncio.to_thread(self._storage.open_logs, topic.id, sorted(ids))
         _add_partitions(topic, ids, logs)
 
@@ -268,12 +268,12 @@ class Topics:
 
 
 _INSERT_PARTITIONS: Final = insert(partition_rows).returning(
-    partition_rows.c.index, partition_rows.c.id
+    partition_rows.c.number, partition_rows.c.id
 )
 
 
 def _rows_of_partitions(topic_id: uuid.UUID, indexes: Iterable[int]) -> list[dict[str, Any]]:
-    return [{"topic_id": topic_id.hex, "index": index} for index in indexes]
+    return [{"topic_id": topic_id.hex, "number": index} for index in indexes]
 
 
 def _add_partitions(topic: Topic, ids: Mapping[int, int], logs: Mapping[int, Log]) -> None:

@@ -8,11 +8,10 @@ from penstock import records
 from penstock.log.header import Magic, walk
 
 if TYPE_CHECKING:
-    from penstock.log import Log
     from penstock.session import Buffer
 
 
-async def translate(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
+async def translate(stored: memoryview, target: Magic) -> list[Buffer]:
     """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
 
     Raises MalformedBatchError for a body that its own protocol could not read either.

@@ -59,8 +59,8 @@ partitions: Final = Table(
     # AUTOINCREMENT: an id is never given twice, because Pulsar clients keep it as a ledger id.
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("topic_id", ForeignKey("topics.id", ondelete="CASCADE"), nullable=False),
-    Column("index", Integer, nullable=False),
-    UniqueConstraint("topic_id", "index"),
+    Column("number", Integer, nullable=False),
+    UniqueConstraint("topic_id", "number"),
     sqlite_autoincrement=True,
 )
 
