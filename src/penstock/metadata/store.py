@@ -115,7 +115,7 @@ class MetadataStore:
 
     def _execute(self, write: _Write) -> list[Any]:
         return [
-            _result(self._connection.execute(statement, rows))  # type: ignore[arg-type]
+            _result(self._connection.execute(statement, rows))
             for statement, rows in write.statements
         ]
 
