@@ -33,8 +33,8 @@ class ProducerIds:
         async with self._reserving:
             if self._next == self._reserved:
                 await self._reserve(self._reserved + BLOCK_SIZE)
-        self._next += 1
-        return self._next - 1
+            self._next += 1
+            return self._next - 1
 
     async def _reserve(self, reserved: int) -> None:
         row = insert(properties).values(name=_NAME, value=str(reserved))
