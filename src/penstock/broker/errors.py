@@ -41,3 +41,51 @@ class OutOfOrderSequenceError(BrokerError):
 
 class InvalidProducerEpochError(BrokerError):
     """A newer instance of this producer has written."""
+
+
+class InvalidGroupIdError(BrokerError):
+    """A group that members join has a name."""
+
+
+class UnknownGroupError(BrokerError):
+    """No group has this name."""
+
+
+class NonEmptyGroupError(BrokerError):
+    """A group is deleted only when it has no members."""
+
+
+class GroupFullError(BrokerError):
+    """The group, or the broker's number of groups, is at its limit."""
+
+
+class UnknownMemberError(BrokerError):
+    """The group has no such member: it left, fell silent, or the broker was started again."""
+
+
+class MemberIdRequiredError(BrokerError):
+    """Join again, with the member id that this error carries (KIP-394)."""
+
+    def __init__(self, member_id: str) -> None:
+        super().__init__(f"join again as {member_id}")
+        self.member_id = member_id
+
+
+class FencedInstanceError(BrokerError):
+    """Another process with the same group instance id has taken this member's place."""
+
+
+class IllegalGenerationError(BrokerError):
+    """The member speaks of another generation than the group is in."""
+
+
+class RebalanceInProgressError(BrokerError):
+    """The member has to join again."""
+
+
+class InconsistentGroupProtocolError(BrokerError):
+    """The member has no protocol in common with all others."""
+
+
+class InvalidSessionTimeoutError(BrokerError):
+    """The member's session timeout is outside what the broker allows."""
