@@ -1,1 +1,58 @@
-"""Kafka's messages as bytes and back, without I/O."""
+"""Kafka's protocol: bytes to messages and back, for a server and a client, with no I/O.
+
+`messages/NN_name.schema` is the protocol: one file an API, all versions since the first. A server:
+
+    PRODUCE = api("Produce")
+    header = decode_request_header(frame)            # a whole frame, its size included
+    if header.version not in PRODUCE.versions: ...   # the body of an unknown version is not read
+    request = header.api.request.decode(frame, header.version, header.body_start)
+    for topic in request.topic_data: ...             # attributes: the schema's names, in snake case
+    reply = PRODUCE.response                         # construct with keywords, rest has defaults
+    topic = reply.TopicProduceResponse(name="a", partition_responses=[...])
+    answer = reply(responses=[topic])
+    parts = encode_response(PRODUCE, header.version, header.correlation_id, answer)
+
+A client: `encode_request(PRODUCE, 9, correlation_id, "client", PRODUCE.request(acks=-1, ...))`, and
+`correlation_id_of(frame)`, `decode_response(PRODUCE, 9, frame)`. The same objects serve every
+version: what a version lacks is left out, and reads as its default. `records` of a decoded message
+are memoryviews of the frame; in a message to encode they are a buffer or a sequence of buffers, and
+come out as parts of their own, uncopied. Decoding raises MalformedMessageError and nothing else.
+Ids of topics are `uuid.UUID` (none: NO_UUID), times are milliseconds, errors are in `ErrorCode`.
+"""
+
+from penstock.kafka.wire.apis import APIS, Api, MessageType, api, api_by_key
+from penstock.kafka.wire.error_codes import ErrorCode
+from penstock.kafka.wire.frames import (
+    RequestHeader,
+    correlation_id_of,
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_request,
+    encode_response,
+    frame_size,
+)
+from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError
+from penstock.kafka.wire.schema import Versions
+from penstock.kafka.wire.structs import Struct
+
+__all__ = [
+    "APIS",
+    "NO_UUID",
+    "Api",
+    "ErrorCode",
+    "MalformedMessageError",
+    "MessageType",
+    "RequestHeader",
+    "Struct",
+    "Versions",
+    "api",
+    "api_by_key",
+    "correlation_id_of",
+    "decode_request",
+    "decode_request_header",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+    "frame_size",
+]

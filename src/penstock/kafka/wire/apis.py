@@ -1,0 +1,171 @@
+"""The APIs by name and key, each with its messages, compiled a version at a time on first use."""
+
+from __future__ import annotations
+
+import os
+import struct
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.kafka.wire.decoding import Decoder, compile_decoder
+from penstock.kafka.wire.encoding import Encoder, compile_encoder
+from penstock.kafka.wire.layout import Layout
+from penstock.kafka.wire.primitives import MalformedMessageError
+from penstock.kafka.wire.schema import Schema, StructType, Versions, parse
+from penstock.kafka.wire.structs import Struct, build_classes
+from penstock.session import Buffer
+
+MESSAGES = Path(__file__).parent / "messages"
+
+
+class MessageType:
+    """A request, a response or another message in all its versions.
+
+    The classes of its structs are its attributes: `api("Produce").response.TopicProduceResponse`.
+    """
+
+    def __init__(self, schema: Schema, kind: str) -> None:
+        self._schema = schema
+        self._root: StructType = schema.roots[kind]
+        self._classes: dict[str, Any] = build_classes(schema.structs[kind])
+        self._holds_records = any(
+            field.type == "records" for each in schema.structs[kind] for field in each.fields
+        )
+        self._decoders: dict[int, Decoder] = {}
+        self._encoders: dict[int, Encoder] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        struct_class = self.__dict__.get("_classes", {}).get(name)
+        if struct_class is None:
+            raise AttributeError(f"{self._root.name} has no struct {name}")
+        return struct_class
+
+    def __call__(self, **values: Any) -> Struct:
+        """A message, from the fields of its outermost struct."""
+        message: Struct = self._classes[self._root.name](**values)
+        return message
+
+    def decode(self, data: Buffer, version: int, start: int = 0) -> Struct:
+        """The message at `start`; what comes after it is ignored.
+
+        Record sets are slices of `data`, so give a memoryview where they must not be copied; all
+        other values are copies. Raises MalformedMessageError.
+        """
+        decoder = self._decoders.get(version) or self._compile_decoder(version)
+        if not self._holds_records and type(data) is not bytes:
+            # Slices of bytes are the quickest to make strings of.
+            data = bytes(data)
+        try:
+            return decoder(data, start)
+        except (struct.error, IndexError):
+            raise MalformedMessageError(f"{self._root.name} v{version} is cut off") from None
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"{self._root.name} v{version}: {error}") from None
+
+    def encode(self, message: Struct, version: int, head: Buffer = b"") -> list[Buffer]:
+        """The parts of the message, `head` first; record data is a part of its own, uncopied.
+
+        A value that does not fit its field is the caller's mistake and raises what Python makes
+        of it (struct.error, TypeError, AttributeError). ValueError: no such version.
+        """
+        encoder = self._encoders.get(version) or self._compile_encoder(version)
+        parts: list[Buffer] = []
+        encoder(message, bytearray(head), parts)
+        return parts
+
+    def _layout(self, version: int) -> Layout:
+        return Layout(version, version in self._schema.flexible)
+
+    def _compile_decoder(self, version: int) -> Decoder:
+        if version not in self._schema.versions:
+            raise MalformedMessageError(f"{self._root.name} has no version {version}")
+        decoder = compile_decoder(self._root, self._layout(version), self._classes)
+        self._decoders[version] = decoder
+        return decoder
+
+    def _compile_encoder(self, version: int) -> Encoder:
+        if version not in self._schema.versions:
+            raise ValueError(f"{self._root.name} has no version {version}")
+        encoder = compile_encoder(self._root, self._layout(version), self._classes)
+        self._encoders[version] = encoder
+        return encoder
+
+
+class Api:
+    """One of Kafka's APIs. Its schema is read on first use of anything but key and name."""
+
+    def __init__(self, key: int, name: str, path: Path) -> None:
+        self.key = key
+        self.name = name
+        self._path = path
+
+    def __repr__(self) -> str:
+        return f"<Kafka API {self.key} {self.name}>"
+
+    @property
+    def versions(self) -> Versions:
+        """All versions there ever were."""
+        return self._schema.versions
+
+    @property
+    def flexible_versions(self) -> Versions:
+        """The versions with compact lengths and tagged fields."""
+        return self._schema.flexible
+
+    @cached_property
+    def request(self) -> MessageType:
+        """The request in all versions."""
+        return MessageType(self._schema, "request")
+
+    @cached_property
+    def response(self) -> MessageType:
+        """The response in all versions."""
+        return MessageType(self._schema, "response")
+
+    def request_header_version(self, version: int) -> int:
+        """0: without client id, 1: with it, 2: with tagged fields too.
+
+        A version above those known is taken for flexible (KIP-511: an ApiVersions request of an
+        unknown version still has a header that can be read).
+        """
+        if self.name == "ControlledShutdown" and version == 0:
+            return 0
+        flexible = self.flexible_versions
+        return 2 if flexible.first <= version and flexible.first <= flexible.last else 1
+
+    def response_header_version(self, version: int) -> int:
+        """0: the correlation id alone, 1: with tagged fields; ApiVersions always has 0, KIP-511."""
+        return 1 if version in self.flexible_versions and self.name != "ApiVersions" else 0
+
+    @cached_property
+    def _schema(self) -> Schema:
+        return parse(self._path.read_text(encoding="utf-8"), self.name)
+
+
+def _find_apis() -> list[Api]:
+    """One API a file that is numbered, such as `00_produce.schema`."""
+    found = []
+    for file_name in sorted(os.listdir(MESSAGES)):  # noqa: PTH208  # a Path each costs start-up time
+        key, _, rest = file_name.removesuffix(".schema").partition("_")
+        if key.isdigit():
+            name = "".join(word.capitalize() for word in rest.split("_"))
+            found.append(Api(int(key), name, MESSAGES / file_name))
+    return found
+
+
+APIS: tuple[Api, ...] = tuple(_find_apis())
+"""All APIs, in the order of their keys."""
+
+_BY_KEY = {each.key: each for each in APIS}
+_BY_NAME = {each.name: each for each in APIS}
+
+
+def api(name: str) -> Api:
+    """The API of this name, written as in the protocol: `api("ListOffsets")`. Raises KeyError."""
+    return _BY_NAME[name]
+
+
+def api_by_key(key: int) -> Api | None:
+    """The API with this key, or None."""
+    return _BY_KEY.get(key)
