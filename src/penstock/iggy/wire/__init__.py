@@ -1,1 +1,1 @@
-"""Iggy's commands as bytes and back, without I/O."""
+"""Iggy's binary protocol as apache-iggy 0.9.0 speaks it: bytes to messages and back, no I/O."""

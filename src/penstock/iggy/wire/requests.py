@@ -1,0 +1,231 @@
+"""What clients ask, field by field in the order of the wire.
+
+Source: apache-iggy 0.9.0's binary protocol 0.11.0. Commands that are not here have no body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.iggy.wire.fields import (
+    U8,
+    U32,
+    U64,
+    Bool,
+    Name,
+    OptionalU32,
+    RestView,
+    ShortText,
+    Text,
+)
+from penstock.iggy.wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from penstock.iggy.wire.message import Message
+from penstock.iggy.wire.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Empty(Message):
+    """A command without arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRegister(Message):
+    """Log in with a password and open a session."""
+
+    protocol_version: U32
+    """`major << 20 | minor << 10 | patch`."""
+    sdk_name: ShortText
+    sdk_version: ShortText
+    username: ShortText
+    password: ShortText
+    context: Text
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRegisterWithToken(Message):
+    """Log in with a personal access token and open a session."""
+
+    protocol_version: U32
+    sdk_name: ShortText
+    sdk_version: ShortText
+    token: ShortText
+    context: Text
+
+
+@dataclass(frozen=True, slots=True)
+class GetClient(Message):
+    """One connection."""
+
+    client_id: U32
+
+
+@dataclass(frozen=True, slots=True)
+class UserRequest(Message):
+    """Get or delete a user."""
+
+    user: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeOptions(Message):
+    """The options that a kind of resource knows: 1 topic, 2 stream, 3 user."""
+
+    scope: U8
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest(Message):
+    """Get, delete or purge a stream, or list its topics."""
+
+    stream: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream(Message):
+    """Make a stream."""
+
+    name: Name
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStream(Message):
+    """Rename a stream."""
+
+    stream: Identifier
+    name: Name
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRequest(Message):
+    """Get, delete or purge a topic, or list its groups."""
+
+    stream: Identifier
+    topic: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Message):
+    """Make a topic."""
+
+    stream: Identifier
+    partitions_count: U32
+    name: Name
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTopic(Message):
+    """Rename a topic or change options; options that are left out stay as they are."""
+
+    stream: Identifier
+    topic: Identifier
+    name: Name
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsRequest(Message):
+    """Add this many partitions to a topic, or take them away."""
+
+    stream: Identifier
+    topic: Identifier
+    partitions_count: U32
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSegments(Message):
+    """Drop the oldest segments of a partition."""
+
+    stream: Identifier
+    topic: Identifier
+    partition_id: U32
+    segments_count: U32
+
+
+@dataclass(frozen=True, slots=True)
+class CreateConsumerGroup(Message):
+    """Make a consumer group of a topic."""
+
+    stream: Identifier
+    topic: Identifier
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupRequest(Message):
+    """Get, delete, join, leave or sync a consumer group."""
+
+    stream: Identifier
+    topic: Identifier
+    group: Identifier
+
+
+@dataclass(frozen=True, slots=True)
+class FlushUnsavedBuffer(Message):
+    """Bring a partition to stable storage."""
+
+    stream: Identifier
+    topic: Identifier
+    partition_id: U32
+    fsync: Bool
+
+
+@dataclass(frozen=True, slots=True)
+class GetConsumerOffset(Message):
+    """The offset that a consumer has stored."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition_id: OptionalU32
+
+
+@dataclass(frozen=True, slots=True)
+class StoreConsumerOffset(Message):
+    """Store the offset of the last message that a consumer is done with."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition_id: OptionalU32
+    offset: U64
+    acknowledge: U8
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteConsumerOffset(Message):
+    """Forget the offset that a consumer has stored."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition_id: OptionalU32
+    acknowledge: U8
+
+
+@dataclass(frozen=True, slots=True)
+class PollMessages(Message):
+    """Read up to `count` messages of one partition."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition_id: OptionalU32
+    strategy: PollingStrategy
+    count: U32
+    auto_commit: Bool
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessages(Message):
+    """Append one batch to one partition."""
+
+    metadata_size: U32
+    """Bytes from after this field up to the batch."""
+    stream: Identifier
+    topic: Identifier
+    partitioning: Partitioning
+    messages_count: U32
+    batch: RestView
