@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.memberships import Memberships
 from penstock.broker.namespaces import Namespaces
 from penstock.broker.offsets import CommittedOffsets
 from penstock.broker.producer_ids import ProducerIds
@@ -34,6 +35,7 @@ class Broker:
         self.namespaces = Namespaces(store)
         self.topics = Topics(store, storage, self.namespaces, settings)
         self.offsets = CommittedOffsets(store)
+        self.memberships = Memberships(store, self.topics)
         self.producer_ids = ProducerIds(store)
         self.topics.on_delete(self._forget)
 
@@ -46,6 +48,7 @@ class Broker:
         storage = Storage(data_folder, settings.log)
         broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
         broker.topics.load()
+        broker.memberships.load()
         return broker
 
     async def close(self) -> None:

@@ -51,6 +51,10 @@ class UnknownGroupError(BrokerError):
     """No group has this name."""
 
 
+class GroupExistsError(BrokerError):
+    """The topic has a group of this name already."""
+
+
 class NonEmptyGroupError(BrokerError):
     """A group is deleted only when it has no members."""
 

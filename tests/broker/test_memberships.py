@@ -1,0 +1,122 @@
+"""Groups that last, and members that divide a topic's partitions: every partition, once."""
+
+from __future__ import annotations
+
+import uuid
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.broker.broker import Broker
+from penstock.broker.errors import GroupExistsError, UnknownGroupError, UnknownMemberError
+from penstock.broker.memberships import TopicGroup
+from penstock.broker.names import TopicName
+from penstock.broker.settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.broker.topics import Topic
+
+NAME = TopicName("public", "default", "orders")
+
+
+def group_of(partitions: int) -> TopicGroup:
+    topic = SimpleNamespace(id=uuid.uuid4(), partitions=[None] * partitions)
+    return TopicGroup(cast("Topic", topic), 0, "billing")
+
+
+@given(st.integers(1, 12), st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=30))
+def test_every_partition_has_one_owner_whoever_comes_and_goes(
+    partitions: int, moves: list[tuple[bool, int]]
+) -> None:
+    group = group_of(partitions)
+    inside: set[int] = set()
+    for joins, member in moves:
+        before = group.generation
+        changes = joins != (member in inside)
+        if joins:
+            group.join(member)
+            inside.add(member)
+        elif member in inside:
+            group.leave(member)
+            inside.discard(member)
+        else:
+            with pytest.raises(UnknownMemberError):
+                group.leave(member)
+        assert (group.generation > before) == changes
+        shares = [group.assigned(member) for member in inside]
+        owned = sorted(partition for share in shares for partition in share or [])
+        assert owned == (list(range(partitions)) if inside else [])
+        assert sorted(len(share) for share in group.members.values()) == sorted(
+            len(share or []) for share in shares
+        )
+
+
+def test_member_that_is_not_in_has_no_assignment_and_one_too_many_has_an_empty_one() -> None:
+    group = group_of(1)
+    group.join("first")
+    group.join("second")
+    assert group.assigned("first") == [0]
+    assert group.assigned("second") == []
+    assert group.assigned("third") is None
+    group.leave("first")
+    assert group.assigned("second") == [0]
+
+
+def test_more_partitions_are_a_new_generation() -> None:
+    group = group_of(1)
+    group.join("only")
+    before = group.generation
+    cast("Any", group.topic).partitions.append(None)
+    assert group.generation > before
+    assert group.assigned("only") == [0, 1]
+
+
+async def test_groups_last_and_members_do_not(tmp_path: Path) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(NAME, 2)
+    group = await broker.memberships.create(topic, "billing")
+    await broker.memberships.create(topic, "audit")
+    group.join("a connection")
+    assert broker.memberships.of_member("a connection") == [group]
+    with pytest.raises(GroupExistsError):
+        await broker.memberships.create(topic, "billing")
+    await broker.close()
+
+    again = await Broker.open(tmp_path, BrokerSettings())
+    found = again.topics.get(NAME)
+    assert found is not None
+    assert again.memberships.get(found, "billing").group_id == 0
+    assert again.memberships.get(found, 1).name == "audit"
+    assert again.memberships.of_member("a connection") == []
+    await again.close()
+
+
+async def test_deleted_group_is_gone_and_its_number_is_not_given_again(tmp_path: Path) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(NAME, 1)
+    group = await broker.memberships.create(topic, "billing")
+    group.join("a connection")
+    await broker.memberships.delete(group)
+    with pytest.raises(UnknownGroupError):
+        broker.memberships.get(topic, "billing")
+    with pytest.raises(UnknownGroupError):
+        await broker.memberships.delete(group)
+    assert (await broker.memberships.create(topic, "billing")).group_id == 1
+    await broker.close()
+
+
+async def test_groups_go_with_their_topic_and_members_with_their_connection(tmp_path: Path) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(NAME, 1)
+    group = await broker.memberships.create(topic, "billing")
+    group.join("a connection")
+    broker.memberships.leave_all("a connection")
+    assert group.members == {}
+    await broker.topics.delete(topic)
+    assert broker.memberships.all() == []
+    await broker.close()
