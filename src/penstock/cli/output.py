@@ -1,0 +1,50 @@
+"""What commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import typer
+
+
+class Format(StrEnum):
+    """How a command prints its result."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+FormatOption = typer.Option(
+    "--format", "-f", help="'table' for people, 'json' for programs.", show_default=True
+)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON value on one line, at once."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()
+
+
+def print_rows(
+    rows: Sequence[Mapping[str, object]], columns: Sequence[str], output: Format, *, empty: str
+) -> None:
+    """Print rows of the same keys. JSON has all keys, the table has `columns`."""
+    if output is Format.JSON:
+        print_json(rows)
+        return
+    if not rows:
+        typer.echo(empty)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        numeric = all(isinstance(row[column], int) for row in rows)
+        table.add_column(column.upper().replace("_", " "), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
+    Console().print(table)

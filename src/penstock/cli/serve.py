@@ -1,0 +1,130 @@
+"""`penstock serve`: run a broker until it is told to stop."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from penstock.cli.failure import CommandError, UsageError
+from penstock.cli.output import Format, FormatOption, print_json
+from penstock.server.config import SETTINGS, Config, ConfigError, Setting, load_config
+
+if TYPE_CHECKING:
+    from penstock.server.serve import Ready
+
+_ConfigFile: Final = typer.Option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    help="Settings in TOML; without it ./penstock.toml is read when there is one.",
+    show_default=False,
+)
+
+
+def serve_command(
+    config: Path | None = None, output: Format = Format.TABLE, **flags: str | None
+) -> None:
+    """Run a broker for Kafka, Pulsar and Iggy clients until Ctrl-C or SIGTERM.
+
+    Every flag is also an environment variable (--kafka-port is PENSTOCK_KAFKA_PORT) and a key of
+    penstock.toml (kafka_port). A flag wins over the environment, the environment over the file,
+    the file over the default.
+
+    The first Ctrl-C answers what was asked and stops; a second one ends at once (exit code 130).
+    """
+    began = time.monotonic()
+    given = {key: text for key, text in flags.items() if text is not None}
+    try:
+        settings = load_config(given, os.environ, config)
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
+    _log_to_stderr(settings.log_level)
+    _serve(settings, began, output)
+
+
+def _serve(settings: Config, began: float, output: Format) -> None:
+    import uvloop
+
+    from penstock.metadata.store import MetadataError
+    from penstock.server.data_folder import DataFolderError
+    from penstock.server.listeners import ListenError
+    from penstock.server.serve import serve
+
+    def started(ready: Ready) -> None:
+        _announce(ready, time.monotonic() - began, output)
+
+    try:
+        uvloop.run(serve(settings, started))
+    except (DataFolderError, ListenError, MetadataError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(
+        level=level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+    )
+
+
+def _announce(ready: Ready, seconds: float, output: Format) -> None:
+    if output is Format.JSON:
+        print_json(
+            {
+                "listeners": {address.protocol: str(address) for address in ready.addresses},
+                "data_folder": str(ready.config.data_folder.resolve()),
+                "pid": os.getpid(),
+                "seconds": round(seconds, 3),
+            }
+        )
+        return
+    served = [f"  {item.protocol.capitalize():7} {item}" for item in ready.addresses]
+    head = f"Penstock is ready. Data is in {ready.config.data_folder.resolve()}"
+    sys.stdout.write("\n".join([head, "", *served, "", "Ctrl-C stops it.", ""]))
+    sys.stdout.flush()
+
+
+def _flag(setting: Setting) -> inspect.Parameter:
+    shown = "empty" if setting.default == "" else str(setting.default)
+    option = typer.Option(
+        setting.flag,
+        metavar="TEXT",
+        help=f"{setting.help} [{setting.variable}; default: {shown.lower()}]",
+        show_default=False,
+    )
+    return inspect.Parameter(
+        setting.key,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[str | None, option],
+    )
+
+
+def _declare_flags() -> None:
+    # Typer reads a command's flags from its signature; one table must not be typed out twice.
+    parameters = [
+        inspect.Parameter(
+            "config",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[Path | None, _ConfigFile],
+        ),
+        inspect.Parameter(
+            "output",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=Format.TABLE,
+            annotation=Annotated[Format, FormatOption],
+        ),
+        *(_flag(setting) for setting in SETTINGS),
+    ]
+    command: Any = serve_command
+    command.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {item.name: item.annotation for item in parameters}
+
+
+_declare_flags()

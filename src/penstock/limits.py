@@ -1,0 +1,119 @@
+"""Every limit in one place: its value, its unit, what it protects and what happens when it is hit.
+
+A limit is an integer that carries its own explanation, so code uses it as a number and
+documentation can list them all.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Self
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+
+class Limit(int):
+    """A number with a unit, a reason and a consequence."""
+
+    unit: str
+    protects: str
+    when_hit: str
+
+    def __new__(cls, value: int, unit: str, *, protects: str, when_hit: str) -> Self:
+        limit = super().__new__(cls, value)
+        limit.unit = unit
+        limit.protects = protects
+        limit.when_hit = when_hit
+        return limit
+
+
+CONNECTIONS: Final = Limit(
+    10_000,
+    "connections",
+    protects="memory and file descriptors of the whole broker",
+    when_hit="a new connection is closed at once",
+)
+
+FIRST_FRAME_SECONDS: Final = Limit(
+    10,
+    "seconds",
+    protects="connections from clients that connect and never ask anything",
+    when_hit="the connection is closed",
+)
+
+IDLE_SECONDS: Final = Limit(
+    600,
+    "seconds",
+    protects="connections from clients that went away without closing (Kafka's own default)",
+    when_hit="the connection is closed; clients reconnect by themselves",
+)
+
+WRITE_STALL_SECONDS: Final = Limit(
+    60,
+    "seconds",
+    protects="memory from clients that ask and never read the answers",
+    when_hit="the connection is cut",
+)
+
+CLOSING_SECONDS: Final = Limit(
+    5,
+    "seconds",
+    protects="closed connections from requests that do not end",
+    when_hit="the requests still in flight are cancelled and the connection is cut",
+)
+
+SHUTDOWN_SECONDS: Final = Limit(
+    5,
+    "seconds",
+    protects="the operator who asked the broker to stop",
+    when_hit="requests still in flight are dropped; nothing that was acknowledged is lost",
+)
+
+RECEIVE_BUFFER_BYTES: Final = Limit(
+    64 * KIB,
+    "bytes, one buffer for all connections",
+    protects="memory: an idle connection costs no receive buffer",
+    when_hit="a frame that does not fit gets a buffer of its own",
+)
+
+FRAME_HEAD_BYTES: Final = Limit(
+    1 * KIB,
+    "bytes",
+    protects="the receive buffer from a protocol that can't tell where its frame ends",
+    when_hit="the connection is closed",
+)
+
+FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes",
+    protects="memory from a frame that announces a size and never arrives",
+    when_hit="the frame's buffer doubles as its bytes really arrive",
+)
+
+REQUESTS_IN_FLIGHT: Final = Limit(
+    1_000,
+    "requests on one connection (Pulsar's own limit of pending sends)",
+    protects="memory and the fairness between connections",
+    when_hit="the connection is not read until answers went out",
+)
+
+REQUEST_BYTES_IN_FLIGHT: Final = Limit(
+    64 * MIB,
+    "bytes of requests on one connection",
+    protects="memory",
+    when_hit="the connection is not read until answers went out",
+)
+
+WRITE_BUFFER_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of answers on one connection that the client has not taken",
+    protects="memory from clients that read slower than they ask",
+    when_hit="the connection is not read, and pushed messages wait, until a quarter is left",
+)
+
+INFLATED_BATCH_BYTES: Final = Limit(
+    128 * MIB,
+    "bytes of one batch after decompression",
+    protects="memory from a small batch that inflates to a large one",
+    when_hit="the batch can't be read in another encoding than the one it was written in",
+)

@@ -1,0 +1,245 @@
+"""What an operator can set: by flag, by environment variable or in `penstock.toml`.
+
+One declaration gives all three names: the key `kafka_port` is the flag `--kafka-port` and the
+variable `PENSTOCK_KAFKA_PORT`. A flag wins over the environment, that over the file, that over the
+default. What can't be understood is refused, never skipped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
+DEFAULT_FILE: Final = Path("penstock.toml")
+_FILE_VARIABLE: Final = "PENSTOCK_CONFIG"
+_KUBERNETES: Final = re.compile(r"PENSTOCK_(SERVICE_|PORT$|PORT_\d)")
+"""What Kubernetes sets for a service that happens to be named `penstock`."""
+
+_UNITS: Final = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+_MIB: Final = 1 << 20
+
+
+class ConfigError(Exception):
+    """A setting is refused. The message names where it stands and what would be right."""
+
+
+class Setting(NamedTuple):
+    """One thing that can be set; the help is complete sentences for people."""
+
+    key: str
+    default: object
+    parse: Callable[[str], object]
+    help: str
+    secret: bool
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.key.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.key.upper()
+
+
+def _about(parse: Callable[[str], object], text: str, *, secret: bool = False) -> dict[str, object]:
+    return {"parse": parse, "help": text, "secret": secret}
+
+
+def _port(text: str) -> int:
+    return _number(text, 0, 65535, "a port number from 0 to 65535 (0 takes any free port)")
+
+
+def _count(text: str) -> int:
+    return _number(text, 1, 10_000, "a whole number from 1 to 10000")
+
+
+def _number(text: str, least: int, most: int, expected: str) -> int:
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise ValueError(expected)
+    return int(text)
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,15})\s*([A-Za-z]*)", text)
+    unit = _UNITS.get(match[2].upper()) if match else None
+    size = int(match[1]) * unit if match and unit else 0
+    if not _MIB <= size <= 1 << 31:
+        raise ValueError("a size from 1MiB to 2GiB, such as 256MiB")
+    return min(size, (1 << 31) - 1)
+
+
+def _switch(text: str) -> bool:
+    words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+    if text.lower() not in words:
+        raise ValueError("true or false")
+    return words[text.lower()]
+
+
+def _text(text: str) -> str:
+    if not text:
+        raise ValueError("a text that is not empty")
+    return text
+
+
+def _choice(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError("one of " + ", ".join(choices))
+        return text.lower()
+
+    return parse
+
+
+@dataclass(frozen=True)
+class Config:
+    """The settings of one broker."""
+
+    data_folder: Path = field(
+        default=Path("penstock-data"),
+        metadata=_about(Path, "Folder of all data; made when missing."),
+    )
+    host: str = field(
+        default="127.0.0.1",
+        metadata=_about(_text, "Address to listen on; 0.0.0.0 is every IPv4 address."),
+    )
+    kafka_port: int = field(default=9092, metadata=_about(_port, "Port of the Kafka protocol."))
+    pulsar_port: int = field(default=6650, metadata=_about(_port, "Port of the Pulsar protocol."))
+    iggy_port: int = field(default=8090, metadata=_about(_port, "Port of the Iggy protocol (TCP)."))
+    advertised_host: str = field(
+        default="",
+        metadata=_about(
+            str, "Host that clients are told to connect to; empty is the one they connected to."
+        ),
+    )
+    flush: str = field(
+        default="acknowledged",
+        metadata=_about(
+            _choice("acknowledged", "written"),
+            "When a message is acknowledged: 'acknowledged' once it is on stable storage, "
+            "'written' once the operating system has it.",
+        ),
+    )
+    segment_bytes: int = field(
+        default=1 << 30, metadata=_about(_size, "Size at which a log segment is closed.")
+    )
+    auto_create_topics: bool = field(
+        default=True, metadata=_about(_switch, "Create a topic when a client first names it.")
+    )
+    default_partitions: int = field(
+        default=1,
+        metadata=_about(_count, "Partitions of a topic that is created without saying how many."),
+    )
+    iggy_user: str = field(default="iggy", metadata=_about(_text, "Name of the Iggy user."))
+    iggy_password: str = field(
+        default="iggy", metadata=_about(_text, "Password of the Iggy user.", secret=True)
+    )
+    log_level: str = field(
+        default="info",
+        metadata=_about(
+            _choice("debug", "info", "warning", "error"), "Least level of the log lines."
+        ),
+    )
+
+
+SETTINGS: Final = tuple(
+    Setting(
+        item.name,
+        item.default,
+        item.metadata["parse"],
+        item.metadata["help"],
+        item.metadata["secret"],
+    )
+    for item in fields(Config)
+)
+_BY_KEY: Final = {setting.key: setting for setting in SETTINGS}
+_BY_VARIABLE: Final = {setting.variable: setting for setting in SETTINGS}
+
+
+def load_config(
+    flags: Mapping[str, str], environment: Mapping[str, str], file: Path | None = None
+) -> Config:
+    """Bring the sources together; `flags` is keyed as the file is. Raises ConfigError.
+
+    Without `file` the variable PENSTOCK_CONFIG names it, and without that `penstock.toml` in the
+    working directory is read when there is one.
+    """
+    values: dict[str, object] = {}
+    values.update(_from_file(_file_to_read(file, environment)))
+    values.update(_from_environment(environment))
+    for key, text in flags.items():
+        setting = _BY_KEY[key]
+        values[key] = _parsed(setting, text, setting.flag)
+    return Config(**values)  # type: ignore[arg-type]  # each value came from its key's own parser
+
+
+def _file_to_read(file: Path | None, environment: Mapping[str, str]) -> Path | None:
+    if file is not None:
+        return file
+    if _FILE_VARIABLE in environment:
+        return Path(environment[_FILE_VARIABLE])
+    return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+
+
+def _from_file(path: Path | None) -> dict[str, object]:
+    if path is None:
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+        entries = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: no valid TOML: {error}") from error
+    return {key: _file_value(key, value, _place(path, text, key)) for key, value in entries.items()}
+
+
+def _file_value(key: str, value: object, place: str) -> object:
+    setting = _BY_KEY.get(key)
+    if setting is None:
+        raise ConfigError(f'{place}: unknown key "{key}"{_suggestion(key, _BY_KEY)}')
+    if not isinstance(value, str | int):
+        raise ConfigError(f"{place}: {key} takes one value, not a {type(value).__name__}")
+    return _parsed(setting, str(value), f"{place}: {key}")
+
+
+def _place(path: Path, text: str, key: str) -> str:
+    pattern = re.compile(rf"""\s*\[?["']?{re.escape(key)}["']?\s*[=.\]]""")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if pattern.match(line):
+            return f"{path}:{number}"
+    return str(path)
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for variable, text in environment.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable == _FILE_VARIABLE:
+            continue
+        setting = _BY_VARIABLE.get(variable)
+        if setting is not None:
+            values[setting.key] = _parsed(setting, text, variable)
+        elif not _KUBERNETES.match(variable):
+            hint = _suggestion(variable, _BY_VARIABLE)
+            raise ConfigError(f"environment: unknown variable {variable}{hint}")
+    return values
+
+
+def _parsed(setting: Setting, text: str, place: str) -> object:
+    try:
+        return setting.parse(text)
+    except ValueError as error:
+        shown = "this value" if setting.secret else f'"{text}"'
+        raise ConfigError(f"{place}: {shown} is refused; what is needed is {error}") from error
+
+
+def _suggestion(name: str, known: Mapping[str, Setting]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f'; did you mean "{near[0]}"?'
+    return "; known are " + ", ".join(sorted(known))

@@ -1,0 +1,261 @@
+"""One client's socket: frames in, answers out in order, and pressure passed on in both directions.
+
+What may be cancelled. A request that began runs to its end even when its client is gone: it may be
+half way through changing what all share. Only its answer is dropped. What still waits
+`limits.CLOSING_SECONDS` later is waiting for something to happen, not working, and is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from penstock import limits
+from penstock.server.answers import Answers, Slot
+from penstock.server.intake import Intake
+from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
+from penstock.session import Buffers, PeerError, Session, Transport
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from penstock.server.connections import Connections
+
+logger = logging.getLogger(__name__)
+
+SessionFactory: TypeAlias = Callable[[Transport], Session]
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The server's side of one connection: a `penstock.session.Transport`."""
+
+    def __init__(self, protocol: str, factory: SessionFactory, connections: Connections) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._factory = factory
+        self._connections = connections
+        self._intake = Intake(connections.receive_buffer)
+        self._answers = Answers(self.write)
+        self._tasks = Tasks()
+        self._session: Session | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self._reading = True
+        self._lost = False
+        self._close_reason = ""
+        self.protocol = protocol
+        self.peer = "?"
+        self.local_address = ("", 0)
+        self.served = False
+        self.last_activity = self._loop.time()
+        self.closing_since: float | None = None
+        self.stalled_since: float | None = None
+
+    # Called by the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+        self.peer = _written(transport.get_extra_info("peername"))
+        host, port = transport.get_extra_info("sockname")[:2]
+        self.local_address = (self._connections.advertised_host or host, port)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if not self._connections.admit(self):
+            self.abort("the broker has as many connections as it may have")
+            return
+        try:
+            self._session = self._factory(self)
+        except Exception as error:
+            self._break(error)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint
+        return self._intake.space()
+
+    def buffer_updated(self, count: int) -> None:
+        self.last_activity = self._loop.time()
+        self._intake.filled(count)
+        self._take_frames()
+
+    def eof_received(self) -> bool:
+        self._note_closing("by the client")
+        return False
+
+    def pause_writing(self) -> None:
+        self.stalled_since = self._loop.time()
+        self._writable = self._loop.create_future()
+        self._set_reading()
+
+    def resume_writing(self) -> None:
+        self._wake_writers(None)
+        self._resume()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._note_closing(f"lost: {error}" if error else "by the client")
+        self._lost = True
+        logger.debug("%s %s closed: %s", self.protocol, self.peer, self._close_reason)
+        self._connections.forget(self)
+        session, self._session = self._session, None
+        if session is not None:
+            try:
+                session.close()
+            except Exception:
+                logger.exception("%s %s: closing the session failed", self.protocol, self.peer)
+        self._wake_writers(ConnectionResetError("the client is gone"))
+        if self._tasks:
+            self._connections.leave(self._tasks)
+
+    # Called by the session: penstock.session.Transport.
+
+    def write(self, parts: Buffers) -> None:
+        if not self._lost:
+            self._transport.writelines(parts)
+
+    async def writable(self) -> None:
+        """Raise ConnectionResetError when the client is gone, so that no loop pushes for ever."""
+        if self._lost:
+            raise ConnectionResetError("the client is gone")
+        if self._writable is not None:
+            await asyncio.shield(self._writable)
+
+    def close(self, reason: str) -> None:
+        if self.closing_since is None:
+            self._note_closing(reason)
+            self._set_reading()
+            # Later: the answer to the very request that closes is not handed over yet.
+            self._loop.call_soon(self._close_when_settled)
+
+    # Called by the server.
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose answers are still owed."""
+        return len(self._answers)
+
+    def abort(self, reason: str) -> None:
+        """Cut the connection; what was not sent is dropped."""
+        self._note_closing(reason)
+        logger.info("%s %s cut: %s", self.protocol, self.peer, reason)
+        self._transport.abort()
+
+    # Frames in.
+
+    def _take_frames(self) -> None:
+        session = self._session
+        if session is None or self.closing_since is not None:
+            return
+        try:
+            if not self.served:
+                self._recognise()
+            while not self._saturated() and self.closing_since is None:
+                frame = self._intake.next_frame(session.frame_size)
+                if frame is None:
+                    break
+                self.served = True
+                self._take(session, frame)
+            self._intake.keep()
+        except PeerError as error:
+            self._refuse(error)
+        except Exception as error:
+            self._break(error)
+        self._set_reading()
+
+    def _take(self, session: Session, frame: memoryview) -> None:
+        answer = session.receive(frame)
+        if answer is None:
+            return
+        if isinstance(answer, Awaitable):
+            slot = self._answers.reserve(len(frame))
+            self._tasks.start(self._wait_for(slot, answer), f"{self.protocol} {self.peer}")
+        else:
+            self._answers.add(answer)
+
+    async def _wait_for(self, slot: Slot, answer: Awaitable[Buffers | None]) -> None:
+        parts: Buffers | None = None
+        try:
+            parts = await answer
+        except PeerError as error:
+            self._refuse(error)
+        except Exception as error:
+            self._break(error)
+        self.last_activity = self._loop.time()
+        self._answers.settle(slot, parts)
+        if self.closing_since is None:
+            self._resume()
+        else:
+            self._close_when_settled()
+
+    def _recognise(self) -> None:
+        foreign = never_ours(self._intake.head(RECOGNISED_BYTES))
+        if foreign is not None:
+            raise PeerError(foreign)
+
+    # Pressure.
+
+    def _saturated(self) -> bool:
+        return (
+            self._writable is not None
+            or len(self._answers) >= limits.REQUESTS_IN_FLIGHT
+            or self._answers.request_bytes >= limits.REQUEST_BYTES_IN_FLIGHT
+        )
+
+    def _set_reading(self) -> None:
+        wanted = self.closing_since is None and not self._saturated()
+        if wanted == self._reading or self._lost:
+            return
+        self._reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._reading or self._lost or self._saturated():
+            return
+        self._intake.resume()
+        self._take_frames()
+
+    def _wake_writers(self, error: Exception | None) -> None:
+        self.stalled_since = None
+        writable, self._writable = self._writable, None
+        if writable is None:
+            return
+        if error is None:
+            writable.set_result(None)
+        else:
+            writable.set_exception(error)
+            writable.exception()  # Nobody may be waiting, which is no failure.
+
+    # The end.
+
+    def _note_closing(self, reason: str) -> None:
+        if self.closing_since is None:
+            self.closing_since = self._loop.time()
+            self._close_reason = reason
+
+    def _close_when_settled(self) -> None:
+        if not self._answers and not self._lost:
+            self._transport.close()
+
+    def _refuse(self, error: PeerError) -> None:
+        if self._lost:
+            return
+        reason = str(error)
+        hint = other_protocol(self._intake.head(RECOGNISED_BYTES), self.protocol)
+        if hint is not None and not self.served:
+            reason = f"{reason}; {hint}"
+        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason)
+        self.close(reason)
+
+    def _break(self, error: Exception) -> None:
+        if self._lost and isinstance(error, ConnectionResetError):
+            return
+        logger.error("%s %s closed: a bug in the broker", self.protocol, self.peer, exc_info=error)
+        self.close("a bug in the broker")
+
+
+def _written(address: tuple[str, int] | None) -> str:
+    if not address:
+        return "?"
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,105 @@
+"""What all connections share: their buffer, their number, their deadlines and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from penstock import limits
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from penstock.server.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 1.0
+"""How often deadlines are looked at: one pass over all connections instead of a timer for each."""
+
+
+class Connections:
+    """The open connections of one server."""
+
+    def __init__(self, advertised_host: str, connections_max: int = limits.CONNECTIONS) -> None:
+        self.advertised_host = advertised_host
+        self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        self._connections_max = connections_max
+        self._open: set[Connection] = set()
+        self._left: list[tuple[float, Tasks]] = []
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a new connection, or refuse it."""
+        if len(self._open) >= self._connections_max:
+            return False
+        self._open.add(connection)
+        self._empty.clear()
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        """The connection is gone."""
+        self._open.discard(connection)
+        if not self._open:
+            self._empty.set()
+
+    def leave(self, tasks: Tasks) -> None:
+        """Take over requests that outlived their connection; they are cancelled in a while."""
+        self._left.append((asyncio.get_running_loop().time(), tasks))
+
+    async def sweep_for_ever(self) -> None:
+        """Cut connections that are past a deadline, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self.sweep(asyncio.get_running_loop().time())
+
+    def sweep(self, now: float) -> None:
+        """Cut every connection that is past a deadline at the time `now` of the event loop."""
+        for connection in tuple(self._open):
+            reason = _overdue(connection, now)
+            if reason is not None:
+                connection.abort(reason)
+        for since, tasks in self._left:
+            if now - since > limits.CLOSING_SECONDS:
+                tasks.cancel()
+        self._left = [(since, tasks) for since, tasks in self._left if tasks]
+
+    async def finish(self, seconds: float) -> bool:
+        """Let every connection answer what it was asked and close. False when time ran out."""
+        for connection in tuple(self._open):
+            connection.close("the broker stops")
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def cut(self) -> None:
+        """Cut what is left, and cancel the requests that outlived their connections."""
+        for connection in tuple(self._open):
+            connection.abort("the broker stops and a request was still in flight")
+        await self._empty.wait()
+        for _, tasks in self._left:
+            tasks.cancel()
+            await tasks.ended()
+        self._left.clear()
+
+
+def _overdue(connection: Connection, now: float) -> str | None:
+    if connection.closing_since is not None:
+        overdue = now - connection.closing_since > limits.CLOSING_SECONDS
+        return "it did not take its last answers" if overdue else None
+    if connection.stalled_since is not None:
+        overdue = now - connection.stalled_since > limits.WRITE_STALL_SECONDS
+        return "it does not read its answers" if overdue else None
+    silent = now - connection.last_activity
+    if not connection.served and silent > limits.FIRST_FRAME_SECONDS:
+        return f"no request in its first {limits.FIRST_FRAME_SECONDS} seconds"
+    if connection.in_flight == 0 and silent > limits.IDLE_SECONDS:
+        return f"nothing was asked for {limits.IDLE_SECONDS} seconds"
+    return None

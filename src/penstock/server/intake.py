@@ -1,0 +1,106 @@
+"""Cuts what a socket delivers into whole frames, copied once at most.
+
+Small frames arrive in a buffer that all connections share and are copied out of it. A frame that
+does not fit in what was read gets a buffer of its own, and the socket then writes straight into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from penstock import limits
+from penstock.session import PeerError
+
+FrameSize: TypeAlias = Callable[[memoryview], int | None]
+_NOTHING = memoryview(b"")
+
+
+class Intake:
+    """The bytes of one connection between the socket and its session.
+
+    The caller alternates `space` and `filled`, takes frames until there is none, and calls `keep`
+    before another connection may use the shared buffer.
+    """
+
+    __slots__ = ("_filled", "_frame", "_frame_size", "_rest", "_shared", "_window")
+
+    def __init__(self, shared: memoryview) -> None:
+        self._shared = shared
+        self._window = _NOTHING
+        self._rest = b""
+        self._frame: bytearray | None = None
+        self._frame_size = 0
+        self._filled = 0
+
+    def head(self, count: int) -> bytes:
+        """At most `count` first bytes of what was not taken yet."""
+        return bytes(self._window[:count]) or bytes((self._frame or b"")[: self._filled][:count])
+
+    def space(self) -> memoryview:
+        """Where the socket may write next. Never empty."""
+        if self._frame is not None:
+            return memoryview(self._grown(self._frame))[self._filled :]
+        self._shared[: len(self._rest)] = self._rest
+        return self._shared[len(self._rest) :]
+
+    def filled(self, count: int) -> None:
+        """The socket wrote `count` bytes to the start of the last `space`."""
+        if self._frame is not None:
+            self._filled += count
+            return
+        self._window = self._shared[: len(self._rest) + count]
+        self._rest = b""
+
+    def next_frame(self, frame_size: FrameSize) -> memoryview | None:
+        """The next whole frame, in memory of its own, or None until more has arrived."""
+        if self._frame is not None:
+            return self._finished_frame(self._frame)
+        if not self._window:
+            return None
+        size = frame_size(self._window)
+        if size is None:
+            if len(self._window) >= limits.FRAME_HEAD_BYTES:
+                raise PeerError(f"no frame begins in the first {limits.FRAME_HEAD_BYTES} bytes")
+            return None
+        if size <= 0:
+            raise ValueError(f"a frame of {size} bytes")
+        if size > len(self._window):
+            self._begin_frame(size)
+            return None
+        frame = bytearray(self._window[:size])
+        self._window = self._window[size:]
+        return memoryview(frame)
+
+    def keep(self) -> None:
+        """Let go of the shared buffer; what was not taken is kept aside."""
+        if self._window:
+            self._rest = bytes(self._window)
+            self._window = _NOTHING
+
+    def resume(self) -> None:
+        """Make what `keep` put aside available to `next_frame` again."""
+        self._window = memoryview(self._rest)
+        self._rest = b""
+
+    def _begin_frame(self, size: int) -> None:
+        # A length is only a claim: the peer has to send as much as it wants us to hold.
+        self._frame = bytearray(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
+        self._frame_size = size
+        self._filled = len(self._window)
+        self._frame[: self._filled] = self._window
+        self._window = _NOTHING
+
+    def _grown(self, frame: bytearray) -> bytearray:
+        if self._filled < len(frame):
+            return frame
+        larger = bytearray(min(self._frame_size, 2 * len(frame)))
+        larger[: self._filled] = frame
+        self._frame = larger
+        return larger
+
+    def _finished_frame(self, frame: bytearray) -> memoryview | None:
+        if self._filled < self._frame_size:
+            return None
+        self._frame = None
+        return memoryview(frame)

@@ -1,0 +1,140 @@
+"""The life of a broker process: open, serve, and stop in named phases with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock import limits
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings, Flush
+from penstock.log import LogConfig
+from penstock.server.connections import Connections
+from penstock.server.data_folder import DataFolderLock
+from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from penstock.server.config import Config
+
+logger = logging.getLogger(__name__)
+
+EXIT_INTERRUPTED_TWICE: Final = 130
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a broker that can be used tells about itself."""
+
+    addresses: tuple[Address, ...]
+    config: Config
+
+
+class Server:
+    """The listeners and connections in front of one broker."""
+
+    def __init__(self, broker: Broker, config: Config) -> None:
+        self._broker = broker
+        self._config = config
+        self._connections = Connections(config.advertised_host)
+        self._listeners: list[Listener] = []
+        self._tasks = Tasks()
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Where each protocol is served, with the real ports."""
+        return tuple(listener.address for listener in self._listeners)
+
+    async def start(self) -> None:
+        """Open all ports. Raises ListenError; `stop` is needed in any case."""
+        for protocol in PROTOCOLS:
+            address = Address(protocol, self._config.host, _port(self._config, protocol))
+            self._listeners.append(await listen(address, self._broker, self._connections))
+        self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
+
+    async def stop(self) -> None:
+        """End in order: nothing new, what was asked is answered, the rest is cut."""
+        _phase("no new connections are accepted")
+        for listener in self._listeners:
+            listener.server.close()
+        _phase(f"{len(self._connections)} connections finish what they were asked")
+        if not await self._connections.finish(limits.SHUTDOWN_SECONDS):
+            _phase(f"{len(self._connections)} connections did not finish in time and are cut")
+        await self._connections.cut()
+        self._tasks.cancel()
+        await self._tasks.ended()
+
+
+async def serve(config: Config, started: Callable[[Ready], None]) -> None:
+    """Serve until SIGINT or SIGTERM. `started` is called once, when clients can connect.
+
+    Raises DataFolderError, ListenError and what Broker.open raises.
+    """
+    with DataFolderLock(config.data_folder):
+        stop_asked = _stop_on_signals()
+        broker = await Broker.open(config.data_folder, _broker_settings(config))
+        server = Server(broker, config)
+        try:
+            await server.start()
+            started(Ready(server.addresses, config))
+            await stop_asked.wait()
+        finally:
+            began = time.monotonic()
+            await _each(server.stop, broker.close)
+            logger.info("stopped in %.2f s", time.monotonic() - began)
+
+
+async def _each(*steps: Callable[[], Awaitable[None]]) -> None:
+    # A step that fails must not keep the next from making its data durable.
+    failure: BaseException | None = None
+    for step in steps:
+        try:
+            await step()
+        except Exception as error:
+            logger.exception("stopping: a step failed")
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _stop_on_signals() -> asyncio.Event:
+    asked = asyncio.Event()
+
+    def stop(name: str) -> None:
+        if asked.is_set():
+            # The operator insists. What was acknowledged is on stable storage already.
+            os._exit(EXIT_INTERRUPTED_TWICE)
+        logger.info("%s: stopping; once more ends at once", name)
+        asked.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number.name)
+    return asked
+
+
+def _port(config: Config, protocol: str) -> int:
+    port = getattr(config, f"{protocol}_port")
+    assert isinstance(port, int)
+    return port
+
+
+def _broker_settings(config: Config) -> BrokerSettings:
+    return BrokerSettings(
+        auto_create_topics=config.auto_create_topics,
+        default_partitions=config.default_partitions,
+        flush=Flush(config.flush),
+        log=LogConfig(segment_bytes=config.segment_bytes),
+        iggy_user=config.iggy_user,
+        iggy_password=config.iggy_password,
+    )
+
+
+def _phase(what: str) -> None:
+    logger.info("stopping: %s", what)

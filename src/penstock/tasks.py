@@ -1,0 +1,44 @@
+"""The one way to start a task: with a name, kept from the collector, its failure reported."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+class Tasks:
+    """The running tasks of one owner."""
+
+    __slots__ = ("_running",)
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run `work` beside the caller. An exception in it is logged with its traceback."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def cancel(self) -> None:
+        """Ask every running task to end."""
+        for task in tuple(self._running):
+            task.cancel()
+
+    async def ended(self) -> None:
+        """Return when no task is running."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("the task %s failed", task.get_name(), exc_info=error)

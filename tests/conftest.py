@@ -1,0 +1,51 @@
+"""What all tests share: brokers to talk to, and Hypothesis' profiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from broker_process import BrokerProcess
+
+settings.register_profile(
+    "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("soak", settings.get_profile("test"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+    """Start brokers with flags of the test's own, each over a data folder of its own."""
+    started: list[BrokerProcess] = []
+
+    def start(*flags: str) -> BrokerProcess:
+        folder = tmp_path / f"broker-{len(started)}"
+        folder.mkdir()
+        broker = BrokerProcess(folder, *flags)
+        started.append(broker)
+        broker.start()
+        return broker
+
+    yield start
+    for broker in started:
+        broker.end()
+
+
+@pytest.fixture
+def server(start_server: Callable[..., BrokerProcess]) -> BrokerProcess:
+    """A fresh broker that the test may kill and restart."""
+    return start_server()
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker for all tests that use topics of their own and leave it running."""
+    broker = BrokerProcess(tmp_path_factory.mktemp("shared-broker"))
+    broker.start()
+    yield broker
+    broker.end()

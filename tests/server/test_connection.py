@@ -1,0 +1,361 @@
+"""A connection over real sockets with a session that the test scripts: order, pressure, the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+import uvloop
+
+from penstock import limits
+from penstock.server.connection import Connection
+from penstock.server.connections import Connections
+from penstock.session import Buffers, PeerError, Transport
+
+FRAME_MAX = 64 << 20
+
+
+@pytest.fixture(params=[asyncio.DefaultEventLoopPolicy, uvloop.EventLoopPolicy])
+def event_loop_policy(request):
+    return request.param()
+
+
+class ScriptedSession:
+    """Frames are 4 bytes of size and a text; the text says what to do."""
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.received: list[bytes] = []
+        self.waits: dict[bytes, asyncio.Future[Buffers | None]] = {}
+        self.closed = 0
+
+    def frame_size(self, head: memoryview) -> int | None:
+        if len(head) < 4:
+            return None
+        size = int.from_bytes(head[:4])
+        if size > FRAME_MAX:
+            raise PeerError(f"a frame of {size} bytes is over the limit")
+        return 4 + size
+
+    def receive(self, frame: memoryview) -> Awaitable[Buffers | None] | Buffers | None:
+        text = bytes(frame[4:])
+        self.received.append(text)
+        if text.startswith(b"wait"):
+            self.waits[text] = asyncio.get_running_loop().create_future()
+            return self.waits[text]
+        if text == b"silent":
+            return None
+        if text == b"bug":
+            raise ZeroDivisionError("scripted")
+        if text == b"refuse":
+            raise PeerError("scripted refusal")
+        if text == b"quit":
+            self.transport.close("scripted end")
+        return [frame[:4], frame[4:]]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Peer:
+    """The client's end, and the session at the other end."""
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        session: ScriptedSession,
+    ) -> None:
+        self.reader, self.writer, self.session = reader, writer, session
+
+    def send(self, *texts: bytes) -> None:
+        self.writer.write(b"".join(frame(text) for text in texts))
+
+    async def answer(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4))
+        return await self.reader.readexactly(size)
+
+
+class Host:
+    """A listening server whose sessions are scripted."""
+
+    def __init__(self) -> None:
+        self.connections = Connections("")
+        self.sessions: list[ScriptedSession] = []
+
+    async def start(self) -> None:
+        self.server = await asyncio.get_running_loop().create_server(
+            lambda: Connection("kafka", self._session, self.connections), "127.0.0.1", 0
+        )
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    def _session(self, transport: Transport) -> ScriptedSession:
+        self.sessions.append(ScriptedSession(transport))
+        return self.sessions[-1]
+
+    async def connect(self) -> Peer:
+        count = len(self.sessions)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        await until(lambda: len(self.sessions) > count)
+        return Peer(reader, writer, self.sessions[-1])
+
+
+@pytest.fixture
+async def host():
+    host = Host()
+    await host.start()
+    yield host
+    host.server.close()
+    await host.connections.cut()
+
+
+def frame(text: bytes) -> bytes:
+    return len(text).to_bytes(4) + text
+
+
+async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+async def test_answers_come_in_the_order_of_requests_while_awaitables_run_side_by_side(host):
+    peer = await host.connect()
+    peer.send(b"wait 1", b"two", b"wait 3", b"silent", b"five")
+    await until(lambda: len(peer.session.received) == 5)
+    peer.session.waits[b"wait 3"].set_result([b"\0\0\0\1", b"3"])
+    peer.session.waits[b"wait 1"].set_result([b"\0\0\0\1", b"1"])
+    assert [await peer.answer() for _ in range(4)] == [b"1", b"two", b"3", b"five"]
+
+
+async def test_frames_arrive_whole_however_they_are_cut(host):
+    peer = await host.connect()
+    texts = [b"a", b"", b"b" * 70_000, b"c" * 3_000_000, b"d"]
+    stream = b"".join(frame(text) for text in texts)
+    step = 9_973
+    for start in range(0, len(stream), step):
+        peer.writer.write(stream[start : start + step])
+        await asyncio.sleep(0)
+    assert [await peer.answer() for _ in texts] == texts
+
+
+async def test_single_bytes_make_a_frame(host):
+    peer = await host.connect()
+    for byte in frame(b"slow"):
+        peer.writer.write(bytes([byte]))
+        await peer.writer.drain()
+        await asyncio.sleep(0.001)
+    assert await peer.answer() == b"slow"
+
+
+async def test_frames_keep_their_memory_after_the_next_ones_arrived(host):
+    peer = await host.connect()
+    kept: list[memoryview] = []
+    receive = peer.session.receive
+    peer.session.receive = lambda frame: (kept.append(frame), receive(frame))[1]  # type: ignore[method-assign]
+    for text in (b"first", b"other", b"third"):
+        peer.send(text)
+        assert await peer.answer() == text
+    assert [bytes(frame[4:]) for frame in kept] == [b"first", b"other", b"third"]
+    assert not any(frame.readonly for frame in kept)
+
+
+async def test_a_connection_with_too_many_requests_in_flight_is_not_read(host, monkeypatch):
+    monkeypatch.setattr(limits, "REQUESTS_IN_FLIGHT", 3)
+    peer = await host.connect()
+    texts = [b"wait %d" % number for number in range(10)]
+    peer.send(*texts)
+    other = await host.connect()
+    other.send(b"served meanwhile")
+    assert await other.answer() == b"served meanwhile"
+    assert peer.session.received == texts[:3]
+    for text in texts:
+        await until(lambda text=text: text in peer.session.waits)
+        peer.session.waits[text].set_result([frame(text)])
+        assert await peer.answer() == text
+
+
+async def test_a_client_that_does_not_read_is_not_read_either(host):
+    peer = await host.connect()
+    transport = peer.session.transport
+    while True:
+        transport.write([bytes(1 << 20)])
+        waiting = asyncio.ensure_future(transport.writable())
+        await asyncio.sleep(0.01)
+        if not waiting.done():
+            break
+    peer.send(b"asked while stalled")
+    await asyncio.sleep(0.05)
+    assert peer.session.received == []
+    while not waiting.done():
+        await peer.reader.read(1 << 20)
+    await until(lambda: peer.session.received == [b"asked while stalled"])
+
+
+async def test_a_client_that_never_reads_is_cut(host, caplog):
+    caplog.set_level(logging.INFO)
+    peer = await host.connect()
+    peer.send(b"hello")
+    await until(lambda: bool(peer.session.received))
+    for _ in range(50):
+        peer.session.transport.write([bytes(1 << 20)])
+    await asyncio.sleep(0.05)
+    now = asyncio.get_running_loop().time()
+    host.connections.sweep(now + limits.WRITE_STALL_SECONDS - 1)
+    assert peer.session.closed == 0
+    host.connections.sweep(now + limits.WRITE_STALL_SECONDS + 1)
+    await until(lambda: peer.session.closed == 1)
+    assert "does not read its answers" in caplog.text
+    with pytest.raises(ConnectionResetError):
+        await peer.session.transport.writable()
+
+
+async def test_a_silent_client_is_cut_before_and_after_its_first_request(host):
+    silent, idle = await host.connect(), await host.connect()
+    idle.send(b"once")
+    await idle.answer()
+    now = asyncio.get_running_loop().time()
+    host.connections.sweep(now + limits.FIRST_FRAME_SECONDS + 1)
+    await until(lambda: silent.session.closed == 1)
+    assert idle.session.closed == 0
+    host.connections.sweep(now + limits.IDLE_SECONDS + 1)
+    await until(lambda: idle.session.closed == 1)
+
+
+async def test_a_client_that_waits_for_an_answer_is_not_idle(host):
+    peer = await host.connect()
+    peer.send(b"wait")
+    await until(lambda: b"wait" in peer.session.waits)
+    host.connections.sweep(asyncio.get_running_loop().time() + limits.IDLE_SECONDS + 1)
+    peer.session.waits[b"wait"].set_result([frame(b"at last")])
+    assert await peer.answer() == b"at last"
+
+
+async def test_close_lets_the_answers_out_first(host):
+    peer = await host.connect()
+    peer.send(b"wait", b"quit", b"never taken")
+    await until(lambda: b"quit" in peer.session.received)
+    peer.session.waits[b"wait"].set_result([frame(b"late")])
+    assert await peer.answer() == b"late"
+    assert await peer.answer() == b"quit"
+    assert await peer.reader.read() == b""
+    assert peer.session.received == [b"wait", b"quit"]
+
+
+@pytest.mark.parametrize(
+    ("text", "level", "said"),
+    [
+        (b"bug", logging.ERROR, "ZeroDivisionError"),
+        (b"refuse", logging.WARNING, "scripted refusal"),
+    ],
+)
+async def test_a_failing_session_costs_only_its_own_connection(host, caplog, text, level, said):
+    peer, other = await host.connect(), await host.connect()
+    peer.send(b"before", text)
+    assert await peer.answer() == b"before"
+    assert await peer.reader.read() == b""
+    assert peer.session.closed == 1
+    assert [record.levelno for record in caplog.records if record.levelno > logging.INFO] == [level]
+    assert said in caplog.text
+    other.send(b"fine")
+    assert await other.answer() == b"fine"
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("scripted"), PeerError("scripted")])
+async def test_a_failing_awaitable_closes_after_the_answers_before_it(host, caplog, error):
+    peer = await host.connect()
+    peer.send(b"wait a", b"wait b", b"c")
+    await until(lambda: len(peer.session.received) == 3)
+    peer.session.waits[b"wait b"].set_exception(error)
+    await asyncio.sleep(0.01)
+    peer.session.waits[b"wait a"].set_result([frame(b"a")])
+    assert await peer.answer() == b"a"
+    await until(lambda: peer.session.closed == 1)
+    assert "scripted" in caplog.text
+
+
+async def test_a_lying_length_takes_no_memory(host):
+    peer = await host.connect()
+    peer.writer.write((60 << 20).to_bytes(4) + b"not that much")
+    await peer.writer.drain()
+    await asyncio.sleep(0.02)
+    connection = next(iter(host.connections._open))
+    assert len(connection._intake._frame) == limits.FRAME_FIRST_ALLOCATION_BYTES
+
+
+async def test_a_length_over_the_limit_closes(host, caplog):
+    peer = await host.connect()
+    peer.writer.write(b"\x7f\xff\xff\xff")
+    assert await peer.reader.read() == b""
+    assert "over the limit" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "this is HTTP"),
+        (bytes.fromhex("160301020001000200") + bytes(20), "this is TLS"),
+        (
+            b"\xff" + bytes.fromhex("0000400000003c080212380a") + bytes(20),
+            "over the limit",
+        ),
+    ],
+)
+async def test_a_foreign_client_is_named_in_the_log(host, caplog, sent, said):
+    peer = await host.connect()
+    peer.writer.write(sent)
+    assert await peer.reader.read() == b""
+    assert said in caplog.text
+
+
+async def test_a_client_that_leaves_ends_its_session_once_and_its_requests_run_on(host):
+    peer = await host.connect()
+    peer.send(b"wait")
+    await until(lambda: b"wait" in peer.session.waits)
+    peer.writer.close()
+    await until(lambda: peer.session.closed == 1)
+    waiting = peer.session.waits[b"wait"]
+    assert not waiting.cancelled()
+    host.connections.sweep(asyncio.get_running_loop().time() + limits.CLOSING_SECONDS + 1)
+    await until(waiting.cancelled)
+    assert len(host.connections) == 0
+
+
+async def test_one_connection_too_many_is_closed(monkeypatch):
+    host = Host()
+    host.connections = Connections("", connections_max=1)
+    await host.start()
+    first = await host.connect()
+    reader, _ = await asyncio.open_connection("127.0.0.1", host.port)
+    with contextlib.suppress(ConnectionResetError):
+        assert await reader.read() == b""
+    first.send(b"fine")
+    assert await first.answer() == b"fine"
+    host.server.close()
+    await host.connections.cut()
+
+
+async def test_finish_answers_what_was_asked_and_cut_ends_the_rest(host):
+    prompt, stuck = await host.connect(), await host.connect()
+    prompt.send(b"wait")
+    stuck.send(b"wait")
+    await until(lambda: all(session.waits for session in host.sessions))
+    asyncio.get_running_loop().call_later(
+        0.01, prompt.session.waits[b"wait"].set_result, [frame(b"done")]
+    )
+    assert not await host.connections.finish(0.1)
+    assert await prompt.answer() == b"done"
+    assert prompt.session.closed == 1
+    await host.connections.cut()
+    assert stuck.session.closed == 1
+    assert stuck.session.waits[b"wait"].cancelled()
+
+
+async def test_the_advertised_host_replaces_the_one_connected_to(host):
+    host.connections.advertised_host = "broker.example"
+    peer = await host.connect()
+    assert peer.session.transport.local_address == ("broker.example", host.port)
+    assert peer.session.transport.peer.startswith("127.0.0.1:")
