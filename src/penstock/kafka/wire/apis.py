@@ -27,7 +27,7 @@ class MessageType:
 
     def __init__(self, schema: Schema, kind: str) -> None:
         self._schema = schema
-        self._root: StructType = schema.roots[kind]
+        self.root: StructType = schema.roots[kind]
         self._classes: dict[str, Any] = build_classes(schema.structs[kind])
         self._holds_records = any(
             field.type == "records" for each in schema.structs[kind] for field in each.fields
@@ -38,12 +38,12 @@ class MessageType:
     def __getattr__(self, name: str) -> Any:
         struct_class = self.__dict__.get("_classes", {}).get(name)
         if struct_class is None:
-            raise AttributeError(f"{self._root.name} has no struct {name}")
+            raise AttributeError(f"{self.root.name} has no struct {name}")
         return struct_class
 
     def __call__(self, **values: Any) -> Struct:
         """A message, from the fields of its outermost struct."""
-        message: Struct = self._classes[self._root.name](**values)
+        message: Struct = self._classes[self.root.name](**values)
         return message
 
     def decode(self, data: Buffer, version: int, start: int = 0) -> Struct:
@@ -59,9 +59,9 @@ class MessageType:
         try:
             return decoder(data, start)
         except (struct.error, IndexError):
-            raise MalformedMessageError(f"{self._root.name} v{version} is cut off") from None
+            raise MalformedMessageError(f"{self.root.name} v{version} is cut off") from None
         except UnicodeDecodeError as error:
-            raise MalformedMessageError(f"{self._root.name} v{version}: {error}") from None
+            raise MalformedMessageError(f"{self.root.name} v{version}: {error}") from None
 
     def encode(self, message: Struct, version: int, head: Buffer = b"") -> list[Buffer]:
         """The parts of the message, `head` first; record data is a part of its own, uncopied.
@@ -79,15 +79,15 @@ class MessageType:
 
     def _compile_decoder(self, version: int) -> Decoder:
         if version not in self._schema.versions:
-            raise MalformedMessageError(f"{self._root.name} has no version {version}")
-        decoder = compile_decoder(self._root, self._layout(version), self._classes)
+            raise MalformedMessageError(f"{self.root.name} has no version {version}")
+        decoder = compile_decoder(self.root, self._layout(version), self._classes)
         self._decoders[version] = decoder
         return decoder
 
     def _compile_encoder(self, version: int) -> Encoder:
         if version not in self._schema.versions:
-            raise ValueError(f"{self._root.name} has no version {version}")
-        encoder = compile_encoder(self._root, self._layout(version), self._classes)
+            raise ValueError(f"{self.root.name} has no version {version}")
+        encoder = compile_encoder(self.root, self._layout(version), self._classes)
         self._encoders[version] = encoder
         return encoder
 
