@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 
 from broker_process import BrokerProcess
@@ -16,6 +18,13 @@ settings.register_profile(
 )
 settings.register_profile("soak", settings.get_profile("test"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run asynchronous tests on the loop that the broker runs on."""
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

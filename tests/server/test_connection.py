@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-import uvloop
 
 from penstock import limits
 from penstock.server.connection import Connection
@@ -16,11 +15,6 @@ from penstock.server.connections import Connections
 from penstock.session import Buffers, PeerError, Transport
 
 FRAME_MAX = 64 << 20
-
-
-@pytest.fixture(params=[asyncio.DefaultEventLoopPolicy, uvloop.EventLoopPolicy])
-def event_loop_policy(request):
-    return request.param()
 
 
 class ScriptedSession:
