@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.groups import Groups
 from penstock.broker.memberships import Memberships
 from penstock.broker.namespaces import Namespaces
 from penstock.broker.offsets import CommittedOffsets
 from penstock.broker.producer_ids import ProducerIds
 from penstock.broker.storage import Storage
+from penstock.broker.subscriptions import Subscriptions
 from penstock.broker.topics import Topics
 from penstock.log.layout import DATABASE_FILE
 from penstock.metadata.store import MetadataStore
@@ -35,8 +37,10 @@ class Broker:
         self.namespaces = Namespaces(store)
         self.topics = Topics(store, storage, self.namespaces, settings)
         self.offsets = CommittedOffsets(store)
+        self.groups = Groups(settings.groups)
         self.memberships = Memberships(store, self.topics)
         self.producer_ids = ProducerIds(store)
+        self.subscriptions = Subscriptions(store, self.topics)
         self.topics.on_delete(self._forget)
 
     @classmethod
@@ -49,13 +53,16 @@ class Broker:
         broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
         broker.topics.load()
         broker.memberships.load()
+        await broker.subscriptions.load()
         return broker
 
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
+        await self.subscriptions.close()
         await self._store.close()
         self.topics.close()
         self._storage.close()
 
     def _forget(self, topic: Topic) -> None:
         self.offsets.forget_partitions(partition.id for partition in topic.partitions)
+        self.subscriptions.forget(topic)

@@ -93,3 +93,15 @@ class InconsistentGroupProtocolError(BrokerError):
 
 class InvalidSessionTimeoutError(BrokerError):
     """The member's session timeout is outside what the broker allows."""
+
+
+class ConsumerBusyError(BrokerError):
+    """The subscription has consumers that another one can't be added to."""
+
+
+class SubscriptionModeError(BrokerError):
+    """A durable and a non-durable subscription can't have the same name at the same time."""
+
+
+class SubscriptionBusyError(BrokerError):
+    """The subscription has other consumers, so one of them can't delete it."""

@@ -1,0 +1,127 @@
+"""Reads one partition's batches ahead, in order, for a reader that takes them one by one."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.errors import UnknownTopicError
+from penstock.log import CorruptBatchError, OffsetOutOfRangeError
+from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.records import MalformedBatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.partition import Partition
+    from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
+
+READ_BYTES: Final = 1 << 20
+
+_logger = logging.getLogger(__name__)
+
+
+class Entry(NamedTuple):
+    """One batch: its header, and a view of its body in the reader's encoding."""
+
+    header: BatchHeader
+    body: memoryview
+
+
+class EntryReader:
+    """`position` is the offset of what comes next.
+
+    `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, is
+    damaged, or was never a message. Nobody can acknowledge it.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        position: int,
+        magic: Magic,
+        skipped: Callable[[int, int], None],
+    ) -> None:
+        self.position = position
+        self._partition = partition
+        self._magic = magic
+        self._skipped = skipped
+        self._ahead: deque[Entry] = deque()
+        self._rewinds = 0
+
+    def rewind(self, position: int) -> None:
+        """Go on at `position`, or at the batch that contains it."""
+        self.position = position
+        self._ahead.clear()
+        self._rewinds += 1
+
+    async def fill(self, max_bytes: int = READ_BYTES) -> bool:
+        """Have something to take, unless the reader stands at the end of the log."""
+        while not self._ahead:
+            if self.position >= self._partition.log.end_offset or self._partition.deleted:
+                return False
+            rewinds = self._rewinds
+            buffers = await self._read(max_bytes)
+            if rewinds == self._rewinds:
+                self._queue(buffers)
+        return True
+
+    def take(self) -> Entry | None:
+        """Return the next batch of those that were read ahead."""
+        if not self._ahead:
+            return None
+        entry = self._ahead.popleft()
+        self.position = entry.header.next_offset
+        return entry
+
+    async def _read(self, max_bytes: int) -> list[Buffer]:
+        position, rewinds = self.position, self._rewinds
+        try:
+            return await self._partition.read(position, max_bytes, self._magic)
+        except OffsetOutOfRangeError:
+            self._skip(position, self._partition.log.start_offset)
+        except CorruptBatchError as error:
+            _logger.warning(
+                "consumers skip damaged messages %d to %d", error.base_offset, error.next_offset - 1
+            )
+            self._skip(position, error.next_offset)
+        except MalformedBatchError as error:
+            if rewinds == self._rewinds:
+                await self._skip_malformed(error, max_bytes)
+        except UnknownTopicError:
+            pass  # Deleted this moment; the caller sees it too.
+        return []
+
+    async def _skip_malformed(self, error: MalformedBatchError, max_bytes: int) -> None:
+        header = self._partition.log.batch_at(self.position)
+        if header is None:
+            return
+        # Only the first of several batches may be skipped, and only if it is the bad one.
+        if max_bytes > 1:
+            self._queue(await self._read(1))
+            return
+        _logger.warning("consumers skip batch %d, unreadable: %s", header.base_offset, error)
+        self._skip(self.position, header.next_offset)
+
+    def _queue(self, buffers: list[Buffer]) -> None:
+        expected = self.position
+        for buffer in buffers:
+            view = memoryview(buffer)
+            for at, header in walk(view):
+                if header.base_offset > expected:
+                    self._skipped(expected, header.base_offset)
+                if header.attributes & ATTRIBUTE_CONTROL:
+                    self._skipped(header.base_offset, header.next_offset)
+                else:
+                    body = view[at + HEADER_SIZE : at + header.size]
+                    self._ahead.append(Entry(header, body))
+                expected = header.next_offset
+        if not self._ahead:
+            self.position = expected
+
+    def _skip(self, start: int, end: int) -> None:
+        if self.position == start and end > start:
+            self.position = end
+            self._skipped(start, end)

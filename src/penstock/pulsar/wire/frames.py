@@ -1,0 +1,71 @@
+"""Frames: a command, and with SEND and MESSAGE an entry behind it that is never copied here.
+
+    simple    u32 total size | u32 command size | BaseCommand
+    payload   the same, then the entry: [0e01 u32 crc32c] u32 metadata size | metadata | payload
+
+Sizes are big-endian, and the total counts what comes after itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
+from penstock.session import PeerError
+
+FRAME_PADDING: Final = 10 * 1024
+"""Bytes that a frame may have beyond the largest message, for its command and metadata."""
+
+_TOTAL: Final = struct.Struct(">I")
+_SIZES: Final = struct.Struct(">II")
+
+
+class Frame(NamedTuple):
+    """One frame's command and what follows it: a view of the frame, empty for simple commands."""
+
+    command: BaseCommand
+    entry: memoryview
+
+
+def frame_size(head: memoryview, message_size_max: int) -> int | None:
+    """Return the size of the frame that `head` begins with, or None while it can't be told.
+
+    Raises PeerError when the frame is over `message_size_max` plus padding, before it is read.
+    """
+    if len(head) < _TOTAL.size:
+        return None
+    (total,) = _TOTAL.unpack_from(head)
+    limit = message_size_max + FRAME_PADDING
+    if not _SIZES.size - _TOTAL.size <= total <= limit:
+        raise PeerError(f"a Pulsar frame says it has {total} bytes and {limit} are allowed")
+    return _TOTAL.size + int(total)
+
+
+def parse_frame(frame: memoryview) -> Frame:
+    """Split a whole frame; raises PeerError where it holds no command."""
+    if len(frame) < _SIZES.size:
+        raise PeerError("a Pulsar frame is too short for a command")
+    _, command_size = _SIZES.unpack_from(frame)
+    end = _SIZES.size + command_size
+    if end > len(frame):
+        raise PeerError(f"a Pulsar command of {command_size} bytes is cut off by its frame")
+    try:
+        command = BaseCommand.FromString(frame[_SIZES.size : end])  # type: ignore[arg-type]
+    except DecodeError as error:
+        raise PeerError(f"a Pulsar command can't be parsed: {error}") from error
+    return Frame(command, frame[end:])
+
+
+def encode_command(command: BaseCommand) -> bytes:
+    """Return a simple command's frame."""
+    return encode_payload_command(command, 0)
+
+
+def encode_payload_command(command: BaseCommand, entry_size: int) -> bytes:
+    """Return what stands in front of an entry of `entry_size` bytes; the entry follows as it is."""
+    encoded = command.SerializeToString()
+    size = len(encoded)
+    return _SIZES.pack(_TOTAL.size + size + entry_size, size) + encoded
