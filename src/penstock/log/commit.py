@@ -1,0 +1,181 @@
+"""Group commit: many appends wait for one flush, and the flush runs off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.log.checkpoint import Checkpoint, write_checkpoint
+from penstock.log.errors import LogClosedError, LogError, LogFailedError
+
+if TYPE_CHECKING:
+    from penstock.log.files import File, FileSystem
+
+logger = logging.getLogger(__name__)
+
+
+class Flusher:
+    """The threads of one node that wait for the disk on behalf of all its logs."""
+
+    def __init__(self, threads: int = 4) -> None:
+        assert threads > 0, "a flush needs a thread"
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="flush")
+
+    def submit(self, job: Callable[[], None]) -> Future[None]:
+        return self._pool.submit(job)
+
+    def close(self) -> None:
+        """Return when all jobs are done. The logs are closed before."""
+        self._pool.shutdown()
+
+
+@dataclass(slots=True)
+class Round:
+    """What one flush makes durable. It is put together on the loop and run in a thread."""
+
+    files: FileSystem
+    directory: Path
+    offset: int
+    """Everything below is durable once the round has run."""
+
+    active: File | None
+    sealed: list[File] = field(default_factory=list)
+    """Full segments: the round owns these files and closes them."""
+
+    directories: list[Path] = field(default_factory=list)
+    """Directories with names that aren't durable yet."""
+
+    indexes: list[Path] = field(default_factory=list)
+    checkpoint: Checkpoint | None = None
+
+    def run(self) -> None:
+        """Flush, and write the checkpoint after what it speaks for. Raises OSError."""
+        for file in self.sealed:
+            file.fdatasync()
+        if self.active is not None:
+            self.active.fdatasync()
+        for directory in self.directories:
+            self.files.sync_directory(directory)
+        for path in self.indexes:
+            with closing(self.files.open(path, write=True)) as file:
+                file.fdatasync()
+        if self.checkpoint is not None:
+            write_checkpoint(self.files, self.directory, self.checkpoint)
+        for file in self.sealed:
+            file.close()
+
+
+class GroupCommit:
+    """Runs one log's rounds one after the other; whoever comes while one runs joins the next."""
+
+    def __init__(self, flusher: Flusher, begin: Callable[[], Round], flushed_offset: int) -> None:
+        self._flusher = flusher
+        self._begin = begin
+        self.flushed_offset = flushed_offset
+        self.failure: LogError | None = None
+        self._running: tuple[Round, Future[None]] | None = None
+        self._present: list[asyncio.Future[None]] = []
+        """Who waits for the running round."""
+        self._next: list[asyncio.Future[None]] = []
+        self._is_asked = False
+
+    async def reach(self, offset: int) -> None:
+        """Return when everything up to and with `offset` is durable. Raises LogError."""
+        if offset < self.flushed_offset:
+            return
+        if self._running is not None and offset < self._running[0].offset:
+            await self._join(self._present)
+        else:
+            await self.whole_round()
+
+    async def whole_round(self) -> None:
+        """Return when a round that has yet to begin is over. Raises LogError."""
+        self.ask()
+        await self._join(self._next)
+
+    def ask(self) -> None:
+        """Have a round begin, once what the loop is about to do now has been done as well."""
+        if not self._is_asked and self.failure is None:
+            self._is_asked = True
+            if self._running is None:
+                asyncio.get_running_loop().call_soon(self._start)
+
+    def fail(self, failure: LogError) -> None:
+        """Let all who wait, and all who will, have `failure`."""
+        self.failure = self.failure or failure
+        waiting = self._present + self._next
+        self._present, self._next = [], []
+        for future in waiting:
+            if not future.done():
+                future.set_exception(self.failure)
+
+    def settle(self) -> None:
+        """Block until no round runs; what it did is taken note of."""
+        if self._running is not None:
+            wait([self._running[1]])
+            self._finish(*self._running)
+
+    def run_now(self) -> None:
+        """Run a round in this thread. Raises LogFailedError."""
+        assert self._running is None, "rounds run one after the other"
+        round_ = self._begin()
+        done: Future[None] = Future()
+        self._present, self._next = self._next, []
+        self._running = (round_, done)
+        try:
+            round_.run()
+        except OSError as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+        self._finish(round_, done)
+        if self.failure is not None:
+            raise self.failure
+
+    async def _join(self, waiting: list[asyncio.Future[None]]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        future = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        await future
+
+    def _start(self) -> None:
+        if self._running is not None or self.failure is not None or not self._is_asked:
+            return
+        self._is_asked = False
+        loop = asyncio.get_running_loop()
+        round_ = self._begin()
+        self._present, self._next = self._next, []
+        future = self._flusher.submit(round_.run)
+        self._running = (round_, future)
+        future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._finish, round_, done))
+
+    def _finish(self, round_: Round, done: Future[None]) -> None:
+        if self._running is None or self._running[1] is not done:
+            return  # Whoever closed the log has settled this round already.
+        self._running = None
+        error = done.exception()
+        if error is not None:
+            logger.error("%s: closed for writing: a flush failed: %s", round_.directory, error)
+            failure = LogFailedError(f"{round_.directory}: a flush failed: {error}")
+            failure.__cause__ = error
+            self.fail(failure)
+            return
+        assert round_.offset >= self.flushed_offset, "what is durable stays so"
+        self.flushed_offset = round_.offset
+        for future in self._present:
+            if not future.done():
+                future.set_result(None)
+        self._present = []
+        if self._is_asked:
+            self._start()
+
+    def close(self) -> None:
+        """Turn away who comes from now on."""
+        self.fail(LogClosedError("the log is closed"))

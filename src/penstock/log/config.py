@@ -1,0 +1,28 @@
+"""What can be chosen about a log, and the limits on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+MAX_SEGMENT_SPAN: Final = (1 << 31) - 1
+"""Highest position and relative offset in a segment: the indexes hold 31 bits, as Kafka's do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Sizes are in bytes."""
+
+    segment_bytes: int = 1 << 30
+    """A segment takes no batch beyond this size, except that its first is always taken."""
+
+    index_interval_bytes: int = 4096
+    checkpoint_bytes: int = 64 << 20
+    """So much is appended at most between two checkpoints: what recovery has to read again."""
+
+    max_leader_epoch: int = 0
+    """No stored batch has a higher leader epoch; one that has is damaged."""
+
+    def __post_init__(self) -> None:
+        assert 0 < self.segment_bytes <= MAX_SEGMENT_SPAN, "positions have 31 bits"
+        assert self.index_interval_bytes > 0 < self.checkpoint_bytes, "sizes are positive"

@@ -1,0 +1,49 @@
+"""What can go wrong with a log, as its callers see it."""
+
+from __future__ import annotations
+
+
+class LogError(Exception):
+    """Something is wrong with one partition's log; the message says which file and what."""
+
+
+class OffsetOutOfRangeError(LogError):
+    """The offset lies below the first or above the next one that the log can hold."""
+
+    def __init__(self, offset: int, start_offset: int, end_offset: int) -> None:
+        super().__init__(f"offset {offset} is outside {start_offset}..{end_offset}")
+        self.offset = offset
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+
+
+class CorruptBatchError(LogError):
+    """The stored batch at `base_offset` is damaged; `next_offset` is the first one after it.
+
+    Nothing of it is handed out. Reading goes on at `next_offset`.
+    """
+
+    def __init__(self, base_offset: int, next_offset: int, path: str, position: int) -> None:
+        super().__init__(
+            f"offsets {base_offset}..{next_offset - 1} are damaged: {path} at byte {position}"
+        )
+        self.base_offset = base_offset
+        self.next_offset = next_offset
+        self.path = path
+        self.position = position
+
+
+class InvalidBatchError(LogError):
+    """The batch to append contradicts itself: its length, magic, epoch or count is impossible."""
+
+
+class LogFailedError(LogError):
+    """A write or a flush failed, so the log takes no more writes until it is opened anew.
+
+    A failed flush must not be tried again: the kernel may have dropped the pages and then report
+    success (fsyncgate, PostgreSQL 2018).
+    """
+
+
+class LogClosedError(LogError):
+    """The log was closed or deleted."""

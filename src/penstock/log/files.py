@@ -1,0 +1,135 @@
+"""The file system as the log uses it, and the seam at which tests make it fail, tear and forget."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from penstock.session import Buffer
+
+_MAX_PARTS: Final = 1024
+"""Linux takes at most so many parts in one vectored write (IOV_MAX)."""
+
+
+class File(Protocol):
+    """One open file. Reads and writes name their position; there is no cursor."""
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Return up to `size` bytes; fewer only at the end of the file. Raises OSError."""
+
+    def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
+        """Write the parts one after the other and return how many bytes went in: maybe not all."""
+
+    def fdatasync(self) -> None:
+        """Return when the content, and the size, are on stable storage. Raises OSError."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """What the log asks of directories and names."""
+
+    def open(self, path: Path, *, write: bool = False, create: bool = False) -> File:
+        """Open for reading, or for both; `create` makes the file where there is none."""
+
+    def entries(self, directory: Path) -> dict[str, int]:
+        """Return name and size in bytes of each file in `directory`."""
+
+    def make_directory(self, directory: Path) -> bool:
+        """Make it, with its parents; False where it was there already."""
+
+    def sync_directory(self, directory: Path) -> None:
+        """Return when the names in `directory` are on stable storage."""
+
+    def rename(self, source: Path, target: Path) -> None: ...
+
+    def unlink(self, path: Path) -> None: ...
+
+    def remove_directory(self, directory: Path) -> None: ...
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self._descriptor, size, position)
+
+    def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
+        return os.pwritev(self._descriptor, parts[:_MAX_PARTS], position)
+
+    def fdatasync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class RealFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: Path, *, write: bool = False, create: bool = False) -> File:
+        flags = (os.O_RDWR if write else os.O_RDONLY) | (os.O_CREAT if create else 0)
+        return RealFile(os.open(path, flags, 0o644))
+
+    def entries(self, directory: Path) -> dict[str, int]:
+        with os.scandir(directory) as found:
+            return {entry.name: entry.stat().st_size for entry in found if entry.is_file()}
+
+    def make_directory(self, directory: Path) -> bool:
+        try:
+            directory.mkdir(parents=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def sync_directory(self, directory: Path) -> None:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def rename(self, source: Path, target: Path) -> None:
+        source.rename(target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink()
+
+    def remove_directory(self, directory: Path) -> None:
+        directory.rmdir()
+
+
+def write_all(file: File, parts: Sequence[Buffer], position: int) -> None:
+    """Write every byte of `parts` at `position`, over as many calls as it takes.
+
+    Raises OSError; some of the bytes may be in the file then.
+    """
+    views = [memoryview(part) for part in parts]
+    while views:
+        written = file.pwritev(views, position)
+        if written <= 0:
+            raise OSError(errno.EIO, "the file took no bytes")
+        position += written
+        views = _after(views, written)
+
+
+def _after(views: list[memoryview], written: int) -> list[memoryview]:
+    for index, view in enumerate(views):
+        if written < len(view):
+            return [view[written:], *views[index + 1 :]]
+        written -= len(view)
+    return []

@@ -1,0 +1,183 @@
+"""The sparse indexes of one segment, in the layout of Kafka's own `.index` and `.timeindex`.
+
+An index is a hint: whoever uses an entry looks at the batch that it names, and a segment whose
+entries don't hold is indexed anew. So entries need no checksum, and are synced only for speed.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from contextlib import closing
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from penstock.log.files import write_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.log.files import File, FileSystem
+
+_OFFSET_ENTRY: Final = struct.Struct(">ii")
+"""Last offset of a batch, relative to the segment's base; position of that batch."""
+
+_TIME_ENTRY: Final = struct.Struct(">qi")
+"""Highest timestamp (ms) so far; last offset, relative, of the batch that has it."""
+
+_SAVE_AT: Final = 512
+"""Entries kept in memory before they are written out: 2 MiB of log at the default interval."""
+
+_TRIES: Final = 8
+"""How many entries a look-up offers, nearest first, in case the nearest don't hold."""
+
+Entry = tuple[int, int]
+
+
+class EntryFile:
+    """Entries sorted by their first field: those in the file, then those not yet saved."""
+
+    def __init__(self, files: FileSystem, path: Path, layout: struct.Struct, size: int) -> None:
+        self._files = files
+        self.path = path
+        self._layout = layout
+        self._saved = size // layout.size
+        self._tail: list[Entry] = []
+        self.is_whole = size % layout.size == 0
+
+    def append(self, entry: Entry) -> None:
+        self._tail.append(entry)
+        if len(self._tail) >= _SAVE_AT:
+            self.save()
+
+    def save(self) -> None:
+        """Write out what is only in memory. Raises OSError."""
+        data = b"".join(self._layout.pack(*entry) for entry in self._tail)
+        with closing(self._files.open(self.path, write=True, create=True)) as file:
+            write_all(file, [data] if data else [], self._saved * self._layout.size)
+        self._saved += len(self._tail)
+        self._tail.clear()
+
+    def last(self) -> Entry | None:
+        """Return the newest entry. Raises OSError."""
+        if self._tail:
+            return self._tail[-1]
+        if not self._saved:
+            return None
+        with closing(self._files.open(self.path)) as file:
+            return self._entry(file, self._saved - 1)
+
+    def below(self, key: int) -> list[Entry]:
+        """Return a few of the entries whose first field is at most `key`, nearest first."""
+        cut = bisect_right(self._tail, key, key=lambda entry: entry[0])
+        found = self._tail[max(0, cut - _TRIES) : cut]
+        if len(found) < _TRIES and self._saved:
+            found = self._saved_below(key) + found
+        return found[: -_TRIES - 1 : -1]
+
+    def keep(self, count: int) -> None:
+        """Drop all entries but the first `count`, which are saved. Raises OSError."""
+        assert count <= self._saved, "only saved entries are kept"
+        with closing(self._files.open(self.path, write=True, create=True)) as file:
+            file.truncate(count * self._layout.size)
+        self._saved = count
+        self._tail.clear()
+        self.is_whole = True
+
+    def load(self) -> list[Entry]:
+        """Return every saved entry. Raises OSError."""
+        if not self._saved:
+            return []
+        with closing(self._files.open(self.path)) as file:
+            data = file.pread(self._saved * self._layout.size, 0)
+        whole = len(data) - len(data) % self._layout.size
+        return [(first, second) for first, second in self._layout.iter_unpack(data[:whole])]
+
+    def _saved_below(self, key: int) -> list[Entry]:
+        with closing(self._files.open(self.path)) as file:
+            cut = bisect_right(
+                range(self._saved), key, key=lambda number: self._entry(file, number)[0]
+            )
+            return [self._entry(file, number) for number in range(max(0, cut - _TRIES), cut)]
+
+    def _entry(self, file: File, number: int) -> Entry:
+        data = file.pread(self._layout.size, number * self._layout.size)
+        if len(data) < self._layout.size:
+            return (1 << 62, 0)  # The file is shorter than it was: nothing is to be found there.
+        first, second = self._layout.unpack(data)
+        return first, second
+
+
+class SegmentIndex:
+    """Both indexes of one segment; they grow together, by an entry every `interval` bytes."""
+
+    def __init__(
+        self, files: FileSystem, stem: Path, interval: int, sizes: tuple[int, int] = (0, 0)
+    ) -> None:
+        self.interval = interval
+        self.offsets = EntryFile(files, stem.with_suffix(".index"), _OFFSET_ENTRY, sizes[0])
+        self.times = EntryFile(files, stem.with_suffix(".timeindex"), _TIME_ENTRY, sizes[1])
+        self.fits = self.offsets.is_whole and self.times.is_whole
+        # Unknown for a file that was there before: the next batch then gets an entry at once.
+        self._unindexed = interval + 1 if any(sizes) else 0
+        self._latest: Entry | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        return [self.offsets.path, self.times.path]
+
+    def latest(self) -> Entry:
+        """Return the highest timestamp so far and the relative offset that has it."""
+        if self._latest is None:
+            self._latest = self.times.last() or (-1, 0)
+        return self._latest
+
+    def add(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
+        """Take note of a batch at the segment's end. `last_offset` is relative. Raises OSError."""
+        assert size > 0 <= last_offset, "batches are indexed as they are appended"
+        if timestamp > self.latest()[0]:
+            self._latest = (timestamp, last_offset)
+        if self._unindexed > self.interval:
+            self.offsets.append((last_offset, position))
+            self._add_time()
+            self._unindexed = 0
+        self._unindexed += size
+
+    def _add_time(self) -> None:
+        latest, last = self.latest(), self.times.last()
+        if latest[0] >= 0 and (last is None or latest[0] > last[0]):
+            self.times.append(latest)
+
+    def save(self) -> None:
+        """Bring both files up to date, with the highest timestamp as the last entry."""
+        self._add_time()
+        self.offsets.save()
+        self.times.save()
+
+    def cut(self, position: int, last_offset: int) -> None:
+        """Keep what describes the bytes before `position`; all goes if it makes no sense.
+
+        `last_offset` is relative and the last one before `position`. Raises OSError.
+        """
+        offsets = self.offsets.load() if self.offsets.is_whole else []
+        times = self.times.load() if self.times.is_whole else []
+        kept = [e for e in offsets if e[1] < position and e[0] <= last_offset]
+        kept_times = [e for e in times if e[1] <= last_offset]
+        self.fits = kept == offsets[: len(kept)] and kept_times == times[: len(kept_times)]
+        self.fits = self.fits and _ascends(kept) and _ascends(kept_times)
+        self.offsets.keep(len(kept) if self.fits else 0)
+        self.times.keep(len(kept_times) if self.fits else 0)
+        self._latest = None
+        self._unindexed = self.interval + 1 if self.fits else 0
+
+    def clear(self) -> None:
+        """Drop every entry. Raises OSError."""
+        self.offsets.keep(0)
+        self.times.keep(0)
+        self._latest = None
+        self._unindexed = 0
+        self.fits = True
+
+
+def _ascends(entries: list[Entry]) -> bool:
+    return all(before[0] < after[0] and before[1] < after[1] for before, after in pairwise(entries))

@@ -1,0 +1,214 @@
+"""One segment: a file of batches, its indexes, and how a batch in it is found and read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.log.errors import CorruptBatchError
+from penstock.log.header import read_header
+from penstock.log.scan import (
+    Batch,
+    Bounds,
+    CorruptRange,
+    Place,
+    header_at,
+    read_sound,
+    scan,
+    step_headers,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.log.files import File, FileSystem
+    from penstock.log.index import SegmentIndex
+
+logger = logging.getLogger(__name__)
+
+
+class Segment:
+    """Batches from `base_offset` up to `end_offset`, in the first `size` bytes of one file.
+
+    Only the log's last segment keeps its file open; the others are opened for each read, which
+    costs microseconds and bounds the open files of a node to one a partition.
+    """
+
+    def __init__(
+        self,
+        files: FileSystem,
+        stem: Path,
+        base_offset: int,
+        index: SegmentIndex,
+        *,
+        max_leader_epoch: int,
+    ) -> None:
+        self._files = files
+        self.path = stem.with_suffix(".log")
+        self.base_offset = base_offset
+        self.end_offset = base_offset
+        self.size = 0
+        self.index = index
+        self.file: File | None = None
+        self.corrupt: dict[int, CorruptRange] = {}
+        """The damage seen so far, by base offset."""
+        self._max_leader_epoch = max_leader_epoch
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.size, self.end_offset, self._max_leader_epoch)
+
+    def read(self, offset: int, max_bytes: int, place: Place | None) -> tuple[memoryview, Place]:
+        """Return sound batches from the one that holds `offset`, and the place after them.
+
+        `place` is where that batch begins, if known. Raises CorruptBatchError, OSError.
+        """
+        assert self.base_offset <= offset < self.end_offset, "the caller picks the segment"
+        self._refuse_damaged(offset)
+        with self.reading() as file:
+            place = place or self._find(file, offset)
+            if place is not None:
+                data, following = read_sound(file, place, max_bytes, self.bounds)
+                if data and offset < following.offset:
+                    return data, following
+            place = self._find_surely(file, offset)
+            return read_sound(file, place, max_bytes, self.bounds)
+
+    def scan(self, place: Place | None = None) -> Iterator[Batch | CorruptRange]:
+        """Judge every byte from `place`, or the beginning, on; damage is taken note of."""
+        with self.reading() as file:
+            for found in scan(file, place or Place(0, self.base_offset), self.bounds):
+                if isinstance(found, CorruptRange):
+                    self.note(found)
+                yield found
+
+    def rebuild_index(self) -> None:
+        """Write both indexes anew from the batches. Raises OSError."""
+        logger.warning("%s: its index is missing or does not fit: indexing it anew", self.path)
+        self.index.clear()
+        for found in self.scan():
+            if isinstance(found, Batch):
+                self.add_to_index(found)
+        self.index.save()
+
+    def add_to_index(self, batch: Batch) -> None:
+        header = batch.header
+        relative = header.last_offset - self.base_offset
+        self.index.add(batch.position, header.size, relative, header.max_timestamp)
+
+    def find_time(self, timestamp: int) -> int | None:
+        """Return the base offset of the first batch whose highest timestamp is at least that."""
+        with self.reading() as file:
+            if self._proven_latest(file) < timestamp:
+                return None
+            place = self._before_time(file, timestamp)
+        for found in self.scan(place):
+            if isinstance(found, Batch) and found.header.max_timestamp >= timestamp:
+                return found.header.base_offset
+        return None
+
+    def note(self, damage: CorruptRange) -> None:
+        """Take note of damage, and tell of it once."""
+        if damage.base_offset not in self.corrupt:
+            self.corrupt[damage.base_offset] = damage
+            logger.error("%s", self.corruption(damage))
+
+    def corruption(self, damage: CorruptRange) -> CorruptBatchError:
+        return CorruptBatchError(
+            damage.base_offset, damage.next_offset, str(self.path), damage.position
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[File]:
+        """Lend the open file, or one opened for the occasion."""
+        if self.file is not None:
+            yield self.file
+            return
+        file = self._files.open(self.path)
+        try:
+            yield file
+        finally:
+            file.close()
+
+    def _refuse_damaged(self, offset: int) -> None:
+        for damage in self.corrupt.values():
+            if damage.base_offset <= offset < damage.next_offset:
+                raise self.corruption(damage)
+
+    def _find(self, file: File, offset: int) -> Place | None:
+        """Find the batch that holds `offset` by headers alone; None where they don't fit."""
+        if offset == self.base_offset:
+            return Place(0, offset)
+        anchor = next(self._anchors(file, offset))
+        for batch in step_headers(file, anchor, self.bounds):
+            if offset < batch.header.next_offset:
+                return Place(batch.position, batch.header.base_offset)
+            if batch.position - anchor.position > self.index.interval:
+                self.index.fits = False  # This batch should have had an entry.
+        return None
+
+    def _find_surely(self, file: File, offset: int) -> Place:
+        """Find the batch that holds `offset` by checksums. Raises CorruptBatchError."""
+        for found in scan(file, self._sound_anchor(file, offset), self.bounds):
+            if isinstance(found, Batch):
+                if offset < found.header.next_offset:
+                    return Place(found.position, found.header.base_offset)
+            else:
+                self.note(found)
+                if offset < found.next_offset:
+                    raise self.corruption(found)
+        raise self._missing_end()
+
+    def _missing_end(self) -> CorruptBatchError:
+        """The file holds fewer offsets than it should: what is missing counts as damaged."""
+        last = Place(0, self.base_offset)
+        for found in self.scan():
+            if isinstance(found, Batch):
+                last = Place(found.position + found.header.size, found.header.next_offset)
+            else:
+                last = Place(found.end_position, found.next_offset)
+        damage = CorruptRange(last.position, self.size, last.offset, self.end_offset)
+        self.note(damage)
+        return self.corruption(damage)
+
+    def _sound_anchor(self, file: File, offset: int) -> Place:
+        for place in self._anchors(file, offset):
+            if read_sound(file, place, 0, self.bounds)[0]:
+                return place
+        return Place(0, self.base_offset)
+
+    def _anchors(self, file: File, offset: int) -> Iterator[Place]:
+        """Yield places to search from, nearest first: index entries that hold, then the start."""
+        for last_offset, position in self.index.offsets.below(offset - self.base_offset):
+            header = header_at(file, position, self.bounds)
+            if header is not None and header.last_offset == self.base_offset + last_offset:
+                yield Place(position, header.base_offset)
+            else:
+                self.index.fits = False
+        yield Place(0, self.base_offset)
+
+    def _proven_latest(self, file: File) -> int:
+        """Return the highest timestamp here, or a very high one where the index can't be sure."""
+        timestamp, last_offset = self.index.latest()
+        if self._has_timestamp(file, timestamp, last_offset) is None:
+            return 1 << 62
+        return timestamp
+
+    def _before_time(self, file: File, timestamp: int) -> Place:
+        """Return a place before which no batch is as late as `timestamp`."""
+        for entry in self.index.times.below(timestamp - 1):
+            if place := self._has_timestamp(file, *entry):
+                return place
+        return Place(0, self.base_offset)
+
+    def _has_timestamp(self, file: File, timestamp: int, last_offset: int) -> Place | None:
+        offset = self.base_offset + last_offset
+        if not self.base_offset <= offset < self.end_offset:
+            return None
+        place = self._find(file, offset)
+        if place is None:
+            return None
+        data, _ = read_sound(file, place, 0, self.bounds)
+        return place if data and read_header(data).max_timestamp == timestamp else None
