@@ -17,6 +17,7 @@ settings.register_profile(
     "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("soak", settings.get_profile("test"), max_examples=5_000)
+settings.register_profile("interop", settings.get_profile("test"), max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 

@@ -1,0 +1,68 @@
+# The verbs of this repository. `make` alone lists them.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench soak interop protos clean java
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PYTHON := $(shell for python in python3.11 python3 python3.12 python3.13; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		&& { command -v $$python; break; }; done)
+PROTOS := $(shell find src -name '*.proto')
+SOURCES := src tests benchmarks
+
+help: ## List the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) java ## Flights in through three clients, out through three, and a table in Spark
+	$(BIN)/penstock demo
+
+test: $(INSTALLED) java ## All tests but the long runs
+	$(BIN)/pytest
+
+lint: $(INSTALLED) ## Style, formatting and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Format the source and repair what can be repaired
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: $(INSTALLED) ## Throughput, broker CPU a gigabyte, start-up and memory
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/throughput.py
+
+soak: $(INSTALLED) java ## The long runs: 100 crashes, many more random cases
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak --timeout 3600
+
+interop: $(INSTALLED) ## What each real client writes, each real client reads: many more cases
+	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop --timeout 3600
+
+protos: $(INSTALLED) ## Compile the protobuf declarations again
+	for proto in $(PROTOS); do \
+		$(BIN)/python -m grpc_tools.protoc --plugin=$(BIN)/protoc-gen-mypy \
+			-I $$(dirname $$proto) --python_out=$$(dirname $$proto) \
+			--mypy_out=$$(dirname $$proto) $$proto || exit 1; \
+	done
+
+clean: ## Remove what was built, but no data folder
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml
+ifeq ($(PYTHON),)
+	@echo "Penstock needs Python 3.11 or later: on Debian, apt-get install python3 python3-venv" >&2
+	@exit 1
+endif
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "venv is missing: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+java:
+	@java -version >/dev/null 2>&1 || { \
+		echo "Spark needs a Java runtime, 17 or later: on Debian," \
+			"apt-get install openjdk-17-jre-headless" >&2; exit 1; }

@@ -1,0 +1,25 @@
+"""Two brokers never share a data folder, and a crash leaves no lock behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.server.data_folder import DataFolderError, DataFolderLock
+
+
+def test_the_folder_is_made_and_held(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "data"
+    held = pytest.raises(DataFolderError, match=rf"process id {os.getpid()};.*--data-folder")
+    with DataFolderLock(folder), held:
+        DataFolderLock(folder).__enter__()
+    with DataFolderLock(folder):
+        pass
+
+
+def test_a_folder_that_can_not_be_made_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataFolderError, match=r"can't be used.*--data-folder"):
+        DataFolderLock(tmp_path / "file" / "data").__enter__()

@@ -1,0 +1,88 @@
+"""Frames come out as they went in, however they are cut, and memory follows what arrived."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock import limits
+from penstock.server.intake import Intake
+from penstock.session import PeerError
+
+
+def frame_size(head: memoryview) -> int | None:
+    return 4 + int.from_bytes(head[:4]) if len(head) >= 4 else None
+
+
+def feed(intake: Intake, stream: bytes, steps: list[int]) -> list[bytes]:
+    """Give the stream in pieces of at most `steps` bytes, and take all frames after each."""
+    frames: list[bytes] = []
+    at = turn = 0
+    while at < len(stream):
+        space = intake.space()
+        count = min(steps[turn % len(steps)], len(space), len(stream) - at)
+        space[:count] = stream[at : at + count]
+        del space
+        intake.filled(count)
+        at += count
+        turn += 1
+        while (frame := intake.next_frame(frame_size)) is not None:
+            frames.append(bytes(frame))
+        intake.keep()
+    return frames
+
+
+@given(
+    sizes=st.lists(st.integers(0, 300), max_size=20),
+    steps=st.lists(st.integers(1, 200), min_size=1, max_size=10),
+)
+def test_frames_come_out_as_they_went_in(sizes: list[int], steps: list[int]) -> None:
+    frames = [size.to_bytes(4) + bytes([size % 251]) * size for size in sizes]
+    intake = Intake(memoryview(bytearray(64)))
+    assert feed(intake, b"".join(frames), steps) == frames
+
+
+def test_a_large_frame_is_received_in_place() -> None:
+    size = 5 * limits.FRAME_FIRST_ALLOCATION_BYTES + 1
+    frame = size.to_bytes(4) + bytes(size)
+    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)))
+    assert feed(intake, frame + b"\0\0\0\1x", [1 << 20]) == [frame, b"\0\0\0\1x"]
+
+
+def test_memory_follows_what_really_arrived() -> None:
+    intake = Intake(memoryview(bytearray(1024)))
+    feed(intake, (1 << 30).to_bytes(4), [4])
+    received = 4
+    while received < 8 << 20:
+        space = intake.space()
+        assert received + len(space) <= max(limits.FRAME_FIRST_ALLOCATION_BYTES, 2 * received)
+        intake.filled(len(space))
+        received += len(space)
+        assert intake.next_frame(frame_size) is None
+
+
+def test_a_session_that_finds_no_frame_is_an_error_before_the_buffer_is_full() -> None:
+    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)))
+    space = intake.space()
+    intake.filled(limits.FRAME_HEAD_BYTES)
+    del space
+    with pytest.raises(PeerError, match="no frame begins"):
+        intake.next_frame(lambda head: None)
+
+
+def test_a_frame_without_bytes_is_a_bug_and_no_endless_loop() -> None:
+    intake = Intake(memoryview(bytearray(1024)))
+    intake.space()
+    intake.filled(1)
+    with pytest.raises(ValueError, match="0 bytes"):
+        intake.next_frame(lambda head: 0)
+
+
+def test_connections_share_one_buffer() -> None:
+    shared = memoryview(bytearray(1024))
+    one, other = Intake(shared), Intake(shared)
+    feed(one, b"\0\0\0\4he", [100])
+    feed(other, b"\0\0\0\7noi", [100])
+    assert feed(one, b"re", [100]) == [b"\0\0\0\4here"]
+    assert feed(other, b"sier", [100]) == [b"\0\0\0\7noisier"]

