@@ -33,6 +33,7 @@ class Partition:
         self.producers = ProducerStates()
         self._listeners: list[Callable[[], None]] = []
         self._restore_producers()
+        log.snapshot = self.producers.snapshot
 
     def append(self, parts: Sequence[Buffer]) -> int:
         """Write one batch to the page cache and return its base offset.
@@ -84,11 +85,6 @@ class Partition:
 
     def remove_listener(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
-
-    def close(self) -> None:
-        """Flush, and let the next start begin here without recovery; blocks."""
-        self.log.checkpoint(self.producers.snapshot())
-        self.log.close()
 
     def forget(self) -> None:
         """The topic is gone: refuse what comes, and wake who waits."""

@@ -192,7 +192,7 @@ class Topics:
         """Checkpoint and close every log, for a next start without recovery; blocks."""
         for topic in self._by_name.values():
             for partition in topic.partitions:
-                partition.close()
+                partition.log.close()
 
     async def _create(
         self, name: TopicName, partitions: int, partitioned: bool, config: Mapping[str, str]
