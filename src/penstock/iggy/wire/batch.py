@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from penstock.session import Buffer
 

@@ -57,6 +57,14 @@ class EvictionReason(IntEnum):
     MALFORMED_LOGIN = 15
 
 
+class EvictedError(Exception):
+    """The session is over, and the client hears why."""
+
+    def __init__(self, reason: EvictionReason) -> None:
+        super().__init__(reason.name)
+        self.reason = reason
+
+
 class RequestHeader(NamedTuple):
     """What a request's header says."""
 
@@ -141,14 +149,16 @@ def build_eviction(
     return out
 
 
-def accepted(payload: Buffer = b"") -> Buffers:
-    """Put the result section of a success in front of a reply's payload."""
-    return [bytes(4), payload]
+ACCEPTED: Final = bytes(4)
+"""The result section of a success: no results. The reply's payload follows."""
 
 
-def rejected(code: ErrorCode) -> Buffers:
+def rejected(code: ErrorCode) -> bytes:
     """Return the result section that refuses: one result, of index 0."""
-    return [struct.pack("<III", 1, 0, code)]
+    return _REJECTED.pack(1, 0, code)
+
+
+_REJECTED: Final = struct.Struct("<III")
 
 
 def has_result_section(operation: int) -> bool:

@@ -229,3 +229,10 @@ class SendMessages(Message):
     partitioning: Partitioning
     messages_count: U32
     batch: RestView
+
+
+@dataclass(frozen=True, slots=True)
+class Anything(Message):
+    """A body that nobody looks into."""
+
+    body: RestView

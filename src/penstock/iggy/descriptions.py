@@ -1,0 +1,139 @@
+"""How the broker's objects look to an Iggy client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.iggy.offsets import current_offset
+from penstock.iggy.topic_options import compression_code, derived, explicit, setting
+from penstock.iggy.wire import replies
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.broker.memberships import TopicGroup
+    from penstock.broker.namespaces import Namespace
+    from penstock.broker.partition import Partition
+    from penstock.broker.topics import Topic
+    from penstock.iggy.node import Client
+
+ROOT_USER_ID: Final = 0
+_NO_USER: Final = (1 << 32) - 1
+_TCP: Final = 1
+_ACTIVE: Final = 1
+_ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
+"""Everything everywhere, and nothing that is particular to a stream."""
+
+
+def message_count(topic: Topic) -> int:
+    """Return how many messages a topic holds."""
+    return sum(p.log.end_offset - p.log.start_offset for p in topic.partitions)
+
+
+def size(topic: Topic) -> int:
+    """Return the bytes that a topic's messages take."""
+    return sum(partition.log.size_bytes for partition in topic.partitions)
+
+
+def describe_stream(broker: Broker, stream: Namespace) -> replies.Stream:
+    """Describe a stream without its topics."""
+    topics = broker.topics.in_namespace(stream.name)
+    return replies.Stream(
+        id=stream.stream_id,
+        created_at=stream.created_at_us,
+        topics_count=len(topics),
+        size=sum(map(size, topics)),
+        messages_count=sum(map(message_count, topics)),
+        name=stream.name.iggy,
+        options={},
+    )
+
+
+def describe_stream_fully(broker: Broker, stream: Namespace) -> replies.StreamDetails:
+    """Describe a stream and its topics."""
+    topics = sorted(broker.topics.in_namespace(stream.name), key=lambda topic: topic.iggy_topic_id)
+    return replies.StreamDetails(describe_stream(broker, stream), list(map(describe_topic, topics)))
+
+
+def describe_topic(topic: Topic) -> replies.Topic:
+    """Describe a topic without its partitions."""
+    return replies.Topic(
+        id=topic.iggy_topic_id,
+        created_at=topic.created_at_us,
+        partitions_count=len(topic.partitions),
+        message_expiry=int(setting(topic.config, "message_expiry")),
+        compression=compression_code(topic.config),
+        max_size=int(setting(topic.config, "max_topic_size")),
+        size=size(topic),
+        messages_count=message_count(topic),
+        name=topic.name.topic,
+        explicit_options=explicit(topic.config),
+        derived_options=derived(topic.config),
+    )
+
+
+def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
+    """Describe a topic and its partitions."""
+    return replies.TopicDetails(
+        describe_topic(topic), [_describe_partition(partition) for partition in topic.partitions]
+    )
+
+
+def _describe_partition(partition: Partition) -> replies.Partition:
+    log = partition.log
+    return replies.Partition(
+        id=partition.index,
+        created_at=partition.topic.created_at_us,
+        segments_count=log.segment_count,
+        current_offset=current_offset(partition),
+        size=log.size_bytes,
+        messages_count=log.end_offset - log.start_offset,
+    )
+
+
+def describe_group(group: TopicGroup) -> replies.ConsumerGroup:
+    """Describe a group without its members."""
+    return replies.ConsumerGroup(
+        group.group_id, len(group.topic.partitions), len(group.members), group.name
+    )
+
+
+def describe_group_fully(group: TopicGroup) -> replies.ConsumerGroupDetails:
+    """Describe a group and who reads what."""
+    members = [replies.ConsumerGroupMember(*member) for member in group.members.items()]
+    return replies.ConsumerGroupDetails(describe_group(group), members)
+
+
+def describe_client(broker: Broker, client: Client) -> replies.ClientInfo:
+    """Describe a connection without its groups."""
+    return replies.ClientInfo(
+        client_id=client.id,
+        user_id=_NO_USER if client.session is None else ROOT_USER_ID,
+        transport=_TCP,
+        address=client.transport.peer,
+        groups_count=len(broker.memberships.of_member(client)),
+    )
+
+
+def describe_client_fully(broker: Broker, client: Client) -> replies.ClientDetails:
+    """Describe a connection and the groups that it is in."""
+    return replies.ClientDetails(
+        describe_client(broker, client),
+        [_describe_membership(broker, group) for group in broker.memberships.of_member(client)],
+    )
+
+
+def _describe_membership(broker: Broker, group: TopicGroup) -> replies.GroupMembership:
+    stream = broker.namespaces.get(group.topic.name.in_namespace)
+    assert stream is not None, "a topic's namespace lasts as long as the topic"
+    return replies.GroupMembership(stream.stream_id, group.topic.iggy_topic_id, group.group_id)
+
+
+def describe_root(broker: Broker, created_at_us: int) -> replies.User:
+    """Describe the one user that there is."""
+    return replies.User(ROOT_USER_ID, created_at_us, _ACTIVE, broker.settings.iggy_user, {})
+
+
+def describe_root_fully(broker: Broker, created_at_us: int) -> replies.UserDetails:
+    """Describe the one user and what it may do."""
+    root = describe_root(broker, created_at_us)
+    return replies.UserDetails(root, True, _ALL_PERMISSIONS)

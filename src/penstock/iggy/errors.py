@@ -1,0 +1,38 @@
+"""Which error number a client hears for what went wrong below."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.broker import errors as broker_errors
+from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.log import CorruptBatchError, LogFailedError, OffsetOutOfRangeError
+from penstock.metadata.store import MetadataError
+from penstock.records.errors import MalformedBatchError
+
+_CODES: Final[dict[type[Exception], ErrorCode]] = {
+    broker_errors.TopicExistsError: ErrorCode.TOPIC_NAME_ALREADY_EXISTS,
+    broker_errors.UnknownTopicError: ErrorCode.TOPIC_ID_NOT_FOUND,
+    broker_errors.UnknownPartitionError: ErrorCode.PARTITION_NOT_FOUND,
+    broker_errors.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_NAME,
+    broker_errors.InvalidPartitionCountError: ErrorCode.TOO_MANY_PARTITIONS,
+    broker_errors.NamespaceExistsError: ErrorCode.STREAM_NAME_ALREADY_EXISTS,
+    broker_errors.UnknownNamespaceError: ErrorCode.STREAM_ID_NOT_FOUND,
+    broker_errors.GroupExistsError: ErrorCode.CONSUMER_GROUP_NAME_ALREADY_EXISTS,
+    broker_errors.UnknownGroupError: ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND,
+    broker_errors.UnknownMemberError: ErrorCode.CONSUMER_GROUP_MEMBER_NOT_FOUND,
+    LogFailedError: ErrorCode.CANNOT_APPEND_MESSAGE,
+    OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
+    CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,
+    MalformedBatchError: ErrorCode.CANNOT_READ_MESSAGE,
+    MetadataError: ErrorCode.CANNOT_SERIALIZE_RESOURCE,
+}
+ANSWERED: Final[tuple[type[Exception], ...]] = (IggyError, *_CODES)
+"""Exceptions that are an answer; any other one is a bug."""
+
+
+def error_code(error: Exception) -> ErrorCode:
+    """Return the number for one of the ANSWERED exceptions."""
+    if isinstance(error, IggyError):
+        return error.code
+    return next(code for kind, code in _CODES.items() if isinstance(error, kind))

@@ -1,0 +1,20 @@
+"""GET_CLIENT: one connection, by its number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.descriptions import describe_client_fully
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.GET_CLIENT, requests.GetClient)
+async def get_client(context: Context, request: requests.GetClient) -> replies.ClientDetails | None:
+    """Describe a client and its groups; nothing when it is not connected."""
+    client = context.node.clients.get(request.client_id)
+    return None if client is None else describe_client_fully(context.broker, client)

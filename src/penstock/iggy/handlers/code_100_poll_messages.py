@@ -1,0 +1,72 @@
+"""POLL_MESSAGES: up to so many messages of one partition, from where a strategy says.
+
+The reply is never empty: it begins with the partition, its last offset and the number of messages.
+A member of a group may poll its own partitions only; where one is not its own any more, the reply
+says partition 2**32 - 1, at which the client asks for its assignment anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_partition, find_topic
+from penstock.iggy.offsets import current_offset, owner_of, store_offset, stored_offset
+from penstock.iggy.polling import Polled, poll
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+    from penstock.broker.topics import Topic
+    from penstock.iggy.handlers.registry import Context
+    from penstock.session import Buffers
+
+_STALE_ASSIGNMENT: Final = (1 << 32) - 1
+
+
+@handles(Command.POLL_MESSAGES, requests.PollMessages)
+async def poll_messages(context: Context, request: requests.PollMessages) -> Buffers:
+    """Read, and store the offset of the last message where the client wants that."""
+    if request.count == 0:
+        raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT)
+    topic = find_topic(context.broker, request.stream, request.topic)
+    partition = find_partition(topic, request.partition_id)
+    if _is_stale(context, topic, partition, request):
+        return [replies.Polled(_STALE_ASSIGNMENT, 0, 0).encode()]
+    owner = owner_of(context.broker, topic, request.consumer)
+    polled = await _read(context, partition, request)
+    if request.auto_commit and polled.messages:
+        await store_offset(context.broker, owner, partition, polled.last_offset)
+    head = replies.Polled(partition.index, current_offset(partition), polled.messages)
+    return [head.encode(), *polled.parts]
+
+
+def _is_stale(
+    context: Context, topic: Topic, partition: Partition, request: requests.PollMessages
+) -> bool:
+    if request.consumer.kind is not ConsumerKind.GROUP:
+        return False
+    group = context.broker.memberships.get(topic, request.consumer.id.value)
+    return partition.index not in (group.assigned(context.client) or ())
+
+
+async def _read(context: Context, partition: Partition, request: requests.PollMessages) -> Polled:
+    log, count, strategy = partition.log, request.count, request.strategy
+    start = log.start_offset
+    since_us = 0
+    if strategy.kind is PollingKind.OFFSET:
+        start = strategy.value
+    elif strategy.kind is PollingKind.LAST:
+        start = log.end_offset - count
+    elif strategy.kind is PollingKind.NEXT:
+        owner = owner_of(context.broker, partition.topic, request.consumer)
+        stored = stored_offset(context.broker, owner, partition)
+        start = log.start_offset if stored is None else stored + 1
+    elif strategy.kind is PollingKind.TIMESTAMP:
+        since_us = strategy.value
+        found = log.find_time(since_us // 1000)
+        start = log.end_offset if found is None else found
+    return await poll(partition, start, count, since_us=since_us)

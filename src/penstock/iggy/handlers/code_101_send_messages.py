@@ -1,0 +1,45 @@
+"""SEND_MESSAGES: append one batch to one partition.
+
+Today's clients choose the partition themselves; the other two ways of choosing are for those that
+leave it to the server. A reply means what the topic's flush policy says: by default that the batch
+is on stable storage. A batch that is sent twice is written twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.batches import append, check
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_stream, find_topic
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.identifiers import PartitioningKind
+from penstock.iggy.wire.xxh32 import xxh32
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+    from penstock.broker.topics import Topic
+    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.wire.identifiers import Partitioning
+
+
+@handles(Command.SEND_MESSAGES, requests.SendMessages)
+async def send_messages(context: Context, request: requests.SendMessages) -> replies.Confirmations:
+    """Check, stamp and append the batch; answer when it is safe."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    partition = _choose(context, topic, request.partitioning)
+    base_offset = append(partition, check(request.batch, request.messages_count))
+    await partition.durable(base_offset)
+    stream = find_stream(context.broker, request.stream)
+    return replies.Confirmations(
+        [replies.Confirmation(stream.stream_id, topic.iggy_topic_id, partition.index, base_offset)]
+    )
+
+
+def _choose(context: Context, topic: Topic, partitioning: Partitioning) -> Partition:
+    if partitioning.kind is PartitioningKind.PARTITION_ID:
+        return topic.partition(partitioning.partition_id)
+    if partitioning.kind is PartitioningKind.MESSAGES_KEY:
+        return topic.partition(xxh32(partitioning.value) % len(topic.partitions))
+    return topic.partition(context.node.next_turn() % len(topic.partitions))

@@ -1,0 +1,28 @@
+"""GET_CONSUMER_OFFSET: how far a consumer or a group has come in a partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_partition, find_topic
+from penstock.iggy.offsets import current_offset, owner_of, stored_offset
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset)
+async def get_consumer_offset(
+    context: Context, request: requests.GetConsumerOffset
+) -> replies.ConsumerOffset | None:
+    """Tell the stored offset; nothing when there is none."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    partition = find_partition(topic, request.partition_id)
+    owner = owner_of(context.broker, topic, request.consumer)
+    stored = stored_offset(context.broker, owner, partition)
+    if stored is None:
+        return None
+    return replies.ConsumerOffset(partition.index, current_offset(partition), stored)

@@ -1,0 +1,26 @@
+"""STORE_CONSUMER_OFFSET: remember the last message that a consumer is done with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_partition, find_topic
+from penstock.iggy.offsets import owner_of, store_offset
+from penstock.iggy.wire import requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import ErrorCode, IggyError
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.STORE_CONSUMER_OFFSET, requests.StoreConsumerOffset)
+async def store_consumer_offset(context: Context, request: requests.StoreConsumerOffset) -> None:
+    """Store an offset that a message has; it lasts when this returns."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    partition = find_partition(topic, request.partition_id)
+    owner = owner_of(context.broker, topic, request.consumer)
+    if request.offset >= partition.log.end_offset:
+        raise IggyError(ErrorCode.INVALID_OFFSET, str(request.offset))
+    await store_offset(context.broker, owner, partition, request.offset)

@@ -1,0 +1,27 @@
+"""GET_STREAM: a stream and its topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.descriptions import describe_stream_fully
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_stream
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import IggyError
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.GET_STREAM, requests.StreamRequest)
+async def get_stream(
+    context: Context, request: requests.StreamRequest
+) -> replies.StreamDetails | None:
+    """Describe a stream; nothing when there is none."""
+    try:
+        stream = find_stream(context.broker, request.stream)
+    except IggyError:
+        return None
+    return describe_stream_fully(context.broker, stream)

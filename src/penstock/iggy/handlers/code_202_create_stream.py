@@ -1,0 +1,23 @@
+"""CREATE_STREAM: a stream is a namespace of topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.descriptions import describe_stream
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import stream_name
+from penstock.iggy.topic_options import refuse_any
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.CREATE_STREAM, requests.CreateStream)
+async def create_stream(context: Context, request: requests.CreateStream) -> replies.Stream:
+    """Make a stream that lasts; its number is the lowest free one."""
+    refuse_any(request.options)
+    stream = await context.broker.namespaces.create(stream_name(request.name))
+    return describe_stream(context.broker, stream)

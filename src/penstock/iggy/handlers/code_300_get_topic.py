@@ -1,0 +1,27 @@
+"""GET_TOPIC: a topic and its partitions; clients ask it for the number of partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.descriptions import describe_topic_fully
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import IggyError
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.GET_TOPIC, requests.TopicRequest)
+async def get_topic(
+    context: Context, request: requests.TopicRequest
+) -> replies.TopicDetails | None:
+    """Describe a topic; nothing when there is none."""
+    try:
+        topic = find_topic(context.broker, request.stream, request.topic)
+    except IggyError:
+        return None
+    return describe_topic_fully(topic)

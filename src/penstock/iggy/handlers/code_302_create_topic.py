@@ -1,0 +1,27 @@
+"""CREATE_TOPIC: a topic of a stream, for clients of every protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.names import TopicName
+from penstock.iggy.descriptions import describe_topic_fully
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_stream
+from penstock.iggy.topic_options import check_sizes, configuration
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.CREATE_TOPIC, requests.CreateTopic)
+async def create_topic(context: Context, request: requests.CreateTopic) -> replies.TopicDetails:
+    """Make a topic that lasts; its number is the lowest free one of its stream."""
+    stream = find_stream(context.broker, request.stream)
+    config = configuration(request.options)
+    check_sizes(config)
+    name = TopicName.from_iggy(stream.name.iggy, request.name)
+    topic = await context.broker.topics.create(name, request.partitions_count, config=config)
+    return describe_topic_fully(topic)

@@ -1,0 +1,29 @@
+"""GET_CONSUMER_GROUP: a group and who reads what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.errors import UnknownGroupError
+from penstock.iggy.descriptions import describe_group_fully
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import IggyError
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.GET_CONSUMER_GROUP, requests.ConsumerGroupRequest)
+async def get_consumer_group(
+    context: Context, request: requests.ConsumerGroupRequest
+) -> replies.ConsumerGroupDetails | None:
+    """Describe a group; nothing when there is none."""
+    try:
+        topic = find_topic(context.broker, request.stream, request.topic)
+        group = context.broker.memberships.get(topic, request.group.value)
+    except (IggyError, UnknownGroupError):
+        return None
+    return describe_group_fully(group)

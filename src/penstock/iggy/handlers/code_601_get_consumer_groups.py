@@ -1,0 +1,24 @@
+"""GET_CONSUMER_GROUPS: all groups of a topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.descriptions import describe_group
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.GET_CONSUMER_GROUPS, requests.TopicRequest)
+async def get_consumer_groups(
+    context: Context, request: requests.TopicRequest
+) -> replies.ConsumerGroups:
+    """Describe every group, without its members."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    groups = context.broker.memberships.of_topic(topic)
+    return replies.ConsumerGroups([describe_group(group) for group in groups])

@@ -1,0 +1,23 @@
+"""CREATE_CONSUMER_GROUP: a group belongs to one topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.descriptions import describe_group_fully
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup)
+async def create_consumer_group(
+    context: Context, request: requests.CreateConsumerGroup
+) -> replies.ConsumerGroupDetails:
+    """Make a group that lasts; its number is the next of its topic."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    return describe_group_fully(await context.broker.memberships.create(topic, request.name))

@@ -1,0 +1,20 @@
+"""JOIN_CONSUMER_GROUP: the connection becomes a member, and partitions are divided anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.JOIN_CONSUMER_GROUP, requests.ConsumerGroupRequest)
+async def join_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
+    """Let the connection in; joining twice changes nothing."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    context.broker.memberships.get(topic, request.group.value).join(context.client)

@@ -1,0 +1,20 @@
+"""LEAVE_CONSUMER_GROUP: the other members take over its partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.LEAVE_CONSUMER_GROUP, requests.ConsumerGroupRequest)
+async def leave_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
+    """Let the connection go."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    context.broker.memberships.get(topic, request.group.value).leave(context.client)

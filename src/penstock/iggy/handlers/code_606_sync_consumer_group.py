@@ -1,0 +1,24 @@
+"""SYNC_CONSUMER_GROUP: which partitions the connection shall read; asked every five seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.iggy.handlers.registry import handles
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+
+if TYPE_CHECKING:
+    from penstock.iggy.handlers.registry import Context
+
+
+@handles(Command.SYNC_CONSUMER_GROUP, requests.ConsumerGroupRequest)
+async def sync_consumer_group(
+    context: Context, request: requests.ConsumerGroupRequest
+) -> replies.Assignment | None:
+    """Tell the partitions and their generation; nothing to one who is not a member."""
+    topic = find_topic(context.broker, request.stream, request.topic)
+    group = context.broker.memberships.get(topic, request.group.value)
+    partitions = group.assigned(context.client)
+    return None if partitions is None else replies.Assignment(group.generation, partitions)

@@ -1,0 +1,56 @@
+"""Whose offset is meant, and how Iggy's word for it differs from the broker's.
+
+Iggy stores the offset of the last message that a consumer is done with; the broker keeps the next
+one to read, as Kafka does, so that a lag is computed the same way for all.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.offsets import CommittedOffset, OffsetOwner
+from penstock.iggy.wire.identifiers import ConsumerKind
+from penstock.iggy.wire.xxh32 import xxh32
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.broker.partition import Partition
+    from penstock.broker.topics import Topic
+    from penstock.iggy.wire.identifiers import Consumer
+
+CONSUMER: Final = "iggy-consumer"
+GROUP: Final = "iggy-group"
+
+
+def owner_of(broker: Broker, topic: Topic, consumer: Consumer) -> OffsetOwner:
+    """Return who the consumer is to the broker. Raises UnknownGroupError."""
+    if consumer.kind is ConsumerKind.GROUP:
+        return group_owner(broker.memberships.get(topic, consumer.id.value).name)
+    name = consumer.id.value
+    # A consumer's name stands for the number that it hashes to: both find the same offset.
+    return OffsetOwner(CONSUMER, str(xxh32(name.encode()) if isinstance(name, str) else name))
+
+
+def group_owner(name: str) -> OffsetOwner:
+    """Return the owner of a group's offsets."""
+    return OffsetOwner(GROUP, name)
+
+
+def stored_offset(broker: Broker, owner: OffsetOwner, partition: Partition) -> int | None:
+    """Return the offset of the last message that was stored as done."""
+    committed = broker.offsets.get(owner, partition.id)
+    return None if committed is None else committed.offset - 1
+
+
+async def store_offset(
+    broker: Broker, owner: OffsetOwner, partition: Partition, offset: int
+) -> None:
+    """Store the offset of the last message that is done. Raises MetadataError."""
+    committed = CommittedOffset(offset + 1, committed_at_ms=time.time_ns() // 1_000_000)
+    await broker.offsets.commit(owner, {partition.id: committed})
+
+
+def current_offset(partition: Partition) -> int:
+    """Return the offset of the last message, 0 where there is none."""
+    return max(0, partition.log.end_offset - 1)
