@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ from penstock.broker.errors import InvalidTopicNameError
 DEFAULT_TENANT: Final = "public"
 DEFAULT_NAMESPACE: Final = "default"
 KAFKA_NAME_SIZE_MAX: Final = 249
+_DIGEST_SIZE: Final = 16
 
 _ILLEGAL_IN_KAFKA: Final = re.compile(r"[^a-zA-Z0-9._-]")
 _PULSAR_NAME: Final = re.compile(r"(?:persistent://)?(?:([^/]+)/([^/]+)/)?([^/].*)", re.DOTALL)
@@ -50,13 +52,20 @@ class TopicName(NamedTuple):
 
     @property
     def kafka(self) -> str:
-        """The name in Kafka: default parts are left out, bytes that Kafka forbids are escaped."""
+        """The name in Kafka: default parts are left out, bytes that Kafka forbids are escaped.
+
+        One that is too long for Kafka is cut, and ends in a digest of the whole.
+        """
         parts = [self.topic]
         if self.tenant != DEFAULT_TENANT:
             parts = [self.tenant, self.namespace, self.topic]
         elif self.namespace != DEFAULT_NAMESPACE:
             parts = [self.namespace, self.topic]
-        return _ILLEGAL_IN_KAFKA.sub(_escape, ".".join(parts))
+        name = _ILLEGAL_IN_KAFKA.sub(_escape, ".".join(parts))
+        if len(name) <= KAFKA_NAME_SIZE_MAX:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_SIZE]
+        return f"{name[: KAFKA_NAME_SIZE_MAX - _DIGEST_SIZE - 1]}-{digest}"
 
     @property
     def pulsar(self) -> str:
@@ -102,10 +111,8 @@ class TopicName(NamedTuple):
 
 def _checked(tenant: str, namespace: str, topic: str) -> TopicName:
     name = TopicName(tenant, namespace, topic)
-    if not topic or len(name.kafka) > KAFKA_NAME_SIZE_MAX or name.kafka in {".", ".."}:
-        raise InvalidTopicNameError(
-            f"{topic!r}: the name as Kafka clients see it has 1 to {KAFKA_NAME_SIZE_MAX} characters"
-        )
+    if not topic or name.kafka in {".", ".."}:
+        raise InvalidTopicNameError(f"{topic!r}: a topic's name is not empty, '.' or '..'")
     return name
 
 
