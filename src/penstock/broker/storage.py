@@ -58,7 +58,7 @@ class Storage:
     async def delete_topic(self, topic_id: UUID, logs: Sequence[Log]) -> None:
         """Close a deleted topic's logs and remove its folder."""
         for log in logs:
-            log.close()
+            log.abandon()
         folder = topic_directory(self.data_folder, topic_id)
         doomed = folder.with_suffix(_DELETED_SUFFIX)
         # Renamed first: what a crash leaves of it is known to be rubbish at the next start.

@@ -8,6 +8,7 @@ from penstock.log.errors import (
     LogClosedError,
     LogError,
     LogFailedError,
+    LogReadError,
     OffsetOutOfRangeError,
 )
 from penstock.log.files import File, FileSystem, RealFileSystem
@@ -26,6 +27,7 @@ __all__ = [
     "LogConfig",
     "LogError",
     "LogFailedError",
+    "LogReadError",
     "OffsetOutOfRangeError",
     "RealFileSystem",
     "RecoveryReport",

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,23 +58,25 @@ class Round:
         """Flush, and write the checkpoint after what it speaks for. Raises OSError."""
         for file in self.sealed:
             file.fdatasync()
+            file.close()
         if self.active is not None:
             self.active.fdatasync()
         for directory in self.directories:
             self.files.sync_directory(directory)
         for path in self.indexes:
-            with closing(self.files.open(path, write=True)) as file:
-                file.fdatasync()
+            with closing(self.files.open(path, write=True)) as index:
+                index.fdatasync()
         if self.checkpoint is not None:
             write_checkpoint(self.files, self.directory, self.checkpoint)
-        for file in self.sealed:
-            file.close()
 
 
 class GroupCommit:
     """Runs one log's rounds one after the other; whoever comes while one runs joins the next."""
 
-    def __init__(self, flusher: Flusher, begin: Callable[[], Round], flushed_offset: int) -> None:
+    def __init__(
+        self, name: str, flusher: Flusher, begin: Callable[[], Round], flushed_offset: int
+    ) -> None:
+        self._name = name
         self._flusher = flusher
         self._begin = begin
         self.flushed_offset = flushed_offset
@@ -122,19 +124,10 @@ class GroupCommit:
             self._finish(*self._running)
 
     def run_now(self) -> None:
-        """Run a round in this thread. Raises LogFailedError."""
-        assert self._running is None, "rounds run one after the other"
-        round_ = self._begin()
-        done: Future[None] = Future()
-        self._present, self._next = self._next, []
-        self._running = (round_, done)
-        try:
-            round_.run()
-        except OSError as error:
-            done.set_exception(error)
-        else:
-            done.set_result(None)
-        self._finish(round_, done)
+        """Run a round and block until it is over. Raises LogError."""
+        self._is_asked = True
+        self._begin_next()
+        self.settle()
         if self.failure is not None:
             raise self.failure
 
@@ -146,15 +139,30 @@ class GroupCommit:
         await future
 
     def _start(self) -> None:
+        """Begin the next round, if there is one to begin, and have its end told to the loop."""
+        self._begin_next()
+        if self._running is None:
+            return
+        round_, future = self._running
+        loop = asyncio.get_running_loop()
+
+        def tell(done: Future[None]) -> None:
+            with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+                loop.call_soon_threadsafe(self._finish, round_, done)
+
+        future.add_done_callback(tell)
+
+    def _begin_next(self) -> None:
         if self._running is not None or self.failure is not None or not self._is_asked:
             return
         self._is_asked = False
-        loop = asyncio.get_running_loop()
-        round_ = self._begin()
+        try:
+            round_ = self._begin()
+        except Exception as error:  # Whatever it is, those who wait have to know.
+            self._fail_flush(error)
+            return
         self._present, self._next = self._next, []
-        future = self._flusher.submit(round_.run)
-        self._running = (round_, future)
-        future.add_done_callback(lambda done: loop.call_soon_threadsafe(self._finish, round_, done))
+        self._running = (round_, self._flusher.submit(round_.run))
 
     def _finish(self, round_: Round, done: Future[None]) -> None:
         if self._running is None or self._running[1] is not done:
@@ -162,10 +170,7 @@ class GroupCommit:
         self._running = None
         error = done.exception()
         if error is not None:
-            logger.error("%s: closed for writing: a flush failed: %s", round_.directory, error)
-            failure = LogFailedError(f"{round_.directory}: a flush failed: {error}")
-            failure.__cause__ = error
-            self.fail(failure)
+            self._fail_flush(error)
             return
         assert round_.offset >= self.flushed_offset, "what is durable stays so"
         self.flushed_offset = round_.offset
@@ -175,6 +180,12 @@ class GroupCommit:
         self._present = []
         if self._is_asked:
             self._start()
+
+    def _fail_flush(self, error: BaseException) -> None:
+        logger.error("%s: closed for writing: a flush failed: %s", self._name, error)
+        failure = LogFailedError(f"{self._name}: a flush failed: {error}")
+        failure.__cause__ = error
+        self.fail(failure)
 
     def close(self) -> None:
         """Turn away who comes from now on."""

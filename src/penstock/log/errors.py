@@ -33,6 +33,10 @@ class CorruptBatchError(LogError):
         self.position = position
 
 
+class LogReadError(LogError):
+    """The disk did not give the bytes; whether they are sound is unknown."""
+
+
 class InvalidBatchError(LogError):
     """The batch to append contradicts itself: its length, magic, epoch or count is impossible."""
 

@@ -41,8 +41,8 @@ class FileSystem(Protocol):
     def entries(self, directory: Path) -> dict[str, int]:
         """Return name and size in bytes of each file in `directory`."""
 
-    def make_directory(self, directory: Path) -> bool:
-        """Make it, with its parents; False where it was there already."""
+    def make_directory(self, directory: Path) -> None:
+        """Make it unless it is there, and its parents, whose names are durable on return."""
 
     def sync_directory(self, directory: Path) -> None:
         """Return when the names in `directory` are on stable storage."""
@@ -50,8 +50,6 @@ class FileSystem(Protocol):
     def rename(self, source: Path, target: Path) -> None: ...
 
     def unlink(self, path: Path) -> None: ...
-
-    def remove_directory(self, directory: Path) -> None: ...
 
 
 class RealFile:
@@ -89,12 +87,11 @@ class RealFileSystem:
         with os.scandir(directory) as found:
             return {entry.name: entry.stat().st_size for entry in found if entry.is_file()}
 
-    def make_directory(self, directory: Path) -> bool:
-        try:
-            directory.mkdir(parents=True)
-        except FileExistsError:
-            return False
-        return True
+    def make_directory(self, directory: Path) -> None:
+        if not directory.parent.exists():
+            self.make_directory(directory.parent)
+            self.sync_directory(directory.parent.parent)
+        directory.mkdir(exist_ok=True)
 
     def sync_directory(self, directory: Path) -> None:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -108,9 +105,6 @@ class RealFileSystem:
 
     def unlink(self, path: Path) -> None:
         path.unlink()
-
-    def remove_directory(self, directory: Path) -> None:
-        directory.rmdir()
 
 
 def write_all(file: File, parts: Sequence[Buffer], position: int) -> None:

@@ -15,6 +15,7 @@ from penstock.log.errors import (
     InvalidBatchError,
     LogClosedError,
     LogFailedError,
+    LogReadError,
     OffsetOutOfRangeError,
 )
 from penstock.log.files import write_all
@@ -58,26 +59,25 @@ class Log:
         """The next offset to be written."""
         self._active = recovered.segments[-1] if recovered.is_extendable else None
         self._checkpoint = recovered.checkpoint
-        self._unchecked_bytes = 0
-        self._state: bytes | None = None
+        self._unchecked_bytes = recovered.report.scanned_bytes
         self.snapshot: Callable[[], bytes] | None = None
-        """Asked for the owner's state, as of `end_offset`, for each checkpoint if there is one."""
-        self._commit = GroupCommit(flusher, self._begin_round, recovered.end_offset)
+        """Asked at each checkpoint for the owner's state as of `end_offset`."""
+        self._commit = GroupCommit(str(directory), flusher, self._begin_round, recovered.end_offset)
         self._sealed: list[Segment] = []
         """Full segments that the next round has to flush."""
-        self._unsynced_directories: list[Path] = []
+        # Without a checkpoint nothing tells whether the log's own name is durable.
+        self._unsynced_directories = [] if recovered.checkpoint.offset else [directory.parent]
         self._places: dict[int, int] = {}
         self._listeners: dict[Callable[[], None], None] = {}
         self._is_closed = False
+        self.rebuilt_indexes = 0
+        """Indexes that turned out wrong since the log was opened."""
 
     @classmethod
     def open(cls, directory: Path, config: LogConfig, files: FileSystem, flusher: Flusher) -> Log:
         """Open the log in `directory`, made if need be, and recover it. Blocks. Raises OSError."""
-        is_new = files.make_directory(directory)
-        log = cls(directory, config, files, flusher, Recovery(directory, config, files).run())
-        if is_new:
-            log._unsynced_directories = [directory.parent]
-        return log
+        files.make_directory(directory)
+        return cls(directory, config, files, flusher, Recovery(directory, config, files).run())
 
     @property
     def start_offset(self) -> int:
@@ -153,14 +153,17 @@ class Log:
         The first is whole even if larger than `max_bytes`, the others fit (KIP-74). All are of
         one segment and their checksums were verified: a damaged batch ends the answer before it.
         Raises OffsetOutOfRangeError, CorruptBatchError where `offset` is in a damaged batch, and
-        OSError when the disk does.
+        LogReadError.
         """
         segment = self._segment_at(offset)
         if segment is None:
             return b""
         at = 0 if offset == segment.base_offset else self._places.get(offset)
         place = None if at is None else Place(at, offset)
-        data, following = segment.read(offset, max_bytes, place)
+        try:
+            data, following = segment.read(offset, max_bytes, place)
+        except OSError as error:
+            raise LogReadError(f"{segment.path}: {error}") from error
         self._remember(following)
         self._mend_index(segment)
         return data
@@ -176,7 +179,7 @@ class Log:
     def headers(self, start: int, end: int | None = None) -> Iterator[BatchHeader]:
         """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones.
 
-        Raises OffsetOutOfRangeError, OSError.
+        Raises OffsetOutOfRangeError, LogReadError.
         """
         end = self.end_offset if end is None else min(end, self.end_offset)
         while start < end:
@@ -192,10 +195,16 @@ class Log:
                 start = header.next_offset
 
     def find_time(self, timestamp_ms: int) -> int | None:
-        """Return the base offset of the first batch that reaches `timestamp_ms`. Raises OSError."""
+        """Return the base offset of the first batch whose highest timestamp is at least that.
+
+        Raises LogReadError.
+        """
         self._refuse_closed()
         for segment in self._segments:
-            found = segment.find_time(timestamp_ms)
+            try:
+                found = segment.find_time(timestamp_ms)
+            except OSError as error:
+                raise LogReadError(f"{segment.path}: {error}") from error
             self._mend_index(segment)
             if found is not None:
                 return found
@@ -208,13 +217,6 @@ class Log:
     def remove_append_listener(self, listener: Callable[[], None]) -> None:
         self._listeners.pop(listener, None)
 
-    async def checkpoint(self, state: bytes) -> None:
-        """Flush, and keep `state` as the owner's state as of now. Raises LogError."""
-        self._refuse_unless_writable()
-        self._state = state
-        self._unchecked_bytes = self._config.checkpoint_bytes
-        await self._commit.whole_round()
-
     def close(self) -> None:
         """Flush, write a checkpoint so that the next start reads nothing, and close. Blocks."""
         if self._is_closed:
@@ -225,20 +227,14 @@ class Log:
                 self._unchecked_bytes = self._config.checkpoint_bytes
                 self._commit.run_now()
         except LogFailedError:
-            logger.exception("%s: closed without its last flush", self.directory)
+            logger.error("%s: closed without its last flush", self.directory)  # noqa: TRY400
         finally:
             self._let_go()
 
-    def delete(self) -> None:
-        """Close the log and remove its directory. Blocks. Raises OSError."""
+    def abandon(self) -> None:
+        """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
         self._commit.settle()
         self._let_go()
-        doomed = self.directory.with_name(self.directory.name + ".deleted")
-        self._files.rename(self.directory, doomed)
-        self._files.sync_directory(doomed.parent)
-        for name in self._files.entries(doomed):
-            self._files.unlink(doomed / name)
-        self._files.remove_directory(doomed)
 
     def _let_go(self) -> None:
         self._is_closed = True
@@ -260,7 +256,7 @@ class Log:
     def _refuse_invalid(self, header: BatchHeader, size: int, leader_epoch: int) -> None:
         if header.size != size or not HEADER_SIZE <= size <= MAX_SEGMENT_SPAN:
             raise InvalidBatchError(f"a batch of {size} bytes states {header.size}")
-        if header.magic not in _MAGICS or header.last_offset_delta < 0:
+        if header.magic not in _MAGICS or not 0 <= header.last_offset_delta < MAX_SEGMENT_SPAN:
             raise InvalidBatchError(
                 f"magic {header.magic}, last offset delta {header.last_offset_delta}"
             )
@@ -286,7 +282,7 @@ class Log:
         last_offset = self.end_offset + header.last_offset_delta
         return segment.size > 0 and (
             segment.size + size > self._config.segment_bytes
-            or last_offset - segment.base_offset > MAX_SEGMENT_SPAN
+            or last_offset - segment.base_offset >= MAX_SEGMENT_SPAN
         )
 
     def _roll(self) -> Segment:
@@ -334,8 +330,7 @@ class Log:
         return round_
 
     def _next_checkpoint(self) -> Checkpoint:
-        state = self._state if self.snapshot is None else self.snapshot()
-        self._state = None
+        state = None if self.snapshot is None else self.snapshot()
         last = self._segments[-1] if self._segments else None
         known = self._checkpoint
         return Checkpoint(
@@ -362,7 +357,12 @@ class Log:
             del self._places[next(iter(self._places))]
 
     def _mend_index(self, segment: Segment) -> None:
-        """Rebuild an index that a look-up found wrong. Raises OSError."""
-        if not segment.index.fits:
+        """Rebuild an index that a look-up found wrong."""
+        if segment.index.fits:
+            return
+        try:
             segment.rebuild_index()
-            self.recovery.rebuilt_indexes += segment.index.paths
+        except OSError as error:
+            segment.index.fits = True  # It is a hint: without it, reading is slow but right.
+            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
+        self.rebuilt_indexes += 1

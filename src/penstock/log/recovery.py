@@ -77,13 +77,18 @@ class Recovery:
         self._sizes = files.entries(directory)
         self._segments = open_segments(directory, self._sizes, config, files)
         self._known = self._read_checkpoint()
+        self._ends: dict[Segment, Place] = {}
+        """Where the sound part ends, of each segment that was scanned."""
 
     def run(self) -> Recovered:
         """Bring the directory into order; blocks while it reads what no checkpoint vouches for."""
-        ends = self._check_tail()
-        end_offset, is_extendable = self._trim(ends)
-        self._note_gaps(ends)
-        self._check_indexes(ends)
+        for segment in self._segments:
+            if self._vouched(segment) < segment.size:
+                self._ends[segment] = self._check(segment)
+        end_offset, is_extendable = self._trim()
+        self._note_gaps()
+        self._make_durable()
+        self._check_indexes()
         for segment in self._segments:
             self._report.corrupt += segment.corrupt.values()
         self._tell()
@@ -106,21 +111,10 @@ class Recovery:
             return known.position
         return 0
 
-    def _check_tail(self) -> dict[int, Place]:
-        """Scan what nothing vouches for; return by base offset where each sound part ends."""
-        return {
-            segment.base_offset: self._check(segment)
-            for segment in self._segments
-            if self._vouched(segment) < segment.size or segment is self._segments[-1]
-        }
-
     def _check(self, segment: Segment) -> Place:
         """Check and index a segment from its checkpoint on; return where its sound part ends."""
-        vouched = self._vouched(segment)
-        end = Place(vouched, self._known.offset if vouched else segment.base_offset)
-        if vouched == segment.size:
-            return end
-        end = self._cut_index(segment, end)
+        end = self._checkpoint_in(segment)
+        self._cut_index(segment, end)
         self._report.scanned_bytes += segment.size - end.position
         damage: list[CorruptRange] = []
         with segment.reading() as file:
@@ -135,31 +129,40 @@ class Recovery:
                 end = Place(found.position + found.header.size, found.header.next_offset)
         return end
 
-    def _cut_index(self, segment: Segment, start: Place) -> Place:
-        """Bring the index to what it was at `start`; return where indexing has to begin."""
-        if start.position == 0:
-            segment.index.clear()
-            return start
-        segment.index.cut(start.position, start.offset - segment.base_offset - 1)
-        if segment.index.fits:
-            return start
-        self._report.rebuilt_indexes += segment.index.paths
-        segment.index.clear()
-        return Place(0, segment.base_offset)
+    def _checkpoint_in(self, segment: Segment) -> Place:
+        position = self._vouched(segment)
+        return Place(position, self._known.offset if position else segment.base_offset)
 
-    def _trim(self, ends: dict[int, Place]) -> tuple[int, bool]:
+    def _cut_index(self, segment: Segment, end: Place) -> None:
+        """Bring the index to what it was when the segment ended at `end`."""
+        if end.position == 0:
+            segment.index.clear()
+            return
+        if self._has_index(segment):
+            segment.index.cut(end.position, end.offset - segment.base_offset - 1)
+        else:
+            segment.index.fits = False
+        if not segment.index.fits:
+            segment.rebuild_index(end)
+            self._report.rebuilt_indexes += segment.index.paths
+
+    def _trim(self) -> tuple[int, bool]:
         """Cut off a torn end; return the offset to go on with, and whether in the last segment."""
-        while self._segments and ends.get(self._segments[-1].base_offset, (1,))[0] == 0:
+        while self._segments and self._is_empty(self._segments[-1]):
             self._remove(self._segments.pop())
         if not self._segments:
             return self._known.offset, False
         last = self._segments[-1]
-        end = ends.get(last.base_offset, Place(last.size, last.end_offset))
+        if last not in self._ends and self._vouched(last) < last.size:
+            self._ends[last] = self._check(last)  # It was not the last one when vouched for.
+        end = self._ends.get(last) or self._checkpoint_in(last)
         if end.position < last.size:
             self._truncate(last, end)
         last.end_offset = max(end.offset, self._known.offset)
-        ends[last.base_offset] = end
         return last.end_offset, last.end_offset == end.offset
+
+    def _is_empty(self, segment: Segment) -> bool:
+        return segment.size == 0 or (segment in self._ends and self._ends[segment].position == 0)
 
     def _remove(self, segment: Segment) -> None:
         self._report.truncated_bytes += segment.size
@@ -173,25 +176,32 @@ class Recovery:
             file.truncate(end.position)
         segment.size = end.position
 
-    def _note_gaps(self, ends: dict[int, Place]) -> None:
+    def _note_gaps(self) -> None:
         """Tell of offsets that should be at the end of a segment and aren't.
 
         They are never given out again: whoever asks for one gets the error of a damaged batch.
         """
         for segment in self._segments:
-            end = ends.get(segment.base_offset)
-            if end is not None and end.offset < segment.end_offset:
+            end = self._ends.get(segment) or self._checkpoint_in(segment)
+            is_judged = segment in self._ends or segment is self._segments[-1]
+            if is_judged and end.offset < segment.end_offset:
                 gap = CorruptRange(end.position, segment.size, end.offset, segment.end_offset)
                 segment.note(gap)
 
-    def _check_indexes(self, ends: dict[int, Place]) -> None:
-        """Save the indexes that were brought up to date, and rebuild those that don't fit."""
-        for segment in self._segments:
-            if segment.base_offset in ends and self._vouched(segment) < segment.size:
+    def _make_durable(self) -> None:
+        """Flush what was only in the page cache: from now on it is read and built upon."""
+        for segment in self._ends:
+            if segment in self._segments:
                 segment.index.save()
                 with closing(self._files.open(segment.path, write=True)) as file:
-                    file.fdatasync()  # What was only in the page cache is read from now on.
-            elif not self._has_index(segment):
+                    file.fdatasync()
+        if self._report.scanned_bytes:
+            self._files.sync_directory(self._directory)
+            self._files.sync_directory(self._directory.parent)
+
+    def _check_indexes(self) -> None:
+        for segment in self._segments:
+            if segment not in self._ends and not self._has_index(segment):
                 segment.rebuild_index()
                 self._report.rebuilt_indexes += segment.index.paths
 

@@ -76,21 +76,13 @@ class Segment:
             place = self._find_surely(file, offset)
             return read_sound(file, place, max_bytes, self.bounds)
 
-    def scan(self, place: Place | None = None) -> Iterator[Batch | CorruptRange]:
-        """Judge every byte from `place`, or the beginning, on; damage is taken note of."""
-        with self.reading() as file:
-            for found in scan(file, place or Place(0, self.base_offset), self.bounds):
-                if isinstance(found, CorruptRange):
-                    self.note(found)
-                yield found
-
-    def rebuild_index(self) -> None:
-        """Write both indexes anew from the batches. Raises OSError."""
+    def rebuild_index(self, end: Place | None = None) -> None:
+        """Write both indexes anew from the batches, as far as `end`. Raises OSError."""
         logger.warning("%s: its index is missing or does not fit: indexing it anew", self.path)
+        end = end or Place(self.size, self.end_offset)
         self.index.clear()
-        for found in self.scan():
-            if isinstance(found, Batch):
-                self.add_to_index(found)
+        for batch in self._sound_batches(Place(0, self.base_offset), end):
+            self.add_to_index(batch)
         self.index.save()
 
     def add_to_index(self, batch: Batch) -> None:
@@ -104,9 +96,9 @@ class Segment:
             if self._proven_latest(file) < timestamp:
                 return None
             place = self._before_time(file, timestamp)
-        for found in self.scan(place):
-            if isinstance(found, Batch) and found.header.max_timestamp >= timestamp:
-                return found.header.base_offset
+        for batch in self._sound_batches(place, Place(self.size, self.end_offset)):
+            if batch.header.max_timestamp >= timestamp:
+                return batch.header.base_offset
         return None
 
     def note(self, damage: CorruptRange) -> None:
@@ -132,6 +124,16 @@ class Segment:
         finally:
             file.close()
 
+    def _sound_batches(self, start: Place, end: Place) -> Iterator[Batch]:
+        """Yield what is sound between two places, and take note of what is not."""
+        bounds = self.bounds._replace(end_position=end.position, end_offset=end.offset)
+        with self.reading() as file:
+            for found in scan(file, start, bounds):
+                if isinstance(found, Batch):
+                    yield found
+                else:
+                    self.note(found)
+
     def _refuse_damaged(self, offset: int) -> None:
         for damage in self.corrupt.values():
             if damage.base_offset <= offset < damage.next_offset:
@@ -151,27 +153,21 @@ class Segment:
 
     def _find_surely(self, file: File, offset: int) -> Place:
         """Find the batch that holds `offset` by checksums. Raises CorruptBatchError."""
-        for found in scan(file, self._sound_anchor(file, offset), self.bounds):
-            if isinstance(found, Batch):
-                if offset < found.header.next_offset:
-                    return Place(found.position, found.header.base_offset)
-            else:
+        end = self._sound_anchor(file, offset)
+        for found in scan(file, end, self.bounds):
+            if isinstance(found, CorruptRange):
                 self.note(found)
                 if offset < found.next_offset:
                     raise self.corruption(found)
-        raise self._missing_end()
-
-    def _missing_end(self) -> CorruptBatchError:
-        """The file holds fewer offsets than it should: what is missing counts as damaged."""
-        last = Place(0, self.base_offset)
-        for found in self.scan():
-            if isinstance(found, Batch):
-                last = Place(found.position + found.header.size, found.header.next_offset)
+                end = Place(found.end_position, found.next_offset)
             else:
-                last = Place(found.end_position, found.next_offset)
-        damage = CorruptRange(last.position, self.size, last.offset, self.end_offset)
+                if offset < found.header.next_offset:
+                    return Place(found.position, found.header.base_offset)
+                end = Place(found.position + found.header.size, found.header.next_offset)
+        # The file holds fewer offsets than it should: what is missing counts as damaged.
+        damage = CorruptRange(end.position, self.size, end.offset, self.end_offset)
         self.note(damage)
-        return self.corruption(damage)
+        raise self.corruption(damage)
 
     def _sound_anchor(self, file: File, offset: int) -> Place:
         for place in self._anchors(file, offset):
