@@ -6,7 +6,7 @@ must be the same bytes, which we read back to the message we began with.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import importlib
 import io
 import pkgutil
@@ -20,12 +20,12 @@ import kio.index
 import kio.serial
 import pytest
 from kafka.protocol.api_message import ApiMessage
-from kafka_samples import joined, message_types, random_message, versions
 
+from kafka_samples import joined, message_types, random_message, versions
 from penstock.kafka.wire import APIS, NO_UUID, Api, MessageType, Struct
 
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-MILLISECOND = datetime.timedelta(milliseconds=1)
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+MILLISECOND = dt.timedelta(milliseconds=1)
 MESSAGES_EACH = 4
 RENAMED = {
     "generationid": ["generationidormemberepoch"],
@@ -49,9 +49,9 @@ def _value_named(ours: Struct, name: str) -> object:
 def _kio_value(value: object, ours: object) -> object:
     """A value of kio as the wire has it."""
     match value:
-        case datetime.timedelta():
+        case dt.timedelta():
             return value // MILLISECOND
-        case datetime.datetime():
+        case dt.datetime():
             return (value - EPOCH) // MILLISECOND
         case None if isinstance(ours, UUID):
             return NO_UUID
@@ -116,11 +116,12 @@ def _kafka_python_classes() -> Iterator[type[ApiMessage]]:
             module = importlib.import_module(module_info.name)
             for value in vars(module).values():
                 if isinstance(value, type) and issubclass(value, ApiMessage):
-                    if value is not ApiMessage and "_json" in vars(value):
-                        yield value
+                    yield value
 
 
-KAFKA_PYTHON = {(each.API_KEY, each.type): each for each in _kafka_python_classes()}
+KAFKA_PYTHON = {
+    (each.API_KEY, each.type): each for each in _kafka_python_classes() if each is not ApiMessage
+}
 
 
 def _kafka_python_value(value: object, ours: object) -> object:

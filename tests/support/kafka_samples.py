@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from penstock.kafka.wire import NO_UUID, Api, MessageType, Struct
 from penstock.kafka.wire.schema import Field, StructType
@@ -70,15 +70,14 @@ def random_value(field: Field, chance: random.Random) -> object:
     if field.type in BOUNDS:
         low, high = BOUNDS[field.type]
         return chance.choice([low, high, 0, 1, chance.randint(low, high)])
-    match field.type:
-        case "bool":
-            return chance.random() < 0.5
-        case "float64":
-            return chance.uniform(-1e9, 1e9)
-        case "uuid":
-            return chance.choice([NO_UUID, uuid.UUID(int=chance.getrandbits(128))])
-        case "string":
-            return "".join(chance.choice("ab.é漢😀") for _ in range(_length(chance)))
+    return VALUES[field.type](chance)
+
+
+def _random_string(chance: random.Random) -> str:
+    return "".join(chance.choice("ab.é漢😀") for _ in range(_length(chance)))
+
+
+def _random_bytes(chance: random.Random) -> bytes:
     return chance.randbytes(_length(chance))
 
 
@@ -89,3 +88,13 @@ def _length(chance: random.Random) -> int:
 
 def joined(parts: list[bytes | bytearray | memoryview]) -> bytes:
     return b"".join(parts)
+
+
+VALUES: dict[str, Callable[[random.Random], object]] = {
+    "bool": lambda chance: chance.random() < 0.5,
+    "float64": lambda chance: chance.uniform(-1e9, 1e9),
+    "uuid": lambda chance: chance.choice([NO_UUID, uuid.UUID(int=chance.getrandbits(128))]),
+    "string": _random_string,
+    "bytes": _random_bytes,
+    "records": _random_bytes,
+}

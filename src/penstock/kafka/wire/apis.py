@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.kafka.wire.decoding import Decoder, compile_decoder
 from penstock.kafka.wire.encoding import Encoder, compile_encoder
@@ -25,21 +26,21 @@ class MessageType:
     The classes of its structs are its attributes: `api("Produce").response.TopicProduceResponse`.
     """
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> type[Struct]: ...
+
     def __init__(self, schema: Schema, kind: str) -> None:
         self._schema = schema
         self.root: StructType = schema.roots[kind]
         self._classes: dict[str, Any] = build_classes(schema.structs[kind])
+        for each in schema.structs[kind]:
+            setattr(self, each.name, self._classes[each.name])
         self._holds_records = any(
             field.type == "records" for each in schema.structs[kind] for field in each.fields
         )
         self._decoders: dict[int, Decoder] = {}
         self._encoders: dict[int, Encoder] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        struct_class = self.__dict__.get("_classes", {}).get(name)
-        if struct_class is None:
-            raise AttributeError(f"{self.root.name} has no struct {name}")
-        return struct_class
 
     def __call__(self, **values: Any) -> Struct:
         """A message, from the fields of its outermost struct."""
@@ -129,14 +130,18 @@ class Api:
         A version above those known is taken for flexible (KIP-511: an ApiVersions request of an
         unknown version still has a header that can be read).
         """
-        if self.name == "ControlledShutdown" and version == 0:
-            return 0
-        flexible = self.flexible_versions
-        return 2 if flexible.first <= version and flexible.first <= flexible.last else 1
+        if version >= self._first_flexible:
+            return 2
+        return 0 if version == 0 and self.name == "ControlledShutdown" else 1
 
     def response_header_version(self, version: int) -> int:
         """0: the correlation id alone, 1: with tagged fields; ApiVersions always has 0, KIP-511."""
-        return 1 if version in self.flexible_versions and self.name != "ApiVersions" else 0
+        return 1 if version >= self._first_flexible and self.name != "ApiVersions" else 0
+
+    @cached_property
+    def _first_flexible(self) -> float:
+        flexible = self.flexible_versions
+        return flexible.first if flexible.last >= flexible.first else math.inf
 
     @cached_property
     def _schema(self) -> Schema:

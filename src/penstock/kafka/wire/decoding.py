@@ -63,6 +63,14 @@ class _DecoderWriter:
     def _unpack_now(self) -> None:
         if not self._targets:
             return
+        if self._codes == "B":
+            self.text.line(f"{self._targets[0]} = data[position]")
+            self.text.line("position += 1")
+        else:
+            self._unpack_run()
+        self._targets, self._codes, self._conversions = [], "", []
+
+    def _unpack_run(self) -> None:
         packer = Packer(">" + self._codes)
         function = f"unpack_{self._codes.replace('?', 'bool')}"
         self.constants[function] = packer.unpack_from
@@ -70,7 +78,6 @@ class _DecoderWriter:
         self.text.line(f"position += {packer.size}")
         for line in self._conversions:
             self.text.line(line)
-        self._targets, self._codes, self._conversions = [], "", []
 
     def _write_struct(self, struct: StructType) -> str:
         """Write what decodes a struct at `position`; returns the name of the object made."""

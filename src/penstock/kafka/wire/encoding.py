@@ -56,7 +56,10 @@ class _EncoderWriter:
         self._codes += code
 
     def _pack_now(self) -> None:
-        if self._codes:
+        if not self._values:
+            if self._codes:
+                self.text.line(f"out += {bytes(len(self._codes))!r}")
+        else:
             self.text.line(f"out += {self._packed()}")
         self._values, self._codes = [], ""
 
@@ -116,11 +119,12 @@ class _EncoderWriter:
             self._pack_later(length, code)
             self._pack_now()
             return
-        short = self._packed("B", f"{length} + 1")
         long = f"unsigned_varint({length} + 1)"
         if self._codes:
-            long = f"{self._packed()} + {long}"
-        self.text.line(f"out += {short} if {length} < 127 else {long}")
+            short = self._packed("B", f"{length} + 1")
+            self.text.line(f"out += {short} if {length} < 127 else {self._packed()} + {long}")
+        else:
+            self.text.line(f"out += {long}")
         self._values, self._codes = [], ""
 
     def _write_nullable(self, field: Field, name: str, length: str, measure: str) -> None:

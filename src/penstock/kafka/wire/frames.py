@@ -128,6 +128,7 @@ def _decode_client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
 
 def _skip_header_tags(frame: Buffer, position: int) -> int:
     try:
-        return skip_tagged_fields(frame, position + 1, frame[position])
+        count = frame[position]
+        return skip_tagged_fields(frame, position + 1, count) if count else position + 1
     except IndexError:
         raise MalformedMessageError("the header is cut off in its tagged fields") from None
