@@ -117,3 +117,24 @@ INFLATED_BATCH_BYTES: Final = Limit(
     protects="memory from a small batch that inflates to a large one",
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
+
+PULSAR_MESSAGE_BYTES: Final = Limit(
+    5 * MIB,
+    "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",
+    protects="memory",
+    when_hit="clients refuse or split a larger message; a frame over it closes the connection",
+)
+
+KAFKA_REQUEST_BYTES: Final = Limit(
+    100 * MIB,
+    "bytes of one Kafka request (Kafka's own default)",
+    protects="memory",
+    when_hit="the connection is closed",
+)
+
+KAFKA_FETCH_BYTES: Final = Limit(
+    55 * MIB,
+    "bytes of one answer to a Kafka Fetch (Kafka's own default)",
+    protects="memory from consumers that ask for everything at once",
+    when_hit="the answer ends early; the consumer fetches on",
+)

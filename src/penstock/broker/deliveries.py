@@ -52,7 +52,7 @@ class Receiver(Protocol):
 class Consumer:
     """One consumer of a subscription. Lower `priority` is served first."""
 
-    __slots__ = ("_blocked", "name", "permits", "priority", "receiver", "stalled", "unacknowledged")
+    __slots__ = ("blocked", "name", "permits", "priority", "receiver", "stalled", "unacknowledged")
 
     def __init__(self, receiver: Receiver, name: str, priority: int = 0) -> None:
         self.receiver = receiver
@@ -61,7 +61,7 @@ class Consumer:
         self.permits = 0
         self.unacknowledged = 0
         self.stalled = False
-        self._blocked = False
+        self.blocked = False
 
     @property
     def can_take(self) -> bool:
@@ -71,9 +71,9 @@ class Consumer:
     @property
     def holds_too_many(self) -> bool:
         """Whether too many messages wait for its acknowledgement; ends at half of the limit."""
-        limit = UNACKNOWLEDGED_MAX // 2 if self._blocked else UNACKNOWLEDGED_MAX
-        self._blocked = self.unacknowledged >= limit
-        return self._blocked
+        limit = UNACKNOWLEDGED_MAX // 2 if self.blocked else UNACKNOWLEDGED_MAX
+        self.blocked = self.unacknowledged >= limit
+        return self.blocked
 
 
 class Sent(NamedTuple):

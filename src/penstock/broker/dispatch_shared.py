@@ -6,7 +6,7 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.dispatch import Dispatcher
-from penstock.broker.entries import READ_BYTES, EntryReader
+from penstock.broker.entries import ONE_BATCH, READ_BYTES, EntryReader
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 BATCHES_PER_TURN: Final = 20
 """Batches that a consumer gets before the next one has its turn (Pulsar's
 dispatcherMaxRoundRobinBatchSize)."""
-
-_ONE_BATCH: Final = 1
-"""Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
 
 
 class SharedDispatcher(Dispatcher):
@@ -95,7 +92,7 @@ class SharedDispatcher(Dispatcher):
         first = self._order[0]
         followed = self._returned[first] in self._returned
         self._again.rewind(first)
-        await self._again.fill(READ_BYTES if followed else _ONE_BATCH)
+        await self._again.fill(READ_BYTES if followed else ONE_BATCH)
         return self._returned_among(iter(self._again.take, None))
 
     def _returned_among(self, entries: Iterator[Entry]) -> Iterator[Entry]:

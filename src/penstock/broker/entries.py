@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.session import Buffer
 
 READ_BYTES: Final = 1 << 20
+ONE_BATCH: Final = 1
+"""Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class EntryReader:
                 return False
             rewinds = self._rewinds
             buffers = await self._read(max_bytes)
-            if rewinds == self._rewinds:
+            if rewinds == self._rewinds and buffers is not None:
                 self._queue(buffers)
         return True
 
@@ -76,7 +78,8 @@ class EntryReader:
         self.position = entry.header.next_offset
         return entry
 
-    async def _read(self, max_bytes: int) -> list[Buffer]:
+    async def _read(self, max_bytes: int) -> list[Buffer] | None:
+        """Read at `position`; None when what is there had to be skipped."""
         position, rewinds = self.position, self._rewinds
         try:
             return await self._partition.read(position, max_bytes, self._magic)
@@ -88,22 +91,14 @@ class EntryReader:
             )
             self._skip(position, error.next_offset)
         except MalformedBatchError as error:
+            if max_bytes > ONE_BATCH:
+                return await self._read(ONE_BATCH)  # The bad one may not be the first.
             if rewinds == self._rewinds:
-                await self._skip_malformed(error, max_bytes)
+                _logger.warning("consumers skip the batch at %d, unreadable: %s", position, error)
+                self._skip_batch()
         except UnknownTopicError:
             pass  # Deleted this moment; the caller sees it too.
-        return []
-
-    async def _skip_malformed(self, error: MalformedBatchError, max_bytes: int) -> None:
-        header = self._partition.log.batch_at(self.position)
-        if header is None:
-            return
-        # Only the first of several batches may be skipped, and only if it is the bad one.
-        if max_bytes > 1:
-            self._queue(await self._read(1))
-            return
-        _logger.warning("consumers skip batch %d, unreadable: %s", header.base_offset, error)
-        self._skip(self.position, header.next_offset)
+        return None
 
     def _queue(self, buffers: list[Buffer]) -> None:
         expected = self.position
@@ -118,8 +113,15 @@ class EntryReader:
                     body = view[at + HEADER_SIZE : at + header.size]
                     self._ahead.append(Entry(header, body))
                 expected = header.next_offset
-        if not self._ahead:
+        if expected == self.position:
+            self._skip_batch()  # It holds no messages in this encoding.
+        elif not self._ahead:
             self.position = expected
+
+    def _skip_batch(self) -> None:
+        header = self._partition.log.batch_at(self.position)
+        if header is not None:
+            self._skip(self.position, header.next_offset)
 
     def _skip(self, start: int, end: int) -> None:
         if self.position == start and end > start:

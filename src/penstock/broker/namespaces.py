@@ -6,13 +6,17 @@ import itertools
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from penstock.broker.errors import NamespaceExistsError, UnknownNamespaceError
 from penstock.broker.names import NamespaceName
 from penstock.metadata.schema import namespaces as namespace_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Executable
+
     from penstock.metadata.store import MetadataStore
 
 
@@ -70,6 +74,35 @@ class Namespaces:
 
     async def get_or_create(self, name: NamespaceName) -> Namespace:
         return self._by_name.get(name) or await self.create(name)
+
+    async def rename(
+        self,
+        old: NamespaceName,
+        new: NamespaceName,
+        topics: Sequence[tuple[Executable, None]],
+    ) -> None:
+        """Give a namespace a new name, in one transaction with what that means for its topics.
+
+        Raises UnknownNamespaceError and NamespaceExistsError.
+        """
+        namespace = self._by_name.get(old)
+        if namespace is None:
+            raise UnknownNamespaceError(f"no stream {old.iggy}")
+        if new in self._by_name:
+            raise NamespaceExistsError(f"stream {new.iggy} exists")
+        # Remembered before the write, so that nobody else takes the name meanwhile.
+        self._by_name[new] = namespace._replace(name=new)
+        renamed = (
+            update(namespace_rows)
+            .where(namespace_rows.c.stream_id == namespace.stream_id)
+            .values(tenant=new.tenant, namespace=new.namespace)
+        )
+        try:
+            await self._store.write_all([(renamed, None), *topics])
+        except BaseException:
+            del self._by_name[new]
+            raise
+        self._by_name.pop(old, None)
 
     async def delete(self, name: NamespaceName) -> None:
         """Delete a namespace that has no topics any more. Raises UnknownNamespaceError."""

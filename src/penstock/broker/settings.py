@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from penstock.broker.group import GroupSettings
 from penstock.log import LogConfig
 
 
@@ -26,5 +27,6 @@ class BrokerSettings:
     partitions_per_topic_max: int = 10_000
     flush: Flush = Flush.ACKNOWLEDGED
     log: LogConfig = field(default_factory=LogConfig)
+    groups: GroupSettings = field(default_factory=GroupSettings)
     iggy_user: str = "iggy"
     iggy_password: str = "iggy"  # noqa: S105  # the default of every Iggy client, on loopback

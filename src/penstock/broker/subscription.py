@@ -10,6 +10,7 @@ from penstock.broker.cursor import Cursor
 from penstock.broker.dispatch_shared import SharedDispatcher
 from penstock.broker.dispatch_single import SingleDispatcher
 from penstock.broker.errors import ConsumerBusyError
+from penstock.log import CorruptBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -240,7 +241,10 @@ class Subscription:
         log = self.partition.log
         if not log.start_offset <= offset < log.end_offset:
             return None
-        header = log.batch_at(offset)
+        try:
+            header = log.batch_at(offset)
+        except CorruptBatchError:
+            return None
         return None if header is None else (header.base_offset, header.next_offset)
 
 

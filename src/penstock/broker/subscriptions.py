@@ -127,10 +127,18 @@ class Subscriptions:
         if subscription.durable:
             await self._cursors.save(subscription)
 
-    async def reset(self, subscription: Subscription, position: int) -> None:
-        """Move a subscription; its consumers are told to come back. Raises MetadataError."""
+    async def reset(
+        self, subscription: Subscription, position: int, open_mask: int | None = None
+    ) -> None:
+        """Move a subscription; its consumers are told to come back.
+
+        `open_mask` tells which messages of the batch at `position` are still to be delivered.
+        Raises MetadataError.
+        """
         async with subscription.changing:
             subscription.begin_reset(position)
+            if open_mask is not None:
+                subscription.acknowledge(position, open_mask)
             try:
                 await self.save(subscription)
             finally:

@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from penstock.broker.errors import (
     InvalidPartitionCountError,
@@ -27,7 +27,7 @@ from penstock.metadata.schema import topics as topic_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from sqlalchemy import Row
+    from sqlalchemy import Executable, Row
 
     from penstock.broker.namespaces import Namespaces
     from penstock.broker.settings import BrokerSettings
@@ -59,10 +59,14 @@ class Topic:
         self.name = name
         self.iggy_topic_id = iggy_topic_id
         self.partitioned = partitioned
-        self.config = dict(config)
         self.created_at_us = created_at_us
-        self.flush = Flush(config.get(FLUSH_KEY, default_flush))
         self.partitions: list[Partition] = []
+        self.configure(config, default_flush)
+
+    def configure(self, config: Mapping[str, str], default_flush: Flush) -> None:
+        """Take a configuration as a whole; it is not made durable here."""
+        self.config = dict(config)
+        self.flush = Flush(config.get(FLUSH_KEY, default_flush))
 
     def partition(self, index: int) -> Partition:
         """Return the partition of this number, from 0. Raises UnknownPartitionError."""
@@ -160,6 +164,36 @@ class Topics:
             rows = _rows_of_partitions(topic.id, range(len(topic.partitions), total))
             await self._open_partitions(topic, await self._store.write(_INSERT_PARTITIONS, rows))
 
+    async def update(self, topic: Topic, name: TopicName, config: Mapping[str, str]) -> None:
+        """Give a topic this name, which may be its own, and this configuration.
+
+        Raises TopicExistsError and UnknownTopicError.
+        """
+        async with self._changing:
+            self._check_known(topic)
+            self._check_free(name, topic)
+            await self._store.write_all([_update_of(topic, name, config)])
+            self._forget(topic)
+            topic.name = name
+            topic.configure(config, self._settings.flush)
+            self._remember(topic)
+
+    async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
+        """Move a namespace's topics to a new name, in which it lives on.
+
+        Raises UnknownNamespaceError, NamespaceExistsError and TopicExistsError.
+        """
+        async with self._changing:
+            moved = {topic: TopicName(*new, topic.name.topic) for topic in self.in_namespace(old)}
+            for topic, name in moved.items():
+                self._check_free(name, topic)
+            updates = [_update_of(topic, name, topic.config) for topic, name in moved.items()]
+            await self._namespaces.rename(old, new, updates)
+            for topic, name in moved.items():
+                self._forget(topic)
+                topic.name = name
+                self._remember(topic)
+
     async def delete(self, topic: Topic) -> None:
         """Delete a topic with its messages and all that was stored about it.
 
@@ -198,8 +232,7 @@ class Topics:
         self, name: TopicName, partitions: int, partitioned: bool, config: Mapping[str, str]
     ) -> Topic:
         self._check_count(partitions)
-        if name.kafka in self._by_kafka_name:
-            raise TopicExistsError(f"a topic that Kafka clients see as {name.kafka} exists")
+        self._check_free(name)
         await self._namespaces.get_or_create(name.in_namespace)
         row = {
             "id": uuid.uuid4().hex,
@@ -255,6 +288,10 @@ class Topics:
         taken = {topic.iggy_topic_id for topic in self.in_namespace(namespace)}
         return next(number for number in itertools.count() if number not in taken)
 
+    def _check_free(self, name: TopicName, owner: Topic | None = None) -> None:
+        if self._by_kafka_name.get(name.kafka, owner) is not owner:
+            raise TopicExistsError(f"a topic that Kafka clients see as {name.kafka} exists")
+
     def _check_known(self, topic: Topic) -> None:
         if self._by_id.get(topic.id) is not topic:
             raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
@@ -270,6 +307,21 @@ class Topics:
 _INSERT_PARTITIONS: Final = insert(partition_rows).returning(
     partition_rows.c.number, partition_rows.c.id
 )
+
+
+def _update_of(topic: Topic, name: TopicName, config: Mapping[str, str]) -> tuple[Executable, None]:
+    statement = (
+        update(topic_rows)
+        .where(topic_rows.c.id == topic.id.hex)
+        .values(
+            tenant=name.tenant,
+            namespace=name.namespace,
+            topic=name.topic,
+            kafka_name=name.kafka,
+            config=json.dumps(dict(config)),
+        )
+    )
+    return statement, None
 
 
 def _rows_of_partitions(topic_id: uuid.UUID, indexes: Iterable[int]) -> list[dict[str, Any]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock import records
-from penstock.log.header import Magic, walk
 
 if TYPE_CHECKING:
+    from penstock.log.header import Magic
     from penstock.session import Buffer
 
 
@@ -17,7 +17,4 @@ async def translate(stored: memoryview, target: Magic) -> list[Buffer]:
     Raises MalformedBatchError for a body that its own protocol could not read either.
     """
     await records.prepare()
-    return [
-        records.convert(stored[position : position + header.size], target)
-        for position, header in walk(stored)
-    ]
+    return records.convert(stored, target)

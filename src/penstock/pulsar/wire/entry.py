@@ -58,6 +58,13 @@ def read_entry(entry: memoryview) -> Entry:
     return parsed
 
 
+def without_checksum(entry: memoryview) -> memoryview:
+    """Return an entry for a client that knows no checksums, a view of what was given."""
+    if len(entry) >= _CHECKSUM.size and _CHECKSUM.unpack_from(entry)[0] == CHECKSUM_MAGIC:
+        return entry[_CHECKSUM.size :]
+    return entry
+
+
 def _verified(entry: memoryview) -> memoryview:
     if len(entry) < _CHECKSUM.size:
         return entry

@@ -1,0 +1,113 @@
+"""A consumer as its connection sees it: batches become MESSAGE frames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.subscription import SubscriptionKind
+from penstock.pulsar.wire.entry import without_checksum
+from penstock.pulsar.wire.frames import encode_payload_command
+from penstock.pulsar.wire.message_ids import ack_set_from_mask
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandActiveConsumerChange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.broker.deliveries import Consumer, Delivery
+    from penstock.broker.partition import Partition
+    from penstock.broker.subscription import Subscription
+    from penstock.pulsar.session import PulsarSession
+    from penstock.session import Buffer
+
+ACTIVE_CONSUMER_CHANGE_VERSION: Final = 12
+CHECKSUM_VERSION: Final = 11
+"""Older C++ clients parse the checksum wrongly."""
+
+
+class PulsarConsumer:
+    """Implements penstock.broker.deliveries.Receiver.
+
+    `member` and `subscription` are set once it was let in.
+    """
+
+    member: Consumer
+    subscription: Subscription
+
+    def __init__(
+        self,
+        session: PulsarSession,
+        consumer_id: int,
+        partition: Partition,
+        kind: SubscriptionKind,
+        epoch: int | None,
+    ) -> None:
+        self.id = consumer_id
+        self.partition = partition
+        self._session = session
+        self._kind = kind
+        # One message is filled in anew for every batch: it goes out a million times.
+        self._command = BaseCommand(type=BaseCommand.MESSAGE)
+        message = self._command.message
+        message.consumer_id = consumer_id
+        message.message_id.ledgerId = partition.id
+        if partition.topic.partitioned:
+            message.message_id.partition = partition.index
+        self.set_epoch(epoch)
+
+    @property
+    def session(self) -> PulsarSession:
+        return self._session
+
+    def set_epoch(self, epoch: int | None) -> None:
+        """Mark what is sent from now on, so that the client can tell it from what it gave back."""
+        if epoch is not None:
+            self._command.message.consumer_epoch = epoch
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> None:
+        """Send batches as they are stored, each behind a command of its own."""
+        parts: list[Buffer] = []
+        keeps_checksum = self._session.protocol_version >= CHECKSUM_VERSION
+        for delivery in deliveries:
+            body = delivery.entry.body
+            if not keeps_checksum:
+                body = without_checksum(body)
+            parts.append(self._head(delivery, len(body)))
+            parts.append(body)
+        self._session.transport.write(parts)
+
+    async def writable(self) -> None:
+        """Return when the connection takes more; see Receiver."""
+        await self._session.transport.writable()
+
+    def activated(self, active: bool) -> None:
+        """Tell a Failover consumer whether it is the one that gets messages."""
+        if (
+            self._kind is SubscriptionKind.FAILOVER
+            and self._session.protocol_version >= ACTIVE_CONSUMER_CHANGE_VERSION
+        ):
+            change = CommandActiveConsumerChange(consumer_id=self.id, is_active=active)
+            self._session.send(
+                BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE, active_consumer_change=change)
+            )
+
+    def disconnect(self) -> None:
+        """Have the client subscribe again; see Receiver."""
+        self._session.drop_consumer(self)
+
+    async def is_alive(self) -> bool:
+        """Whether the connection is; see Receiver."""
+        return await self._session.is_alive()
+
+    def _head(self, delivery: Delivery, body_size: int) -> bytes:
+        message = self._command.message
+        message.message_id.entryId = delivery.entry.header.base_offset
+        if delivery.redelivery_count:
+            message.redelivery_count = delivery.redelivery_count
+        if delivery.open_mask is not None:
+            message.ack_set.extend(ack_set_from_mask(delivery.open_mask))
+        head = encode_payload_command(self._command, body_size)
+        if delivery.redelivery_count:
+            message.ClearField("redelivery_count")
+        if delivery.open_mask is not None:
+            message.ClearField("ack_set")
+        return head

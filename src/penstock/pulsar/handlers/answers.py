@@ -1,0 +1,37 @@
+"""Answers that several commands share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandError,
+    CommandSuccess,
+    ServerError,
+)
+
+if TYPE_CHECKING:
+    from penstock.pulsar.consumer import PulsarConsumer
+    from penstock.pulsar.session import PulsarSession
+
+
+def success(request_id: int) -> BaseCommand:
+    return BaseCommand(type=BaseCommand.SUCCESS, success=CommandSuccess(request_id=request_id))
+
+
+def error(request: Any, code: ServerError.ValueType, message: str) -> BaseCommand:
+    """The refusal of every request that has none of its own."""
+    return BaseCommand(
+        type=BaseCommand.ERROR,
+        error=CommandError(request_id=request.request_id, error=code, message=message),
+    )
+
+
+def consumer_of(session: PulsarSession, consumer_id: int) -> PulsarConsumer:
+    """Return a consumer of this connection. Raises RefusedError."""
+    consumer = session.consumers.get(consumer_id)
+    if consumer is None:
+        raise RefusedError(ServerError.MetadataError, f"consumer {consumer_id} not found")
+    return consumer

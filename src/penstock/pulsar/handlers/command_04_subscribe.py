@@ -1,0 +1,110 @@
+"""SUBSCRIBE: attach a consumer to a subscription, which comes into being with its first one."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.deliveries import Consumer
+from penstock.broker.subscription import SubscriptionKind
+from penstock.broker.subscriptions import SubscribeRequest
+from penstock.pulsar.consumer import PulsarConsumer
+from penstock.pulsar.errors import ANSWERED, RETRIED_SUBSCRIBE, RefusedError, error_code
+from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.handlers.answers import success
+from penstock.pulsar.positions import position_at, position_at_time
+from penstock.pulsar.topics import open_partition
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandSubscribe, ServerError
+from penstock.session import PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.broker.partition import Partition
+    from penstock.pulsar.session import PulsarSession
+
+__all__ = ["handle", "refuse"]
+
+RESERVED_PREFIXES: Final = ("pulsar.repl", "pulsar.dedup")
+
+_KINDS: Final[Mapping[CommandSubscribe.SubType.ValueType, SubscriptionKind]] = {
+    CommandSubscribe.Exclusive: SubscriptionKind.EXCLUSIVE,
+    CommandSubscribe.Shared: SubscriptionKind.SHARED,
+    CommandSubscribe.Failover: SubscriptionKind.FAILOVER,
+}
+
+
+async def handle(
+    session: PulsarSession, request: CommandSubscribe, _entry: memoryview
+) -> BaseCommand | None:
+    if request.consumer_id in session.consumers:
+        return success(request.request_id)
+    if request.consumer_id in session.opening_consumers:
+        raise RefusedError(ServerError.ServiceNotReady, "this consumer is being created")
+    session.opening_consumers.add(request.consumer_id)
+    try:
+        await _subscribe(session, request)
+    except ANSWERED as error:
+        if error_code(error) in RETRIED_SUBSCRIBE:
+            # The C++ client would wait for ever; a closed connection makes it come back.
+            raise PeerError(f"SUBSCRIBE to {request.topic} failed: {error}") from error
+        raise
+    finally:
+        session.opening_consumers.discard(request.consumer_id)
+    return None if session.closed else success(request.request_id)
+
+
+async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> None:
+    kind = _check(request)
+    partition = await open_partition(
+        session.broker, request.topic, may_create=request.force_topic_creation
+    )
+    epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
+    consumer = PulsarConsumer(session, request.consumer_id, partition, kind, epoch)
+    name = request.consumer_name or secrets.token_hex(5)
+    consumer.member = Consumer(consumer, name, request.priority_level)
+    wanted = SubscribeRequest(
+        name=request.subscription,
+        kind=kind,
+        position=_position(partition, request),
+        durable=request.durable,
+        properties={pair.key: pair.value for pair in request.subscription_properties},
+    )
+    subscriptions = session.broker.subscriptions
+    consumer.subscription = await subscriptions.subscribe(partition, wanted, consumer.member)
+    if session.closed:
+        subscriptions.leave(consumer.subscription, consumer.member)
+    else:
+        session.consumers[consumer.id] = consumer
+
+
+def _check(request: CommandSubscribe) -> SubscriptionKind:
+    """Return the kind of subscription, if it is one that we have."""
+    kind = _KINDS.get(request.subType)
+    if kind is None:
+        raise RefusedError(
+            ServerError.NotAllowedError, "Key_Shared subscriptions are not there yet; use Shared"
+        )
+    if request.read_compacted and kind is SubscriptionKind.SHARED:
+        raise RefusedError(
+            ServerError.NotAllowedError, "a compacted view is for Exclusive and Failover"
+        )
+    if not request.subscription or request.subscription.startswith(RESERVED_PREFIXES):
+        # The code that Pulsar's broker gives, and clients take for a wrong configuration.
+        raise RefusedError(
+            ServerError.ProducerBusy, f"{request.subscription!r} is no name for a subscription"
+        )
+    return kind
+
+
+def _position(partition: Partition, request: CommandSubscribe) -> int:
+    """Where the subscription begins if it is a new one."""
+    if request.start_message_rollback_duration_sec:
+        since = time.time_ns() // 1_000_000 - request.start_message_rollback_duration_sec * 1000
+        return position_at_time(partition, max(since, 0))
+    if not request.durable and request.HasField("start_message_id"):
+        return position_at(partition, request.start_message_id)
+    if request.initialPosition == CommandSubscribe.Earliest:
+        return partition.log.start_offset
+    return partition.log.end_offset

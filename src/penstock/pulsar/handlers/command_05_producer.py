@@ -1,0 +1,97 @@
+"""PRODUCER: announce a producer of one partition under a name that nobody else has there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.subscription import SubscriptionKind
+from penstock.broker.subscriptions import SubscribeRequest
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.producers import Producer
+from penstock.pulsar.topics import open_partition
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandProducer,
+    CommandProducerSuccess,
+    ServerError,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from penstock.broker.partition import Partition
+    from penstock.pulsar.session import PulsarSession
+
+__all__ = ["handle", "refuse"]
+
+
+async def handle(
+    session: PulsarSession, request: CommandProducer, _entry: memoryview
+) -> BaseCommand | None:
+    known = session.producers.get(request.producer_id)
+    if known is not None:
+        return _success(request, known)
+    if request.producer_id in session.opening_producers:
+        raise RefusedError(ServerError.ServiceNotReady, "this producer is being created")
+    session.opening_producers.add(request.producer_id)
+    try:
+        producer = await _open(session, request)
+    finally:
+        session.opening_producers.discard(request.producer_id)
+    if session.closed:
+        session.node.remove_producer(producer)
+        return None
+    session.producers[producer.id] = producer
+    if not producer.ready.done():
+        producer.ready.add_done_callback(lambda ready: _announce(session, request, producer, ready))
+    return _success(request, producer)
+
+
+async def _open(session: PulsarSession, request: CommandProducer) -> Producer:
+    partition = await open_partition(session.broker, request.topic)
+    if request.HasField("initial_subscription_name"):
+        await _create_subscription(session, partition, request.initial_subscription_name)
+    producer = Producer(
+        id=request.producer_id,
+        name=request.producer_name or session.node.new_producer_name(),
+        partition=partition,
+        owner=session,
+        mode=request.producer_access_mode,
+        topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
+    )
+    await session.node.producers_of(partition).add(producer)
+    return producer
+
+
+async def _create_subscription(session: PulsarSession, partition: Partition, name: str) -> None:
+    """Have the first message kept for a reader to come: dead letter topics begin so."""
+    subscriptions = session.broker.subscriptions
+    if name and subscriptions.get(partition, name) is None:
+        beginning = SubscribeRequest(
+            name=name, kind=SubscriptionKind.EXCLUSIVE, position=partition.log.start_offset
+        )
+        await subscriptions.create(partition, beginning)
+
+
+def _success(request: CommandProducer, producer: Producer) -> BaseCommand:
+    made = CommandProducerSuccess(
+        request_id=request.request_id,
+        producer_name=producer.name,
+        last_sequence_id=-1,
+        schema_version=b"",
+        topic_epoch=producer.topic_epoch,
+        producer_ready=producer.ready.done(),
+    )
+    return BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=made)
+
+
+def _announce(
+    session: PulsarSession,
+    request: CommandProducer,
+    producer: Producer,
+    ready: asyncio.Future[None],
+) -> None:
+    # The second answer to the same request: the producer's turn has come.
+    if not ready.cancelled() and session.producers.get(producer.id) is producer:
+        session.send(_success(request, producer))

@@ -1,0 +1,111 @@
+"""SEND: write one entry, and give its receipt once it is safe.
+
+The entry is stored byte for byte. Appending happens before anything is awaited, so that entries lie
+in the log in the order of their frames; many of them wait for one flush together.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.errors import UnknownTopicError
+from penstock.log.header import Magic, build_header
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.wire.entry import (
+    ChecksumMismatchError,
+    Entry,
+    MalformedEntryError,
+    read_entry,
+)
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandSend,
+    CommandSendError,
+    CommandSendReceipt,
+    MessageIdData,
+    ServerError,
+)
+from penstock.session import PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from penstock.pulsar.producers import Producer
+    from penstock.pulsar.session import PulsarSession
+
+TIME_MAX_MS: Final = 253_402_300_799_999
+"""The end of the year 9999; what lies beyond is no time."""
+
+
+def handle(
+    session: PulsarSession, request: CommandSend, entry: memoryview
+) -> Awaitable[BaseCommand | None] | None:
+    producer = session.producers.get(request.producer_id)
+    if producer is None:
+        if request.producer_id in session.closed_producers:
+            return None  # Sent before the client knew.
+        raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
+    offset = _append(producer, request, entry)
+    return None if offset is None else _receipt(producer, request, offset)
+
+
+def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> BaseCommand:
+    return BaseCommand(
+        type=BaseCommand.SEND_ERROR,
+        send_error=CommandSendError(
+            producer_id=request.producer_id,
+            sequence_id=max(request.sequence_id, request.highest_sequence_id),
+            error=code,
+            message=message,
+        ),
+    )
+
+
+def _append(producer: Producer, request: CommandSend, body: memoryview) -> int | None:
+    """Write an entry; None when its topic is gone, of which the client was told."""
+    entry = _checked(request, body)
+    timestamp = _timestamp(entry)
+    header = build_header(
+        Magic.PULSAR,
+        body,
+        record_count=entry.message_count if entry.is_batch else 1,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+    )
+    try:
+        return producer.partition.append([header, body])
+    except UnknownTopicError:
+        return None
+
+
+def _checked(request: CommandSend, body: memoryview) -> Entry:
+    if request.highest_sequence_id and request.highest_sequence_id < request.sequence_id:
+        raise RefusedError(
+            ServerError.MetadataError, "the highest sequence id is below the first one"
+        )
+    if request.txnid_least_bits or request.txnid_most_bits:
+        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
+    try:
+        return read_entry(body)
+    except ChecksumMismatchError as error:
+        raise RefusedError(ServerError.ChecksumError, str(error)) from error
+    except MalformedEntryError as error:
+        raise RefusedError(ServerError.MetadataError, str(error)) from error
+
+
+def _timestamp(entry: Entry) -> int:
+    """The entry's time in ms: the event's where the producer gave one, else the publishing's."""
+    timestamp = entry.metadata.event_time or entry.metadata.publish_time
+    return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
+
+
+async def _receipt(producer: Producer, request: CommandSend, offset: int) -> BaseCommand:
+    await producer.partition.durable(offset)
+    receipt = CommandSendReceipt(
+        producer_id=request.producer_id,
+        sequence_id=request.sequence_id,
+        message_id=MessageIdData(ledgerId=producer.partition.id, entryId=offset),
+        highest_sequence_id=request.highest_sequence_id,
+    )
+    return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)

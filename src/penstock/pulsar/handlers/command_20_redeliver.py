@@ -1,0 +1,29 @@
+"""REDELIVER_UNACKNOWLEDGED_MESSAGES: a consumer gives messages back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.pulsar.wire.pulsar_api_pb2 import CommandRedeliverUnacknowledgedMessages
+
+if TYPE_CHECKING:
+    from penstock.pulsar.session import PulsarSession
+
+
+def handle(
+    session: PulsarSession,
+    request: CommandRedeliverUnacknowledgedMessages,
+    _entry: memoryview,
+) -> None:
+    consumer = session.consumers.get(request.consumer_id)
+    if consumer is None:
+        return
+    if request.HasField("consumer_epoch"):
+        consumer.set_epoch(request.consumer_epoch)
+    offsets = {
+        message_id.entryId
+        for message_id in request.message_ids
+        if message_id.ledgerId == consumer.partition.id
+    }
+    everything = not request.message_ids
+    consumer.subscription.redeliver(consumer.member, None if everything else offsets)

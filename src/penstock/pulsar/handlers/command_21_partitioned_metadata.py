@@ -1,0 +1,64 @@
+"""PARTITIONED_METADATA: how many partitions a topic has; 0 for a topic without any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.topics import create_topic, parse_topic
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+    ServerError,
+)
+
+if TYPE_CHECKING:
+    from penstock.pulsar.session import PulsarSession
+
+
+async def handle(
+    session: PulsarSession, request: CommandPartitionedTopicMetadata, _entry: memoryview
+) -> BaseCommand:
+    response = CommandPartitionedTopicMetadataResponse(
+        request_id=request.request_id,
+        response=CommandPartitionedTopicMetadataResponse.Success,
+        partitions=await _partitions(session, request),
+    )
+    return _answer(response)
+
+
+def refuse(
+    request: CommandPartitionedTopicMetadata, code: ServerError.ValueType, message: str
+) -> BaseCommand:
+    response = CommandPartitionedTopicMetadataResponse(
+        request_id=request.request_id,
+        response=CommandPartitionedTopicMetadataResponse.Failed,
+        error=code,
+        message=message,
+    )
+    return _answer(response)
+
+
+def _answer(response: CommandPartitionedTopicMetadataResponse) -> BaseCommand:
+    return BaseCommand(
+        type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=response
+    )
+
+
+async def _partitions(session: PulsarSession, request: CommandPartitionedTopicMetadata) -> int:
+    name, number = parse_topic(request.topic)
+    if number is not None:
+        return 0  # One partition of a topic has none of its own.
+    settings = session.broker.settings
+    topic = session.broker.topics.get(name)
+    if topic is None:
+        may_create = request.metadata_auto_creation_enabled
+        if not (may_create and settings.auto_create_topics):
+            raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name.pulsar}")
+        if settings.default_partitions == 1:
+            return 0  # The topic comes into being with its first producer or consumer.
+        topic = await create_topic(
+            session.broker, name, may_create=may_create, partitions=settings.default_partitions
+        )
+    return len(topic.partitions) if topic.partitioned else 0

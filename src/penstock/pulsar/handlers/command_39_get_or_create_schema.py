@@ -1,0 +1,41 @@
+"""GET_OR_CREATE_SCHEMA: every schema is welcome and none is kept, so its version is empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.pulsar.topics import parse_topic
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandGetOrCreateSchema,
+    CommandGetOrCreateSchemaResponse,
+    ServerError,
+)
+
+if TYPE_CHECKING:
+    from penstock.pulsar.session import PulsarSession
+
+
+def handle(
+    _session: PulsarSession, request: CommandGetOrCreateSchema, _entry: memoryview
+) -> BaseCommand:
+    parse_topic(request.topic)
+    return _answer(
+        CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=b"")
+    )
+
+
+def refuse(
+    request: CommandGetOrCreateSchema, code: ServerError.ValueType, message: str
+) -> BaseCommand:
+    return _answer(
+        CommandGetOrCreateSchemaResponse(
+            request_id=request.request_id, error_code=code, error_message=message
+        )
+    )
+
+
+def _answer(response: CommandGetOrCreateSchemaResponse) -> BaseCommand:
+    return BaseCommand(
+        type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE, getOrCreateSchemaResponse=response
+    )

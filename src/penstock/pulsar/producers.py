@@ -1,0 +1,139 @@
+"""Who publishes to which partition: names are unique, and a producer may have it to itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.wire.pulsar_api_pb2 import ProducerAccessMode, ServerError
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+
+
+class ProducerOwner(Protocol):
+    """The connection of a producer."""
+
+    async def is_alive(self) -> bool:
+        """Whether the client still answers; takes a few seconds when it does not."""
+
+    def drop_producer(self, producer: Producer) -> None:
+        """The producer is out: have the client create it again where it still wants to."""
+
+
+@dataclass(eq=False)
+class Producer:
+    """One producer of one partition. `ready` is set once it may send."""
+
+    id: int
+    name: str
+    partition: Partition
+    owner: ProducerOwner
+    mode: ProducerAccessMode.ValueType
+    topic_epoch: int | None = None
+    ready: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class PartitionProducers:
+    """The producers of one partition.
+
+    The epoch counts the owners that had the partition to themselves (PIP-68). It lives as long as
+    the process: after a restart the first owner that comes back brings its own along.
+    """
+
+    def __init__(self) -> None:
+        self._producers: dict[str, Producer] = {}
+        self._owner: Producer | None = None
+        self._waiting: deque[Producer] = deque()
+        self._epoch: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._producers or self._waiting) or self._epoch is not None
+
+    async def add(self, producer: Producer) -> None:
+        """Let a producer in; one that waits for its turn is let in, but is not `ready`.
+
+        Raises RefusedError.
+        """
+        await self._make_room(producer.name)
+        self._check_epoch(producer)
+        match producer.mode:
+            case ProducerAccessMode.Shared:
+                self._add_shared(producer)
+            case ProducerAccessMode.Exclusive:
+                self._add_exclusive(producer)
+            case ProducerAccessMode.ExclusiveWithFencing:
+                self.drop_all()
+                self._own(producer)
+            case _:
+                self._add_waiting(producer)
+
+    def remove(self, producer: Producer) -> None:
+        """Forget a producer; the next one that waits has the partition then."""
+        if producer in self._waiting:
+            self._waiting.remove(producer)
+        if self._producers.get(producer.name) is producer:
+            del self._producers[producer.name]
+        if self._owner is producer:
+            self._owner = None
+        if self._waiting and not self._producers:
+            self._own(self._waiting.popleft())
+
+    def drop_all(self) -> None:
+        """Send every producer away, and those that wait."""
+        gone = [*self._waiting, *self._producers.values()]
+        self._waiting.clear()
+        self._producers.clear()
+        self._owner = None
+        for producer in gone:
+            producer.owner.drop_producer(producer)
+
+    async def _make_room(self, name: str) -> None:
+        # The client that lost its connection comes back before the broker has seen it go.
+        while (other := self._producers.get(name)) is not None:
+            if await other.owner.is_alive():
+                raise RefusedError(
+                    ServerError.ProducerBusy, f"a producer named {name} is already connected"
+                )
+            if self._producers.get(name) is other:
+                self.remove(other)
+                other.owner.drop_producer(other)
+
+    def _check_epoch(self, producer: Producer) -> None:
+        if producer.topic_epoch is None or self._epoch is None:
+            return
+        if producer.topic_epoch < self._epoch:
+            raise RefusedError(ServerError.ProducerFenced, "another producer took over meanwhile")
+
+    def _add_shared(self, producer: Producer) -> None:
+        if self._owner is not None or self._waiting:
+            raise RefusedError(
+                ServerError.ProducerBusy, "a producer has the topic to itself, or waits for it"
+            )
+        self._producers[producer.name] = producer
+        producer.ready.set_result(None)
+
+    def _add_exclusive(self, producer: Producer) -> None:
+        if self._producers or self._waiting:
+            raise RefusedError(ServerError.ProducerFenced, "the topic has a producer already")
+        self._own(producer)
+
+    def _add_waiting(self, producer: Producer) -> None:
+        if self._producers or self._waiting:
+            self._waiting.append(producer)
+        else:
+            self._own(producer)
+
+    def _own(self, producer: Producer) -> None:
+        if producer.topic_epoch is None:
+            producer.topic_epoch = 0 if self._epoch is None else self._epoch + 1
+        self._epoch = producer.topic_epoch
+        self._owner = producer
+        self._producers[producer.name] = producer
+        if not producer.ready.done():
+            producer.ready.set_result(None)

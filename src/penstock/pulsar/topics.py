@@ -1,0 +1,75 @@
+"""Finds the partition that a Pulsar topic name means, and creates topics that may be created."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.names import TopicName
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.broker.partition import Partition
+    from penstock.broker.topics import Topic
+
+_PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,8})", re.DOTALL)
+
+
+class TopicAddress(NamedTuple):
+    """A topic's name, and the number of one of its partitions where the name ended in one."""
+
+    name: TopicName
+    partition: int | None
+
+
+def parse_topic(text: str) -> TopicAddress:
+    """Read a topic name of any form. Raises InvalidTopicNameError and RefusedError."""
+    if text.startswith("non-persistent://"):
+        raise RefusedError(
+            ServerError.NotAllowedError, "there are no non-persistent topics; use persistent://"
+        )
+    match = _PARTITION.fullmatch(text)
+    if match is None:
+        return TopicAddress(TopicName.from_pulsar(text), None)
+    return TopicAddress(TopicName.from_pulsar(match[1]), int(match[2]))
+
+
+async def open_partition(broker: Broker, text: str, *, may_create: bool = True) -> Partition:
+    """Return the partition that producers and consumers of `text` mean.
+
+    A topic that is missing is created without partitions where that is allowed. Raises RefusedError
+    and BrokerError.
+    """
+    name, number = parse_topic(text)
+    topic = broker.topics.get(name)
+    if number is not None:
+        if topic is None or not topic.partitioned:
+            raise RefusedError(
+                ServerError.NotAllowedError, f"{name.pulsar} is no topic with partitions"
+            )
+        return topic.partition(number)
+    if topic is None:
+        topic = await create_topic(broker, name, may_create=may_create, partitions=1)
+    if topic.partitioned:
+        raise RefusedError(
+            ServerError.NotAllowedError, f"{name.pulsar} has partitions: name one of them"
+        )
+    return topic.partition(0)
+
+
+async def create_topic(
+    broker: Broker, name: TopicName, *, may_create: bool, partitions: int
+) -> Topic:
+    """Create a topic that a client asked for. Raises RefusedError and BrokerError."""
+    if not (may_create and broker.settings.auto_create_topics):
+        raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name.pulsar}")
+    return await broker.topics.get_or_create(name, partitions, partitioned=partitions > 1)
+
+
+def pulsar_names(topic: Topic) -> list[str]:
+    """The names under which Pulsar clients find a topic: one a partition where it has any."""
+    if not topic.partitioned:
+        return [topic.name.pulsar]
+    return [f"{topic.name.pulsar}-partition-{p.index}" for p in topic.partitions]
