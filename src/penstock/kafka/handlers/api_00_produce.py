@@ -1,0 +1,127 @@
+"""Produce: append one batch to each of several partitions.
+
+Versions 0-13. Versions 0-2 carry message sets of before 2017 and are answered with
+UNSUPPORTED_FOR_MESSAGE_FORMAT for every partition; they are offered because librdkafka up to 2.10
+does not compress for a broker whose range begins later (KAFKA-18659).
+
+* All batches are appended before this handler returns, in the order of the request, so requests
+  that a client sends without waiting are written in their order.
+* acks -1 answers when all batches are on stable storage, flushed together; acks 1 when they are
+  written; acks 0 never answers, and closes the connection when a batch is refused.
+* A batch that an idempotent producer sends again is answered with its first offset.
+* Version 13 names topics by id.
+
+Deviations: one batch is judged by its header, so a record without key in a compacted topic and
+offsets inside a batch are not looked at; topics keep the producer's timestamps and compression
+whatever message.timestamp.type and compression.type say. Batches of a transaction are refused
+with INVALID_TXN_STATE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.kafka.batches import check_batch
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import find_topic
+from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.session import PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from penstock.broker.partition import Partition
+    from penstock.broker.topics import Topic
+    from penstock.kafka.handlers.registry import Answer, Call
+
+FIRST_VERSION_WITH_BATCHES: Final = 3
+FIRST_VERSION_WITH_IDS: Final = 13
+ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
+
+
+class Written(NamedTuple):
+    """A batch that is in the log, and the part of the answer that says so."""
+
+    partition: Partition
+    offset: int
+    result: Struct
+
+
+@handles("Produce", 0, 13)
+def produce(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
+    response = api("Produce").response
+    written: list[Written] = []
+    topics = []
+    for data in request.topic_data:
+        results = _append_to_topic(data, request.acks, call, written)
+        topics.append(
+            response.TopicProduceResponse(
+                name=data.name, topic_id=data.topic_id, partition_responses=results
+            )
+        )
+    if request.acks == ACKS_NONE:
+        _check_all_written(topics)
+        return None
+    answer = response(responses=topics)
+    return _when_durable(answer, written) if request.acks == ACKS_DURABLE and written else answer
+
+
+def _append_to_topic(data: Struct, acks: int, call: Call, written: list[Written]) -> list[Struct]:
+    result_type = api("Produce").response.PartitionProduceResponse
+    results = []
+    for part in data.partition_data:
+        result = result_type(index=part.index, base_offset=-1)
+        results.append(result)
+        try:
+            topic = _find_topic(data, acks, call)
+            written.append(_append(topic, part, call.version, result))
+        except Exception as error:
+            _refuse(result, error)
+    return results
+
+
+def _find_topic(data: Struct, acks: int, call: Call) -> Topic:
+    if acks not in (ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE):
+        raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}, not -1, 0 or 1")
+    if call.version < FIRST_VERSION_WITH_BATCHES:
+        raise RequestError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, "message sets are not served")
+    by_id = call.version >= FIRST_VERSION_WITH_IDS
+    return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
+
+
+def _append(topic: Topic, part: Struct, version: int, result: Struct) -> Written:
+    partition = topic.partition(part.index)
+    offset = partition.append([check_batch(part.records, topic, version)])
+    result.base_offset = offset
+    result.log_start_offset = partition.log.start_offset
+    return Written(partition, offset, result)
+
+
+async def _when_durable(answer: Struct, written: list[Written]) -> Struct:
+    if len(written) == 1:
+        await _wait(written[0])
+    else:
+        await asyncio.gather(*map(_wait, written))
+    return answer
+
+
+async def _wait(written: Written) -> None:
+    try:
+        await written.partition.durable(written.offset)
+    except Exception as error:
+        _refuse(written.result, error)
+
+
+def _refuse(result: Struct, error: Exception) -> None:
+    result.error_code, result.error_message = refusal(error)
+    result.base_offset = result.log_start_offset = -1
+
+
+def _check_all_written(topics: list[Struct]) -> None:
+    for topic in topics:
+        for result in topic.partition_responses:
+            if result.error_code != ErrorCode.NONE:
+                # The only way to tell a client that expects no answer.
+                raise PeerError(f"Produce with acks 0 was refused: {result.error_message}")

@@ -1,0 +1,161 @@
+"""Fetch: read batches of several partitions, waiting for some to come.
+
+Versions 4-18. Versions 0-3 need messages in formats of before 2017.
+
+* Stored batches are handed out whole, from the one that contains the offset on. The first one of
+  the answer is whole even when it is larger than all limits (KIP-74). A batch of another protocol
+  is converted first.
+* With fewer than min_bytes to read, the answer waits for appends up to max_wait_ms. An error in any
+  partition, or a topic that is deleted meanwhile, ends the wait.
+* There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
+  was aborted.
+* Version 13 on names topics by id; a leader epoch other than 0 is refused as 74 or 75.
+
+Deviations: every fetch is a full one. Sessions (KIP-227) are answered with session id 0, which
+tells clients that there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import check_leader_epoch, find_topic
+from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.limits import KAFKA_FETCH_BYTES
+from penstock.log.header import Magic
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+    from penstock.kafka.handlers.registry import Call
+
+FIRST_VERSION_WITH_IDS: Final = 13
+NO_SESSION: Final = 0
+
+
+class Reading:
+    """One partition of the request, and the part of the answer that is filled from it."""
+
+    def __init__(self, asked: Struct, result: Struct) -> None:
+        self.asked = asked
+        self.result = result
+        self.partition: Partition | None = None
+        self.bytes_read = 0
+        self._log_size = 0
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.result.error_code != ErrorCode.NONE)
+
+    @property
+    def bytes_readable(self) -> int:
+        """What was read and what was appended since."""
+        if self.partition is None or self.partition.deleted:
+            return self.bytes_read
+        return self.bytes_read + self.partition.log.size_bytes - self._log_size
+
+    @property
+    def is_gone(self) -> bool:
+        return self.partition is not None and self.partition.deleted
+
+    async def read(self, max_bytes: int, *, is_first: bool) -> None:
+        """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
+        assert self.partition is not None
+        log = self.partition.log
+        self._log_size = log.size_bytes
+        self.result.high_watermark = self.result.last_stable_offset = log.end_offset
+        self.result.log_start_offset = log.start_offset
+        wanted = min(max_bytes, self.asked.partition_max_bytes)
+        parts = await self.partition.read(self.asked.fetch_offset, wanted, Magic.KAFKA)
+        self.bytes_read = sum(map(len, parts))
+        if self.bytes_read > max_bytes and not is_first:
+            parts, self.bytes_read = [], 0
+        self.result.records = parts or b""
+
+    def refuse(self, error: Exception) -> None:
+        self.result.error_code = refusal(error).code
+        self.result.high_watermark = -1
+        self.result.last_stable_offset = self.result.log_start_offset = -1
+        self.result.records = b""
+        self.bytes_read = 0
+
+
+@handles("Fetch", 4, 18)
+async def fetch(request: Struct, call: Call) -> Struct:
+    response = api("Fetch").response
+    if request.session_id != NO_SESSION and request.session_epoch > 0:
+        return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    topics = []
+    readings: list[Reading] = []
+    for topic in request.topics:
+        found = [_find(topic, asked, call) for asked in topic.partitions]
+        readings += found
+        topics.append(
+            response.FetchableTopicResponse(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=[r.result for r in found]
+            )
+        )
+    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
+    await _read(readings, max_bytes)
+    if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
+        await _wait(readings, request, call)
+        await _read(readings, max_bytes)
+    return response(responses=topics)
+
+
+def _find(topic: Struct, asked: Struct, call: Call) -> Reading:
+    result = api("Fetch").response.PartitionData(
+        partition_index=asked.partition, aborted_transactions=None
+    )
+    reading = Reading(asked, result)
+    try:
+        by_id = call.version >= FIRST_VERSION_WITH_IDS
+        found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
+        reading.partition = found.partition(asked.partition)
+        check_leader_epoch(asked.current_leader_epoch)
+    except Exception as error:
+        reading.refuse(error)
+    return reading
+
+
+async def _read(readings: list[Reading], max_bytes: int) -> None:
+    left = max_bytes
+    is_first = True
+    for reading in readings:
+        if reading.failed:
+            continue
+        try:
+            await reading.read(max(left, 0), is_first=is_first)
+        except Exception as error:
+            reading.refuse(error)
+        if reading.bytes_read:
+            is_first = False
+            left -= reading.bytes_read
+
+
+def _suffices(readings: list[Reading], min_bytes: int) -> bool:
+    return (
+        any(reading.failed or reading.is_gone for reading in readings)
+        or sum(reading.bytes_readable for reading in readings) >= min_bytes
+    )
+
+
+async def _wait(readings: list[Reading], request: Struct, call: Call) -> None:
+    """Return when enough can be read, when something ended, or when the time is up."""
+    changed = asyncio.Event()
+    partitions = {reading.partition for reading in readings if reading.partition is not None}
+    for partition in partitions:
+        partition.add_listener(changed.set)
+    try:
+        with call.client.waiting(changed.set):
+            async with asyncio.timeout(request.max_wait_ms / 1000):
+                while not _suffices(readings, request.min_bytes) and not call.client.is_gone:
+                    changed.clear()
+                    await changed.wait()
+    except TimeoutError:
+        pass
+    finally:
+        for partition in partitions:
+            partition.remove_listener(changed.set)

@@ -1,0 +1,137 @@
+"""ListOffsets: the ends of partitions, and the first record at or after a time.
+
+Versions 1-11.
+
+* -1 latest, -2 earliest, -3 (v7) the record with the largest timestamp, -4 (v8) the earliest local
+  offset, which is the earliest one, -5 (v9) and -6 (v11) of tiered storage: there is none, so -1.
+* A time answers with the first record whose timestamp is not smaller, and with its timestamp: the
+  time index finds the batch, and the batch is decoded to find the record.
+* Other negative times, and those that a version does not know yet, are UNSUPPORTED_VERSION.
+* A partition that is asked for twice is refused as INVALID_REQUEST both times.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock import records
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import (
+    LEADER_EPOCH,
+    check_asked_once,
+    check_leader_epoch,
+    topic_by_name,
+)
+from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.log.header import Magic, read_header
+
+if TYPE_CHECKING:
+    from penstock.broker.partition import Partition
+    from penstock.kafka.handlers.registry import Call
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+LARGEST_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+FIRST_VERSIONS: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    LARGEST_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+TIMESTAMP_BITS: Final = 63
+
+
+class Found(NamedTuple):
+    """Both -1 where there is no such record."""
+
+    timestamp: int
+    offset: int
+
+
+NOTHING: Final = Found(-1, -1)
+
+
+@handles("ListOffsets", 1, 11)
+async def list_offsets(request: Struct, call: Call) -> Struct:
+    response = api("ListOffsets").response
+    asked = Counter(
+        (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
+    )
+    topics = []
+    for topic in request.topics:
+        results = []
+        for part in topic.partitions:
+            result = response.ListOffsetsPartitionResponse(partition_index=part.partition_index)
+            results.append(result)
+            try:
+                check_asked_once(asked[topic.name, part.partition_index])
+                found = await _find(topic.name, part, call)
+            except Exception as error:
+                result.error_code = refusal(error).code
+            else:
+                result.timestamp, result.offset = found
+                result.leader_epoch = LEADER_EPOCH if found.offset >= 0 else -1
+        topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=results))
+    return response(topics=topics)
+
+
+async def _find(topic_name: str, asked: Struct, call: Call) -> Found:
+    topic = topic_by_name(call.broker, topic_name)
+    partition = topic.partition(asked.partition_index)
+    check_leader_epoch(asked.current_leader_epoch)
+    timestamp: int = asked.timestamp
+    if timestamp >= 0:
+        return await find_time(partition, timestamp)
+    if call.version < FIRST_VERSIONS.get(timestamp, call.version + 1):
+        raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
+    if timestamp == LATEST:
+        return Found(-1, partition.log.end_offset)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return Found(-1, partition.log.start_offset)
+    if timestamp == LARGEST_TIMESTAMP:
+        return await find_largest_timestamp(partition)
+    return NOTHING
+
+
+async def find_time(partition: Partition, timestamp: int) -> Found:
+    """Return the first record whose time in ms is at least `timestamp`."""
+    offset = partition.log.find_time(timestamp)
+    if offset is not None:
+        await records.prepare()
+    while offset is not None:
+        batch = b"".join(await partition.read(offset, 1, Magic.KAFKA))
+        if not batch:
+            return NOTHING
+        columns = records.decode(batch, headers=False)
+        for index, time_us in enumerate(columns.timestamps):
+            if time_us >= timestamp * 1000:
+                return Found(int(time_us) // 1000, int(columns.offsets[index]))
+        # A header may promise a later time than its records have; the next batch may have it.
+        offset = _next_with_time(partition, read_header(batch).next_offset, timestamp)
+    return NOTHING
+
+
+def _next_with_time(partition: Partition, start: int, timestamp: int) -> int | None:
+    for header in partition.log.headers(start):
+        if header.max_timestamp >= timestamp:
+            return header.base_offset
+    return None
+
+
+async def find_largest_timestamp(partition: Partition) -> Found:
+    """Return the record with the largest time: the last time for which the log finds anything."""
+    largest = 0
+    if partition.log.find_time(largest) is None:
+        return NOTHING
+    for bit in reversed(range(TIMESTAMP_BITS)):
+        if partition.log.find_time(largest | 1 << bit) is not None:
+            largest |= 1 << bit
+    return await find_time(partition, largest)

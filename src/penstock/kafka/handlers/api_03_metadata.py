@@ -1,0 +1,130 @@
+"""Metadata: the one broker, the topics and their partitions.
+
+Versions 0-13.
+
+* No list of topics means all of them, in version 0 an empty one does too; an empty list means none.
+* A topic that is missing is created with the node's defaults where the request and the node's
+  configuration allow it; versions 0-3 always allow it. It can be used when the answer is sent.
+* Version 12 on may name a topic by its id; an id that is not known is UNKNOWN_TOPIC_ID.
+* The broker's address is the one that the client has connected to, so each network that leads to
+  the broker keeps working.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.broker import NODE_ID
+from penstock.broker.errors import TopicExistsError
+from penstock.broker.names import TopicName
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import (
+    ALL_CLUSTER_OPERATIONS,
+    ALL_TOPIC_OPERATIONS,
+    LEADER_EPOCH,
+    OPERATIONS_NOT_ASKED,
+    topic_by_id,
+    topic_by_name,
+)
+from penstock.kafka.wire import Struct, api
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from penstock.broker.topics import Topic
+    from penstock.kafka.handlers.registry import Answer, Call
+
+EMPTY_LIST_MEANS_ALL: Final = 0
+
+
+@handles("Metadata", 0, 13)
+def metadata(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
+    if request.topics is None or (call.version == EMPTY_LIST_MEANS_ALL and not request.topics):
+        return _answer(
+            [_describe(topic, request) for topic in call.broker.topics.all()], request, call
+        )
+    may_create = request.allow_auto_topic_creation and call.broker.settings.auto_create_topics
+    if may_create and any(_is_missing(asked, call) for asked in request.topics):
+        return _create_and_answer(request, call)
+    return _answer([_look_up(asked, request, call) for asked in request.topics], request, call)
+
+
+async def _create_and_answer(request: Struct, call: Call) -> Struct:
+    failures: dict[str, Struct] = {}
+    for asked in request.topics:
+        if _is_missing(asked, call):
+            try:
+                await call.broker.topics.get_or_create(TopicName.from_kafka(asked.name))
+            except TopicExistsError:
+                # Under another protocol's name, so it is found by Kafka's name all the same.
+                continue
+            except Exception as error:
+                failures[asked.name] = _failure(asked, error)
+    topics = [
+        failures.get(asked.name) or _look_up(asked, request, call) for asked in request.topics
+    ]
+    return _answer(topics, request, call)
+
+
+def _is_missing(asked: Struct, call: Call) -> bool:
+    return asked.name is not None and call.broker.topics.by_kafka_name(asked.name) is None
+
+
+def _look_up(asked: Struct, request: Struct, call: Call) -> Struct:
+    try:
+        if asked.name is not None:
+            # A name that no topic may have is told from one that no topic has.
+            if _is_missing(asked, call):
+                TopicName.from_kafka(asked.name)
+            topic = topic_by_name(call.broker, asked.name)
+        else:
+            topic = topic_by_id(call.broker, asked.topic_id)
+    except Exception as error:
+        return _failure(asked, error)
+    return _describe(topic, request)
+
+
+def _failure(asked: Struct, error: Exception) -> Struct:
+    failure: Struct = api("Metadata").response.MetadataResponseTopic(
+        error_code=refusal(error).code, name=asked.name, topic_id=asked.topic_id, partitions=[]
+    )
+    return failure
+
+
+def _describe(topic: Topic, request: Struct) -> Struct:
+    response = api("Metadata").response
+    nodes = [NODE_ID]
+    described: Struct = response.MetadataResponseTopic(
+        name=topic.name.kafka,
+        topic_id=topic.id,
+        partitions=[
+            response.MetadataResponsePartition(
+                partition_index=partition.index,
+                leader_id=NODE_ID,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=nodes,
+                isr_nodes=nodes,
+            )
+            for partition in topic.partitions
+        ],
+        topic_authorized_operations=ALL_TOPIC_OPERATIONS
+        if request.include_topic_authorized_operations
+        else OPERATIONS_NOT_ASKED,
+    )
+    return described
+
+
+def _answer(topics: list[Struct], request: Struct, call: Call) -> Struct:
+    response = api("Metadata").response
+    host, port = call.client.transport.local_address
+    broker = response.MetadataResponseBroker(node_id=NODE_ID, host=host, port=port)
+    return response(
+        brokers=[broker],
+        cluster_id=call.broker.cluster_id,
+        controller_id=NODE_ID,
+        topics=topics,
+        cluster_authorized_operations=ALL_CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
+    )

@@ -1,0 +1,94 @@
+"""OffsetCommit: remember how far a group has read.
+
+Versions 2-10.
+
+* A member has to be of the current generation; with generation -1 and no member id anybody may
+  commit to a group that has no members. The answer comes when the offsets are durable.
+* Each partition is judged by itself: an unknown one does not keep the others from being committed.
+  Metadata of more than 4096 bytes is refused as 12.
+* Version 10 names topics by id.
+
+Deviation: offsets are kept until their group or topic is deleted; the retention time of versions
+2-4 is ignored.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.offsets import CommittedOffset
+from penstock.kafka.errors import ACCEPTED, refusal
+from penstock.kafka.handlers.group_offsets import offset_owner
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import find_topic
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+METADATA_BYTES_MAX: Final = 4096
+FIRST_VERSION_WITH_IDS: Final = 10
+
+
+@handles("OffsetCommit", 2, 10)
+async def offset_commit(request: Struct, call: Call) -> Struct:
+    response = api("OffsetCommit").response
+    failure = _check_member(request, call)
+    offsets: dict[int, CommittedOffset] = {}
+    accepted = []
+    topics = []
+    for topic in request.topics:
+        results = []
+        for part in topic.partitions:
+            result = response.OffsetCommitResponsePartition(
+                partition_index=part.partition_index, error_code=failure
+            )
+            results.append(result)
+            if failure == ErrorCode.NONE:
+                result.error_code = _collect(topic, part, call, offsets)
+            if result.error_code == ErrorCode.NONE:
+                accepted.append(result)
+        topics.append(
+            response.OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=results
+            )
+        )
+    try:
+        await call.broker.offsets.commit(offset_owner(request.group_id), offsets)
+    except Exception as error:
+        code = refusal(error).code
+        for result in accepted:
+            result.error_code = code
+    return response(topics=topics)
+
+
+def _check_member(request: Struct, call: Call) -> ErrorCode:
+    try:
+        call.broker.groups.check_commit(
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+        )
+    except Exception as error:
+        return refusal(error).code
+    return ACCEPTED.code
+
+
+def _collect(
+    topic: Struct, part: Struct, call: Call, offsets: dict[int, CommittedOffset]
+) -> ErrorCode:
+    try:
+        by_id = call.version >= FIRST_VERSION_WITH_IDS
+        found = find_topic(call.broker, topic.name, topic.topic_id, by_id=by_id)
+        partition = found.partition(part.partition_index)
+    except Exception as error:
+        return refusal(error).code
+    note = part.committed_metadata or ""
+    if len(note.encode()) > METADATA_BYTES_MAX:
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    offsets[partition.id] = CommittedOffset(
+        part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
+    )
+    return ACCEPTED.code

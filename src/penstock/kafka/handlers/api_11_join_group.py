@@ -1,0 +1,79 @@
+"""JoinGroup: become a member of the next generation of a group.
+
+Versions 0-9. The rules are those of `penstock.broker.group`.
+
+* The answer waits until the generation begins.
+* Version 4 on is told its member id first (79) unless it is a static member; version 5 on has
+  those; version 9 on may be told to skip the assignment.
+* Before version 1 the rebalance timeout is the session timeout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.errors import MemberIdRequiredError
+from penstock.broker.group_member import JoinRequest
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.wire import Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+FIRST_VERSION_WITH_REQUIRED_ID: Final = 4
+FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7
+FIRST_VERSION_WITH_SKIP: Final = 9
+
+
+@handles("JoinGroup", 0, 9)
+async def join_group(request: Struct, call: Call) -> Struct:
+    response = api("JoinGroup").response
+    try:
+        waiting = asyncio.ensure_future(
+            call.broker.groups.join(request.group_id, _join_request(request, call))
+        )
+        with call.client.waiting(waiting.cancel):
+            joined = await waiting
+    except Exception as error:
+        member_id = error.member_id if isinstance(error, MemberIdRequiredError) else None
+        return response(
+            error_code=refusal(error).code,
+            protocol_name=None if call.version >= FIRST_VERSION_WITH_NULL_PROTOCOL else "",
+            member_id=member_id or request.member_id,
+        )
+    return response(
+        generation_id=joined.generation,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol_name,
+        leader=joined.leader_id,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=[
+            response.JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata,
+            )
+            for member in joined.members
+        ],
+    )
+
+
+def _join_request(request: Struct, call: Call) -> JoinRequest:
+    rebalance_timeout_ms = request.rebalance_timeout_ms
+    if rebalance_timeout_ms < 0:
+        rebalance_timeout_ms = request.session_timeout_ms
+    return JoinRequest(
+        request.member_id,
+        request.group_instance_id,
+        call.client_id,
+        "/" + call.client.transport.peer.rpartition(":")[0],
+        request.protocol_type,
+        tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
+        request.session_timeout_ms,
+        rebalance_timeout_ms,
+        member_id_required=call.version >= FIRST_VERSION_WITH_REQUIRED_ID,
+        may_skip_assignment=call.version >= FIRST_VERSION_WITH_SKIP,
+    )

@@ -1,0 +1,48 @@
+"""SyncGroup: the leader brings the assignments, every member gets its own.
+
+Versions 0-5; version 5 names the protocol, and another one than the group runs is refused (23).
+
+The answer waits for the leader. A member that the leader left out gets an empty assignment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from penstock.broker.group_member import SyncRequest
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.wire import Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+
+@handles("SyncGroup", 0, 5)
+async def sync_group(request: Struct, call: Call) -> Struct:
+    response = api("SyncGroup").response
+    try:
+        waiting = asyncio.ensure_future(
+            call.broker.groups.sync(request.group_id, _sync_request(request))
+        )
+        with call.client.waiting(waiting.cancel):
+            synced = await waiting
+    except Exception as error:
+        return response(error_code=refusal(error).code)
+    return response(
+        protocol_type=synced.protocol_type,
+        protocol_name=synced.protocol_name,
+        assignment=synced.assignment,
+    )
+
+
+def _sync_request(request: Struct) -> SyncRequest:
+    return SyncRequest(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        {each.member_id: bytes(each.assignment) for each in request.assignments},
+    )

@@ -1,0 +1,37 @@
+"""ListGroups: all groups, filtered by state (version 4 on) and type (version 5 on).
+
+Versions 0-5. Names in filters are compared without case. All groups are of type classic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.handlers.group_offsets import all_groups
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.wire import Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+CLASSIC: Final = "classic"
+
+
+@handles("ListGroups", 0, 5)
+def list_groups(request: Struct, call: Call) -> Struct:
+    response = api("ListGroups").response
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    if types and CLASSIC not in types:
+        return response()
+    groups = [
+        response.ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state.value,
+            group_type=CLASSIC,
+        )
+        for group in all_groups(call.broker)
+        if not states or group.state.value.lower() in states
+    ]
+    return response(groups=groups)

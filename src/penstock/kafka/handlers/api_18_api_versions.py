@@ -1,0 +1,49 @@
+"""ApiVersions: what is served, told from what is registered.
+
+Versions 0-4. A newer version is answered in the form of version 0 with UNSUPPORTED_VERSION and the
+range of ApiVersions itself, and the client asks again (KIP-511). From version 3 on a client names
+its software; a name that breaks the rules is INVALID_REQUEST.
+
+Deviation: no features are offered, for each of them stands for something that is not there yet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.handlers.registry import HANDLERS, Handler, handles
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+API_VERSIONS: Final = 18
+FIRST_VERSION_WITH_SOFTWARE: Final = 3
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
+@handles("ApiVersions", 0, 4)
+def api_versions(request: Struct, call: Call) -> Struct:
+    response = api("ApiVersions").response
+    if call.version >= FIRST_VERSION_WITH_SOFTWARE and not all(
+        map(_SOFTWARE.fullmatch, (request.client_software_name, request.client_software_version))
+    ):
+        return response(error_code=ErrorCode.INVALID_REQUEST)
+    return response(api_keys=[_range(HANDLERS[key]) for key in sorted(HANDLERS)])
+
+
+def unsupported_version() -> Struct:
+    """The answer, in version 0, to a version of this request that is not known."""
+    own = _range(HANDLERS[API_VERSIONS])
+    return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+
+
+def _range(handler: Handler) -> Struct:
+    served: Struct = api("ApiVersions").response.ApiVersion(
+        api_key=handler.api.key,
+        min_version=handler.versions.first,
+        max_version=handler.versions.last,
+    )
+    return served

@@ -1,0 +1,112 @@
+"""CreateTopics: create topics, each by itself, ready for use when the answer comes.
+
+Versions 2-7; version 5 on is told the configuration, version 7 the id.
+
+* Partitions -1 (version 4 on) means the node's default, replication factor -1 the only one there
+  is, 1. An assignment may be given in place of both: it names the one node for each partition.
+* A name that occurs twice in a request is refused each time, as is what is wrong by itself: name
+  17, exists 36, partitions 37, replication factor 38, assignment 39, configuration 40,
+  contradiction 42.
+* validate_only makes all checks and creates nothing.
+
+Deviation: names that differ in '.' and '_' only may exist beside each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.broker import NODE_ID
+from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
+from penstock.broker.names import TopicName
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.config_entries import topic_entries
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import check_asked_once
+from penstock.kafka.topic_configs import check_configs
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.kafka.handlers.registry import Call
+
+USE_DEFAULT: Final = -1
+FIRST_VERSION_WITH_DEFAULTS: Final = 4
+REPLICATION_FACTOR: Final = 1
+
+
+@handles("CreateTopics", 2, 7)
+async def create_topics(request: Struct, call: Call) -> Struct:
+    response = api("CreateTopics").response
+    names = Counter(topic.name for topic in request.topics)
+    results = []
+    for topic in request.topics:
+        result = response.CreatableTopicResult(name=topic.name)
+        results.append(result)
+        try:
+            check_asked_once(names[topic.name])
+            await _create(topic, result, request.validate_only, call)
+        except Exception as error:
+            result.error_code, result.error_message = refusal(error)
+    return response(topics=results)
+
+
+async def _create(asked: Struct, result: Struct, validate_only: bool, call: Call) -> None:
+    broker = call.broker
+    name = TopicName.from_kafka(asked.name)
+    partitions = _partitions(asked, call)
+    config = check_configs((each.name, each.value) for each in asked.configs)
+    if broker.topics.by_kafka_name(asked.name) is not None:
+        raise TopicExistsError(f"topic {asked.name} exists")
+    if not validate_only:
+        topic = await broker.topics.create(name, partitions, config=config)
+        result.topic_id = topic.id
+    result.num_partitions = partitions
+    result.replication_factor = REPLICATION_FACTOR
+    result.configs = [
+        api("CreateTopics").response.CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=False,
+            config_source=entry.source,
+            is_sensitive=False,
+        )
+        for entry in topic_entries(config)
+    ]
+
+
+def _partitions(asked: Struct, call: Call) -> int:
+    if asked.assignments:
+        return _assigned_partitions(asked)
+    if asked.replication_factor not in (USE_DEFAULT, REPLICATION_FACTOR):
+        raise RequestError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {asked.replication_factor} on one node",
+        )
+    count = asked.num_partitions
+    if count == USE_DEFAULT and call.version >= FIRST_VERSION_WITH_DEFAULTS:
+        return call.broker.settings.default_partitions
+    return _checked(count, call.broker)
+
+
+def _checked(count: int, broker: Broker) -> int:
+    if not 1 <= count <= broker.settings.partitions_per_topic_max:
+        raise InvalidPartitionCountError(f"{count} partitions")
+    return count
+
+
+def _assigned_partitions(asked: Struct) -> int:
+    if (asked.num_partitions, asked.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "an assignment is given, and partitions or replicas too"
+        )
+    count = len(asked.assignments)
+    numbers = sorted(each.partition_index for each in asked.assignments)
+    if numbers != list(range(count)) or any(
+        each.broker_ids != [NODE_ID] for each in asked.assignments
+    ):
+        raise RequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"each partition is on node {NODE_ID}"
+        )
+    return count

@@ -1,0 +1,52 @@
+"""DeleteTopics: delete topics with their messages, by name or (version 6 on) by id.
+
+Versions 1-6. A topic that is asked for twice, or by name and id at once, is INVALID_REQUEST; an
+unknown one is 3 by name and 100 by id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import check_asked_once, topic_by_id, topic_by_name
+from penstock.kafka.wire import NO_UUID, ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from penstock.broker.topics import Topic
+    from penstock.kafka.handlers.registry import Call
+
+FIRST_VERSION_WITH_IDS: Final = 6
+
+
+@handles("DeleteTopics", 1, 6)
+async def delete_topics(request: Struct, call: Call) -> Struct:
+    response = api("DeleteTopics").response
+    asked: list[tuple[str | None, UUID]] = [(name, NO_UUID) for name in request.topic_names]
+    if call.version >= FIRST_VERSION_WITH_IDS:
+        asked = [(topic.name, topic.topic_id) for topic in request.topics]
+    times = Counter(asked)
+    results = []
+    for name, topic_id in asked:
+        result = response.DeletableTopicResult(name=name, topic_id=topic_id)
+        results.append(result)
+        try:
+            check_asked_once(times[name, topic_id])
+            topic = _find(name, topic_id, call)
+            result.name, result.topic_id = topic.name.kafka, topic.id
+            await call.broker.topics.delete(topic)
+        except Exception as error:
+            result.error_code, result.error_message = refusal(error)
+    return response(responses=results)
+
+
+def _find(name: str | None, topic_id: UUID, call: Call) -> Topic:
+    if name is None:
+        return topic_by_id(call.broker, topic_id)
+    if topic_id != NO_UUID:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "both a name and an id are given")
+    return topic_by_name(call.broker, name)

@@ -1,0 +1,39 @@
+"""InitProducerId: a new identity for an idempotent producer.
+
+Versions 0-5. Without a transactional id the answer is always a new producer id with epoch 0, also
+for a producer that has one already.
+
+Deviation: transactions are not served yet. A transactional id is answered with UNSUPPORTED_VERSION,
+which clients take for final, and an empty one with INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+
+@handles("InitProducerId", 0, 5)
+async def init_producer_id(request: Struct, call: Call) -> Struct:
+    response = api("InitProducerId").response
+    try:
+        _check(request)
+        producer_id = await call.broker.producer_ids.take()
+    except Exception as error:
+        return response(error_code=refusal(error).code, producer_epoch=-1)
+    return response(producer_id=producer_id, producer_epoch=0)
+
+
+def _check(request: Struct) -> None:
+    if request.transactional_id == "":
+        raise RequestError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
+    if request.transactional_id is not None:
+        raise RequestError(ErrorCode.UNSUPPORTED_VERSION, "transactions are not served yet")
+    if (request.producer_id < 0) != (request.producer_epoch < 0):
+        raise RequestError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together")

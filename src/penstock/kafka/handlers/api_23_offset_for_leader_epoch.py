@@ -1,0 +1,43 @@
+"""OffsetForLeaderEpoch: where a leadership's messages end.
+
+Versions 2-4. There is one leadership, epoch 0, which ends at the end of the log; an earlier one has
+no offset (-1, -1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import LEADER_EPOCH, check_leader_epoch, topic_by_name
+from penstock.kafka.wire import Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+
+@handles("OffsetForLeaderEpoch", 2, 4)
+def offset_for_leader_epoch(request: Struct, call: Call) -> Struct:
+    response = api("OffsetForLeaderEpoch").response
+    topics = [
+        response.OffsetForLeaderTopicResult(
+            topic=topic.topic,
+            partitions=[_find(topic.topic, part, call) for part in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return response(topics=topics)
+
+
+def _find(topic_name: str, asked: Struct, call: Call) -> Struct:
+    result: Struct = api("OffsetForLeaderEpoch").response.EpochEndOffset(partition=asked.partition)
+    try:
+        partition = topic_by_name(call.broker, topic_name).partition(asked.partition)
+        check_leader_epoch(asked.current_leader_epoch)
+    except Exception as error:
+        result.error_code = refusal(error).code
+        return result
+    if asked.leader_epoch >= LEADER_EPOCH:
+        result.leader_epoch, result.end_offset = LEADER_EPOCH, partition.log.end_offset
+    return result

@@ -1,0 +1,55 @@
+"""CreatePartitions: let topics grow; none ever shrinks.
+
+Versions 0-3. 37 when the count is not larger than now, 3 for an unknown topic, 42 for one that is
+asked for twice, 39 for an assignment that does not put each new partition on the one node.
+validate_only makes all checks and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from penstock.broker.broker import NODE_ID
+from penstock.broker.errors import InvalidPartitionCountError
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+
+@handles("CreatePartitions", 0, 3)
+async def create_partitions(request: Struct, call: Call) -> Struct:
+    response = api("CreatePartitions").response
+    names = Counter(topic.name for topic in request.topics)
+    results = []
+    for asked in request.topics:
+        result = response.CreatePartitionsTopicResult(name=asked.name)
+        results.append(result)
+        try:
+            check_asked_once(names[asked.name])
+            await _grow(asked, request.validate_only, call)
+        except Exception as error:
+            result.error_code, result.error_message = refusal(error)
+    return response(results=results)
+
+
+async def _grow(asked: Struct, validate_only: bool, call: Call) -> None:
+    topic = topic_by_name(call.broker, asked.name)
+    added = asked.count - len(topic.partitions)
+    if added <= 0 or asked.count > call.broker.settings.partitions_per_topic_max:
+        raise InvalidPartitionCountError(
+            f"{asked.count} partitions, and the topic has {len(topic.partitions)}"
+        )
+    if asked.assignments is not None and (
+        len(asked.assignments) != added
+        or any(each.broker_ids != [NODE_ID] for each in asked.assignments)
+    ):
+        raise RequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"each new partition is on node {NODE_ID}"
+        )
+    if not validate_only:
+        await call.broker.topics.add_partitions(topic, asked.count)

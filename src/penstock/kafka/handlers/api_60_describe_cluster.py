@@ -1,0 +1,38 @@
+"""DescribeCluster: the cluster's id and its one node.
+
+Versions 0-2. Controllers are not offered as endpoints of their own: UNSUPPORTED_ENDPOINT_TYPE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.broker import NODE_ID
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import ALL_CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+if TYPE_CHECKING:
+    from penstock.kafka.handlers.registry import Call
+
+BROKERS: Final = 1
+
+
+@handles("DescribeCluster", 0, 2)
+def describe_cluster(request: Struct, call: Call) -> Struct:
+    response = api("DescribeCluster").response
+    if request.endpoint_type != BROKERS:
+        return response(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="there are no controllers to connect to",
+            endpoint_type=request.endpoint_type,
+        )
+    host, port = call.client.transport.local_address
+    return response(
+        cluster_id=call.broker.cluster_id,
+        controller_id=NODE_ID,
+        brokers=[response.DescribeClusterBroker(broker_id=NODE_ID, host=host, port=port)],
+        cluster_authorized_operations=ALL_CLUSTER_OPERATIONS
+        if request.include_cluster_authorized_operations
+        else OPERATIONS_NOT_ASKED,
+    )

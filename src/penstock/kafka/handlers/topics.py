@@ -1,0 +1,61 @@
+"""What several handlers do with topics: find them, check epochs, name the one node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.errors import RequestError
+from penstock.kafka.wire import ErrorCode
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from penstock.broker.broker import Broker
+    from penstock.broker.topics import Topic
+
+LEADER_EPOCH: Final = 0
+"""One node leads everything for ever, so leadership has one epoch."""
+
+ALL_TOPIC_OPERATIONS: Final = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Read, write, create, delete, alter, describe, describe and alter configs: nobody is refused."""
+ALL_GROUP_OPERATIONS: Final = sum(1 << bit for bit in (3, 6, 8))
+ALL_CLUSTER_OPERATIONS: Final = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
+OPERATIONS_NOT_ASKED: Final = -(1 << 31)
+
+
+def find_topic(broker: Broker, name: str, topic_id: UUID, *, by_id: bool) -> Topic:
+    """Return the topic that a request names, in newer versions by its id.
+
+    Raises RequestError with UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    if by_id:
+        return topic_by_id(broker, topic_id)
+    return topic_by_name(broker, name)
+
+
+def topic_by_name(broker: Broker, name: str) -> Topic:
+    topic = broker.topics.by_kafka_name(name)
+    if topic is None:
+        raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic is named {name}")
+    return topic
+
+
+def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
+    topic = broker.topics.by_id(topic_id)
+    if topic is None:
+        raise RequestError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
+    return topic
+
+
+def check_asked_once(times: int) -> None:
+    """Refuse what a request asks for more than once."""
+    if times > 1:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "it occurs more than once in the request")
+
+
+def check_leader_epoch(epoch: int) -> None:
+    """Refuse a client that believes in another leadership; -1 does not ask."""
+    if epoch > LEADER_EPOCH:
+        raise RequestError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"epoch {epoch} has not begun")
+    if epoch not in (-1, LEADER_EPOCH):
+        raise RequestError(ErrorCode.FENCED_LEADER_EPOCH, f"epoch {epoch} is over")

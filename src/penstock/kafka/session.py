@@ -1,0 +1,125 @@
+"""One Kafka client's connection: frames to requests, requests to handlers, answers to frames.
+
+Kafka serves one request of a connection after the other. Here Produce and Fetch may run beside
+each other, for a produce appends before it waits and a fetch that waits must not hold it up;
+everything else runs alone, so that a client that does not wait for answers sees its requests'
+effects in order. The server keeps the answers in order in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.handlers import HANDLERS, Call, Client, Handler
+from penstock.kafka.handlers.api_18_api_versions import unsupported_version
+from penstock.kafka.wire import (
+    Struct,
+    decode_request_header,
+    encode_response,
+    frame_size,
+)
+from penstock.limits import KAFKA_REQUEST_BYTES
+from penstock.session import PeerError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+
+    from penstock.broker.broker import Broker
+    from penstock.kafka.wire import RequestHeader
+    from penstock.session import Buffers, Transport
+
+PRODUCE: Final = 0
+FETCH: Final = 1
+API_VERSIONS: Final = 18
+SIDE_BY_SIDE: Final = frozenset({PRODUCE, FETCH})
+
+
+class KafkaSession:
+    """A `penstock.session.Session`."""
+
+    def __init__(self, broker: Broker, transport: Transport) -> None:
+        self._client = Client(broker, transport)
+        self._side_by_side: set[asyncio.Future[None]] = set()
+        self._alone: asyncio.Future[None] | None = None
+
+    def frame_size(self, head: memoryview) -> int | None:
+        return frame_size(head, KAFKA_REQUEST_BYTES)
+
+    def receive(self, frame: memoryview) -> Awaitable[Buffers | None] | Buffers | None:
+        header = decode_request_header(frame)
+        handler = HANDLERS.get(header.api.key)
+        if handler is None:
+            raise PeerError(f"{header.api.name} is not served")
+        if header.version not in handler.versions:
+            if header.api.key == API_VERSIONS:
+                return encode_response(header.api, 0, header.correlation_id, unsupported_version())
+            raise PeerError(
+                f"{header.api.name} version {header.version} is not served, only {handler.versions}"
+            )
+        request = header.api.request.decode(frame, header.version, header.body_start)
+        call = Call(self._client, header.version, header.client_id or "")
+        before = self._must_end_before(header.api.key)
+        if before:
+            return self._serve_later(before, self._begin(header.api.key), handler, request, header)
+        answer = handler.handle(request, call)
+        if answer is None or isinstance(answer, Struct):
+            return _encode(header, answer)
+        return self._serve(answer, self._begin(header.api.key), header)
+
+    def close(self) -> None:
+        self._client.gone()
+
+    def _must_end_before(self, key: int) -> list[asyncio.Future[None]]:
+        before = [self._alone] if self._alone else []
+        return before if key in SIDE_BY_SIDE else [*before, *self._side_by_side]
+
+    def _begin(self, key: int) -> asyncio.Future[None]:
+        """Note that a request runs until the future that is returned is done."""
+        done = asyncio.get_running_loop().create_future()
+        if key in SIDE_BY_SIDE:
+            self._side_by_side.add(done)
+        else:
+            self._alone = done
+        return done
+
+    def _end(self, done: asyncio.Future[None]) -> None:
+        self._side_by_side.discard(done)
+        if self._alone is done:
+            self._alone = None
+        done.set_result(None)
+
+    async def _serve(
+        self,
+        answer: Awaitable[Struct | None],
+        done: asyncio.Future[None],
+        header: RequestHeader,
+    ) -> Buffers | None:
+        try:
+            return _encode(header, await answer)
+        finally:
+            self._end(done)
+
+    async def _serve_later(
+        self,
+        before: Iterable[asyncio.Future[None]],
+        done: asyncio.Future[None],
+        handler: Handler,
+        request: Struct,
+        header: RequestHeader,
+    ) -> Buffers | None:
+        try:
+            await asyncio.wait(before)
+            call = Call(self._client, header.version, header.client_id or "")
+            answer = handler.handle(request, call)
+            if answer is None or isinstance(answer, Struct):
+                return _encode(header, answer)
+            return _encode(header, await answer)
+        finally:
+            self._end(done)
+
+
+def _encode(header: RequestHeader, answer: Struct | None) -> Buffers | None:
+    if answer is None:
+        return None
+    return encode_response(header.api, header.version, header.correlation_id, answer)
