@@ -114,7 +114,8 @@ class KafkaSession:
             answer = handler.handle(request, call)
             if answer is None or isinstance(answer, Struct):
                 return _encode(header, answer)
-            return _encode(header, await answer)
+            waiting: Awaitable[Struct | None] = answer
+            return _encode(header, await waiting)
         finally:
             self._end(done)
 
