@@ -6,13 +6,21 @@ is imported when it runs, so that `penstock serve` does not wait for tables and 
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
 import typer
 
+from penstock.cli.consume import consume_command
+from penstock.cli.demo import demo_command
 from penstock.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
+from penstock.cli.groups import group_app
+from penstock.cli.output import OutputClosed
+from penstock.cli.pipeline import pipeline_app
+from penstock.cli.produce import produce_command
 from penstock.cli.serve import serve_command
+from penstock.cli.topics import topic_app
 from penstock.cli.version import version_command
 
 app = typer.Typer(
@@ -25,6 +33,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("serve")(serve_command)
+app.command("demo")(demo_command)
+app.add_typer(topic_app, name="topic")
+app.command("produce")(produce_command)
+app.command("consume")(consume_command)
+app.add_typer(group_app, name="group")
+app.add_typer(pipeline_app, name="pipeline")
 app.command("version")(version_command)
 
 
@@ -38,6 +52,10 @@ def run() -> NoReturn:
         _end(failure, EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
+    except OutputClosed:
+        # Python would complain about what it still has to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
     sys.exit(0)
 
 

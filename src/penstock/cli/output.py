@@ -22,10 +22,22 @@ FormatOption = typer.Option(
 )
 
 
+class OutputClosed(Exception):  # noqa: N818 - the reader had enough, which is no error
+    """Nobody reads what is printed any more, as after `penstock consume x | head`."""
+
+
+def print_line(text: str) -> None:
+    """Print one line at once. Raises OutputClosed."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+
+
 def print_json(value: object) -> None:
-    """Print one JSON value on one line, at once."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
-    sys.stdout.flush()
+    """Print one JSON value on one line, at once. Raises OutputClosed."""
+    print_line(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def print_rows(

@@ -156,8 +156,10 @@ class KafkaClient:
 
     # Topics
 
-    def topics(self, names: Iterable[str] | None = None) -> list[TopicDescription]:
-        """Describe topics, or all of them; none is created by asking.
+    def topics(
+        self, names: Iterable[str] | None = None, *, create: bool = False
+    ) -> list[TopicDescription]:
+        """Describe topics, or all of them; with `create` the broker may create those it has not.
 
         Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION for a name that is not there.
         """
@@ -165,7 +167,7 @@ class KafkaClient:
         asked = None
         if names is not None:
             asked = [request.MetadataRequestTopic(name=name) for name in names]
-        response = self._send("Metadata", topics=asked, allow_auto_topic_creation=False)
+        response = self._send("Metadata", topics=asked, allow_auto_topic_creation=create)
         return [_topic(each) for each in response.topics]
 
     def create_topic(

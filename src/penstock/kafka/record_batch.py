@@ -1,16 +1,29 @@
-"""Builds Kafka record batches from a few records: what a person types, not a stream.
+"""Builds and reads Kafka record batches of a few records: what a person types and looks at.
 
-Batches are read, and converted in bulk, by `penstock.records`.
+Streams of records are read, and converted in bulk, by `penstock.records`, whose compiled functions
+take too long to load for a command that shows ten lines.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.log.header import Magic, build_header
+from penstock.log.header import (
+    ATTRIBUTE_COMPRESSION,
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    HEADER_SIZE,
+    Magic,
+    build_header,
+    walk,
+)
+from penstock.records.errors import MalformedBatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
 
 
 class Record(NamedTuple):
@@ -20,6 +33,16 @@ class Record(NamedTuple):
     key: bytes | None = None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp_ms: int = 0
+
+
+class StoredRecord(NamedTuple):
+    """A record with the place it has in its partition."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
 
 
 def encode_batch(records: Sequence[Record]) -> bytearray:
@@ -60,3 +83,74 @@ def _varint(value: int) -> bytes:
         rest >>= 7
     encoded.append(rest)
     return bytes(encoded)
+
+
+def decode_batches(batches: Buffer) -> Iterator[StoredRecord]:
+    """Yield the records of whole batches, compressed or not. Raises MalformedBatchError."""
+    view = memoryview(batches)
+    for position, header in walk(view):
+        if header.attributes & ATTRIBUTE_CONTROL:
+            continue
+        body = view[position + HEADER_SIZE : position + header.size]
+        codec = header.attributes & ATTRIBUTE_COMPRESSION
+        try:
+            yield from _decode_records(header, _inflated(codec, body))
+        except (IndexError, UnicodeDecodeError) as error:
+            raise MalformedBatchError(
+                "a record reaches outside of it", header.base_offset, header.next_offset
+            ) from error
+
+
+def _inflated(codec: int, body: memoryview) -> memoryview:
+    if codec == 0:
+        return body
+    from penstock.records.compression import inflate_kafka  # noqa: PLC0415 (loads numpy)
+
+    return inflate_kafka(codec, body).data
+
+
+def _decode_records(header: BatchHeader, body: memoryview) -> Iterator[StoredRecord]:
+    fields = _Fields(body)
+    for _ in range(header.record_count):
+        fields.varint()  # The record's size: what follows tells the same.
+        fields.take(1)
+        timestamp_ms = header.base_timestamp + fields.varint()
+        if header.attributes & ATTRIBUTE_LOG_APPEND_TIME:
+            timestamp_ms = header.max_timestamp
+        offset = header.base_offset + fields.varint()
+        key, value = fields.sized(), fields.sized()
+        headers = [((fields.sized() or b"").decode(), fields.sized()) for _ in fields.count()]
+        yield StoredRecord(offset, timestamp_ms, key, value, headers)
+
+
+class _Fields:
+    """Takes one field after the other; raises IndexError at the end."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._position = 0
+
+    def take(self, size: int) -> bytes:
+        end = self._position + size
+        if size < 0 or end > len(self._data):
+            raise IndexError(end)
+        taken = bytes(self._data[self._position : end])
+        self._position = end
+        return taken
+
+    def varint(self) -> int:
+        result = 0
+        for shift in range(0, 70, 7):
+            byte = self._data[self._position]
+            self._position += 1
+            result |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (result >> 1) ^ -(result & 1)
+        raise IndexError(self._position)
+
+    def sized(self) -> bytes | None:
+        size = self.varint()
+        return None if size < 0 else self.take(size)
+
+    def count(self) -> range:
+        return range(self.varint())

@@ -1,0 +1,108 @@
+"""`penstock topic`: create, list, describe and delete topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from penstock.cli.client import DEFAULT_SERVER, Server, connected
+from penstock.cli.failure import CommandError, UsageError
+from penstock.cli.output import Format, FormatOption, print_json, print_rows
+
+if TYPE_CHECKING:
+    from penstock.kafka.client import KafkaClient
+
+topic_app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+
+Name: TypeAlias = Annotated[str, typer.Argument(help="The topic's Kafka name.")]
+Output: TypeAlias = Annotated[Format, FormatOption]
+
+
+@topic_app.command("create")
+def create_command(
+    name: Name,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", help="Number of partitions.", min=1)
+    ] = 1,
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", help="A setting of the topic as KEY=VALUE; may be repeated."),
+    ] = None,
+    server: Server = DEFAULT_SERVER,
+    output: Output = Format.TABLE,
+) -> None:
+    """Create a topic, which clients of every protocol then see."""
+    with connected(server) as client:
+        client.create_topic(name, partitions, dict(_pair(text) for text in config or ()))
+    if output is Format.JSON:
+        print_json({"topic": name, "partitions": partitions})
+    else:
+        typer.echo(f"created {name} with {partitions} partition{'s' if partitions > 1 else ''}")
+
+
+@topic_app.command("list")
+def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE) -> None:
+    """List all topics."""
+    with connected(server) as client:
+        rows = [
+            {"topic": topic.name, "partitions": len(topic.partitions), "id": str(topic.topic_id)}
+            for topic in sorted(client.topics())
+        ]
+    print_rows(rows, ["topic", "partitions", "id"], output, empty="There are no topics.")
+
+
+@topic_app.command("describe")
+def describe_command(
+    name: Name, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
+) -> None:
+    """Show the partitions of a topic: first and next offset, and size on disk."""
+    with connected(server) as client:
+        rows = _partitions(client, name)
+        config = client.topic_config(name)
+    if output is Format.JSON:
+        print_json({"topic": name, "config": config, "partitions": rows})
+        return
+    print_rows(rows, ["partition", "first_offset", "next_offset", "bytes"], output, empty="")
+    for key, value in sorted(config.items()):
+        typer.echo(f"{key} = {value}")
+
+
+@topic_app.command("delete")
+def delete_command(
+    name: Name,
+    server: Server = DEFAULT_SERVER,
+    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a topic and all its messages, for clients of every protocol."""
+    if not sure and not typer.confirm(f"Delete {name} and all its messages?"):
+        raise CommandError("nothing was deleted")
+    with connected(server) as client:
+        client.delete_topic(name)
+    typer.echo(f"deleted {name}")
+
+
+def _partitions(client: KafkaClient, name: str) -> list[dict[str, int]]:
+    from penstock.kafka.client import EARLIEST, LATEST
+
+    (topic,) = client.topics([name])
+    places = [(name, partition) for partition in topic.partitions]
+    first = client.list_offsets(dict.fromkeys(places, EARLIEST))
+    following = client.list_offsets(dict.fromkeys(places, LATEST))
+    sizes = client.log_directory([name]).sizes
+    return [
+        {
+            "partition": place[1],
+            "first_offset": first[place] or 0,
+            "next_offset": following[place] or 0,
+            "bytes": sizes.get(place, 0),
+        }
+        for place in places
+    ]
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, found, value = text.partition("=")
+    if not found or not key:
+        raise UsageError(f'--config: "{text}" is refused; what is needed is KEY=VALUE')
+    return key, value

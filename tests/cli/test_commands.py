@@ -1,0 +1,175 @@
+"""Each command as a person types it, against a running broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker_process import BrokerProcess
+
+Penstock = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def penstock(shared_server: BrokerProcess) -> Penstock:
+    """Runs a command that needs a broker and expects it to succeed."""
+
+    def run(*words: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+        return run_penstock(*words, "--server", shared_server.kafka, stdin=stdin, code=code)
+
+    return run
+
+
+@pytest.fixture
+def topic(penstock: Penstock) -> str:
+    name = f"cli-{uuid.uuid4().hex[:8]}"
+    penstock("topic", "create", name, "--partitions", "3")
+    return name
+
+
+def run_penstock(*words: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "penstock", *words]
+    environment = dict(os.environ, COLUMNS="100", NO_COLOR="1")
+    ran = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=False, env=environment
+    )
+    assert ran.returncode == code, ran.stderr + ran.stdout
+    assert "Traceback" not in ran.stderr
+    return ran
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_without_a_command_the_commands_are_listed() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "penstock"], capture_output=True, text=True, check=False
+    )
+    for command in ("serve", "demo", "topic", "produce", "consume", "group", "pipeline"):
+        assert command in ran.stdout
+
+
+def test_version() -> None:
+    assert "penstock" in run_penstock("version").stdout
+    assert set(json.loads(run_penstock("version", "--format", "json").stdout)) == {
+        "penstock",
+        "python",
+        "platform",
+    }
+
+
+def test_a_topic_is_created_listed_described_and_deleted(penstock: Penstock, topic: str) -> None:
+    (listed,) = [
+        row
+        for row in json.loads(penstock("topic", "list", "-f", "json").stdout)
+        if row["topic"] == topic
+    ]
+    assert listed["partitions"] == 3
+    assert topic in penstock("topic", "list").stdout
+    described = json.loads(penstock("topic", "describe", topic, "-f", "json").stdout)
+    assert [row["partition"] for row in described["partitions"]] == [0, 1, 2]
+    assert "NEXT OFFSET" in penstock("topic", "describe", topic).stdout
+    penstock("topic", "delete", topic, "--yes")
+    assert topic not in penstock("topic", "list").stdout
+
+
+def test_lines_with_keys_go_in_and_come_out(penstock: Penstock, topic: str) -> None:
+    lines = [f"key-{number % 5}:välue {number}" for number in range(20)]
+    told = penstock("produce", topic, "-k", ":", "-f", "json", stdin="\n".join(lines) + "\n")
+    assert json.loads(told.stdout) == {"topic": topic, "messages": 20}
+    records = objects(penstock("consume", topic, "-f", "json").stdout)
+    assert sorted(f"{record['key']}:{record['value']}" for record in records) == sorted(lines)
+    partition_of_key = {(record["key"], record["partition"]) for record in records}
+    assert len(partition_of_key) == 5
+    text = penstock("consume", topic, "--count", "3").stdout
+    assert len(text.splitlines()) == 3
+    assert text.startswith("key-")
+
+
+def test_lines_without_keys_are_spread(penstock: Penstock, topic: str) -> None:
+    penstock("produce", topic, stdin="a\nb\nc\n\nlast")
+    records = objects(penstock("consume", topic, "-f", "json").stdout)
+    assert sorted(record["value"] for record in records) == ["", "a", "b", "c", "last"]
+    assert {record["partition"] for record in records} == {0, 1, 2}
+    assert {record["key"] for record in records} == {None}
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [
+        ("start", "01234"),
+        ("end", ""),
+        ("3", "34"),
+        ("-2", "34"),
+        ("@0", "01234"),
+        ("@2999-01-01", ""),
+        ("99", ""),
+    ],
+)
+def test_reading_begins_where_it_is_told(
+    penstock: Penstock, topic: str, offset: str, expected: str
+) -> None:
+    penstock("produce", topic, "-p", "1", stdin="\n".join("01234"))
+    text = penstock("consume", topic, "--offset", offset, "-p", "1").stdout
+    assert "".join(text.split()) == expected
+
+
+def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) -> None:
+    name = f"cli-{uuid.uuid4().hex[:8]}"
+    penstock("produce", name, stdin="hello\n")
+    assert penstock("consume", name).stdout == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["topic", "describe", "no-such-topic"], 1, "'penstock topic list' shows all"),
+        (["consume", "no-such-topic"], 1, "there is no such topic"),
+        (["topic", "create", "not a name"], 1, "letters, digits"),
+        (["topic", "create", "x", "--config", "nonsense"], 2, "KEY=VALUE"),
+        (["group", "describe", "no-such-group"], 1, "'penstock group list' shows all"),
+    ],
+)
+def test_errors_say_what_to_do_next(
+    penstock: Penstock, words: list[str], code: int, said: str
+) -> None:
+    assert said in penstock(*words, code=code).stderr
+
+
+def test_bad_offsets_and_partitions_are_refused(penstock: Penstock, topic: str) -> None:
+    assert "start, end, N" in penstock("consume", topic, "-o", "soon", code=2).stderr
+    assert "@2026-01-31" in penstock("consume", topic, "-o", "@soon", code=2).stderr
+    assert "has partitions 0 to 2" in penstock("consume", topic, "-p", "9", code=2).stderr
+    again = penstock("topic", "create", topic, code=1)
+    assert "the topic is there already" in again.stderr
+
+
+def test_without_a_broker_the_next_step_is_named() -> None:
+    ran = run_penstock("topic", "list", "--server", "127.0.0.1:1", code=1)
+    assert "'penstock serve' starts one" in ran.stderr
+
+
+def test_a_reader_that_has_had_enough_is_no_error(
+    shared_server: BrokerProcess, penstock: Penstock, topic: str
+) -> None:
+    penstock("produce", topic, stdin="line\n" * 5000)
+    command = [sys.executable, "-m", "penstock", "consume", topic]
+    with subprocess.Popen(
+        [*command, "--server", shared_server.kafka],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "line\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""

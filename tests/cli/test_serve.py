@@ -1,0 +1,100 @@
+"""The life of `penstock serve`: ready, refused, stopped in order, stopped at once."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+
+StartServer = Callable[..., BrokerProcess]
+
+
+def refused(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "penstock", "serve", "--data-folder", str(folder), *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order(server: BrokerProcess, number: int) -> None:
+    assert server.stop(number) == 0
+    phases = [line.partition("serve: ")[2] for line in server.log.splitlines()]
+    assert [phase.split(" ")[0] for phase in phases if phase] == [
+        "SIGINT:" if number == signal.SIGINT else "SIGTERM:",
+        "stopping:",
+        "stopping:",
+        "stopped",
+    ]
+
+
+def test_a_client_that_asks_nothing_does_not_delay_the_end(server: BrokerProcess) -> None:
+    host, _, port = server.kafka.partition(":")
+    with socket.create_connection((host, int(port))):
+        assert server.stop() == 0
+
+
+def test_the_ports_stay_when_it_is_started_again(server: BrokerProcess) -> None:
+    before = (server.kafka, server.pulsar, server.iggy)
+    server.restart()
+    assert (server.kafka, server.pulsar, server.iggy) == before
+    server.kill9()
+    server.start()
+    assert (server.kafka, server.pulsar, server.iggy) == before
+
+
+def test_a_second_broker_on_the_same_folder_is_refused(server: BrokerProcess) -> None:
+    ran = refused(server.data_folder)
+    assert ran.returncode == 1
+    assert f"in use by the broker with process id {server.pid}" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_taken_port_is_refused(server: BrokerProcess, tmp_path: Path) -> None:
+    port = server.kafka.partition(":")[2]
+    ran = refused(tmp_path, "--kafka-port", port)
+    assert ran.returncode == 1
+    assert "another program has the port" in ran.stderr
+    assert "--kafka-port" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_wrong_configuration_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text("kafka_prot = 1\n")
+    ran = refused(tmp_path)
+    assert ran.returncode == 2
+    assert 'penstock.toml:1: unknown key "kafka_prot"; did you mean "kafka_port"?' in ran.stderr
+
+
+def test_what_it_prints_for_people(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "penstock", "serve", "--data-folder", str(tmp_path)]
+    ports = ["--kafka-port", "0", "--pulsar-port", "0", "--iggy-port", "0"]
+    with subprocess.Popen(
+        [*command, *ports], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        text = ""
+        while "Ctrl-C" not in text:
+            line = process.stdout.readline()
+            assert line, text
+            text += line
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    for word in ("ready", str(tmp_path), "Kafka", "Pulsar", "Iggy"):
+        assert word in text
+
+
+def test_http_on_a_plain_port_is_named_in_the_log(server: BrokerProcess) -> None:
+    for address in (server.kafka, server.pulsar.removeprefix("pulsar://"), server.iggy):
+        host, _, port = address.partition(":")
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert client.recv(1) == b""
+    for protocol in ("kafka", "pulsar", "iggy"):
+        server.wait_for_log(f"{protocol} 127.0.0.1:")
+    assert server.log.count("this is HTTP") == 3
