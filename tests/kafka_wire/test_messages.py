@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+import traceback
 import uuid
 
 import pytest
@@ -219,3 +220,13 @@ def test_a_version_compiles_in_a_few_milliseconds() -> None:
         message_type.decode(joined(message_type.encode(message_type(), version)), version)
     each = (time.perf_counter() - start) / len(versions(api("Fetch")))
     assert each < 0.02
+
+
+def test_a_traceback_shows_the_generated_line() -> None:
+    response = api("Metadata").response
+    message = response(topics=[response.MetadataResponseTopic(name=None)])
+    with pytest.raises(AttributeError) as caught:
+        response.encode(message, 5)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "<kafka encoder MetadataResponse v5>" in shown
+    assert ".encode()" in shown

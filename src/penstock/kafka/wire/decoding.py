@@ -12,7 +12,7 @@ from struct import Struct as Packer
 from typing import Any
 
 from penstock.kafka.wire import primitives
-from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText
+from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText, execute
 from penstock.kafka.wire.schema import Field, StructType
 from penstock.kafka.wire.structs import Struct, default_expression
 from penstock.session import Buffer
@@ -23,7 +23,7 @@ Decoder = Callable[[Buffer, int], Struct]
 def compile_decoder(root: StructType, layout: Layout, classes: dict[str, Any]) -> Decoder:
     """The decoder of one version: from a buffer and a position in it to the root's object."""
     writer = _DecoderWriter(layout)
-    root_name = writer.write_root(root)
+    writer.write_root(root)
     namespace = {
         **classes,
         **writer.constants,
@@ -35,9 +35,8 @@ def compile_decoder(root: StructType, layout: Layout, classes: dict[str, Any]) -
         "skip_tagged_fields": primitives.skip_tagged_fields,
         "uuid_of": primitives.uuid_of,
     }
-    file_name = f"<kafka decoder {root.name} v{layout.version}>"
-    exec(compile(str(writer.text), file_name, "exec"), namespace)  # noqa: S102  # source is ours
-    decoder: Decoder = namespace[root_name]
+    execute(str(writer.text), f"decoder {root.name} v{layout.version}", namespace)
+    decoder: Decoder = namespace["decode"]
     return decoder
 
 
@@ -50,11 +49,10 @@ class _DecoderWriter:
         self._codes = ""
         self._conversions: list[str] = []
 
-    def write_root(self, root: StructType) -> str:
+    def write_root(self, root: StructType) -> None:
         self.text.line("end = len(data)")
         name = self._write_struct(root)
         self.text.line(f"return {name}")
-        return "decode"
 
     def _unpack_later(self, target: str, code: str) -> None:
         self._targets.append(target)

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.kafka.wire import primitives
 from penstock.kafka.wire.decoding import element_of
-from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText
+from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText, execute
 from penstock.kafka.wire.schema import Field, StructType
 from penstock.kafka.wire.structs import Struct, default_expression
 from penstock.session import Buffer
@@ -33,8 +33,7 @@ def compile_encoder(root: StructType, layout: Layout, classes: dict[str, Any]) -
         **writer.constants,
         "unsigned_varint": primitives.unsigned_varint,
     }
-    file_name = f"<kafka encoder {root.name} v{layout.version}>"
-    exec(compile(str(writer.text), file_name, "exec"), namespace)  # noqa: S102  # source is ours
+    execute(str(writer.text), f"encoder {root.name} v{layout.version}", namespace)
     encoder: Encoder = namespace["encode"]
     return encoder
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.kafka.wire.schema import Field, StructType
 
@@ -108,3 +110,10 @@ class SourceText:
 
     def __str__(self) -> str:
         return "\n".join(self._lines)
+
+
+def execute(source: str, title: str, namespace: dict[str, Any]) -> None:
+    """Run generated code; its lines show in tracebacks as those of a file would."""
+    file_name = f"<kafka {title}>"
+    exec(compile(source, file_name, "exec"), namespace)  # noqa: S102  # made from our own schema
+    linecache.cache[file_name] = (len(source), None, source.splitlines(keepends=True), file_name)

@@ -88,8 +88,7 @@ def parse(text: str, name: str) -> Schema:
     schema = Schema(NO_VERSIONS, NO_VERSIONS, {}, {})
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     shared: dict[str, dict[str, StructType]] = {}
-    numbered = iter(_sections(lines))
-    for heading, body in numbered:
+    for heading, body in _sections(lines):
         words = heading.split()
         if words[0] == "versions":
             schema.versions = parse_versions(words[1], 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from penstock.kafka.wire.layout import execute
 from penstock.kafka.wire.primitives import NO_UUID
 from penstock.kafka.wire.schema import Field, StructType
 
@@ -71,8 +72,7 @@ def build_classes(structs: list[StructType]) -> dict[str, Any]:
     """The classes of a message's structs by name, with their shared defaults beside them."""
     namespace: dict[str, Any] = {"Struct": Struct, "NO_UUID": NO_UUID, "EMPTY": EMPTY}
     for struct in reversed(structs):
-        source = _class_source(struct)
-        exec(compile(source, f"<kafka struct {struct.name}>", "exec"), namespace)  # noqa: S102  # source is ours
+        execute(_class_source(struct), f"struct {structs[0].name}.{struct.name}", namespace)
         namespace[default_name(struct)] = namespace[struct.name]()
     return namespace
 
