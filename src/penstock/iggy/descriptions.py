@@ -83,7 +83,8 @@ def _describe_partition(partition: Partition) -> replies.Partition:
     return replies.Partition(
         id=partition.index,
         created_at=partition.topic.created_at_us,
-        segments_count=log.segment_count,
+        # Clients count the segment that the first message will begin.
+        segments_count=max(1, log.segment_count),
         current_offset=current_offset(partition),
         size=log.size_bytes,
         messages_count=log.end_offset - log.start_offset,

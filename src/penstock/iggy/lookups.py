@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from penstock.iggy.wire.identifiers import Identifier
 
 
+PARTITIONS_PER_REQUEST_MAX: Final = 1000
+"""How many partitions one request may make, as in apache-iggy."""
+
+
 def stream_name(name: str) -> NamespaceName:
     """Return the namespace that a new stream stands for.
 
     `public.shop` is refused: its namespace is the one that is called `shop`.
     """
     namespace = NamespaceName.from_iggy(name)
-    if namespace.iggy != name or "/" in name:
+    if namespace.iggy != name:
         raise IggyError(ErrorCode.INVALID_STREAM_NAME, name)
     return namespace
 
@@ -52,3 +56,9 @@ def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
 def find_partition(topic: Topic, partition_id: int | None) -> Partition:
     """Return the partition of this number; one that is not named is the first."""
     return topic.partition(partition_id or 0)
+
+
+def check_partitions(count: int) -> None:
+    """Raise IggyError where a request makes no partition, or too many."""
+    if not 1 <= count <= PARTITIONS_PER_REQUEST_MAX:
+        raise IggyError(ErrorCode.TOO_MANY_PARTITIONS, str(count))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Final, NamedTuple
 
 from penstock.iggy.wire.errors import ErrorCode, IggyError
@@ -81,7 +82,8 @@ def _size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in _SIZE_UNITS:
         raise ValueError(text)
-    return int(float(match[1]) * _SIZE_UNITS[match[2].lower()])
+    # Not a float: it would lose the last digits of the largest number.
+    return int(Fraction(match[1]) * _SIZE_UNITS[match[2].lower()])
 
 
 def _expiry(text: str) -> int:

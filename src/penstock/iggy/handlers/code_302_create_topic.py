@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.names import TopicName
 from penstock.iggy.descriptions import describe_topic_fully
 from penstock.iggy.handlers.registry import handles
-from penstock.iggy.lookups import find_stream
+from penstock.iggy.lookups import check_partitions, find_stream
 from penstock.iggy.topic_options import check_sizes, configuration
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 async def create_topic(context: Context, request: requests.CreateTopic) -> replies.TopicDetails:
     """Make a topic that lasts; its number is the lowest free one of its stream."""
     stream = find_stream(context.broker, request.stream)
+    check_partitions(request.partitions_count)
     config = configuration(request.options)
     check_sizes(config)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
