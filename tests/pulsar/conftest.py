@@ -1,0 +1,42 @@
+"""Real Pulsar clients, and topics of a test's own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pulsar
+import pytest
+
+from broker_process import BrokerProcess
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[str], pulsar.Client]]:
+    """Make clients that are closed at the end of the test."""
+    made: list[pulsar.Client] = []
+
+    def new(url: str) -> pulsar.Client:
+        client = pulsar.Client(
+            url,
+            operation_timeout_seconds=20,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        made.append(client)
+        return client
+
+    yield new
+    for client in made:
+        client.shutdown()
+
+
+@pytest.fixture
+def client(shared_server: BrokerProcess, connect: Callable[[str], pulsar.Client]) -> pulsar.Client:
+    return connect(shared_server.pulsar)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"topic-{next(_numbers)}"
