@@ -26,7 +26,8 @@ from penstock.broker.errors import (
 from penstock.broker.group_member import Joined, Member, MemberMetadata, Synced
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    import asyncio
+    from collections.abc import Callable, Collection
 
     from penstock.broker.group_member import Clock, JoinRequest, SyncRequest, Timer
 
@@ -102,7 +103,7 @@ class Group:
     def is_deletable(self) -> bool:
         return self.state is GroupState.EMPTY and not self._promised
 
-    def join(self, request: JoinRequest) -> Awaitable[Joined]:
+    def join(self, request: JoinRequest) -> asyncio.Future[Joined]:
         """Take a member into the next generation, or say what its place in this one is.
 
         Raises InconsistentGroupProtocolError, MemberIdRequiredError and GroupFullError besides.
@@ -116,7 +117,7 @@ class Group:
         member = self._member(request.member_id, request.group_instance_id)
         return self._join_again(member, request)
 
-    def sync(self, request: SyncRequest) -> Awaitable[Synced]:
+    def sync(self, request: SyncRequest) -> asyncio.Future[Synced]:
         """Return the member's assignment when the leader has sent it.
 
         Raises RebalanceInProgressError when the member has to join again, and
@@ -185,7 +186,7 @@ class Group:
 
     # Membership
 
-    def _join_new(self, request: JoinRequest) -> Awaitable[Joined]:
+    def _join_new(self, request: JoinRequest) -> asyncio.Future[Joined]:
         instance_id = request.group_instance_id
         if instance_id in self._static_ids:
             return self._replace_static(self._static_ids[instance_id], request)
@@ -199,7 +200,7 @@ class Group:
             raise MemberIdRequiredError(member_id)
         return self._add(member_id, request)
 
-    def _add(self, member_id: str, request: JoinRequest) -> Awaitable[Joined]:
+    def _add(self, member_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
         member = Member(member_id, request)
         if not self._members:
             self.protocol_type = request.protocol_type
@@ -210,7 +211,7 @@ class Group:
         self._has_new_member = True
         return self._rejoin(member)
 
-    def _join_again(self, member: Member, request: JoinRequest) -> Awaitable[Joined]:
+    def _join_again(self, member: Member, request: JoinRequest) -> asyncio.Future[Joined]:
         unchanged = member.protocols == request.protocols
         member.accept(request)
         self._touch(member)
@@ -223,7 +224,7 @@ class Group:
             return self._join_at_once(member, self._joined(member))
         return self._rejoin(member)
 
-    def _replace_static(self, old_id: str, request: JoinRequest) -> Awaitable[Joined]:
+    def _replace_static(self, old_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
         """Let the new process behind a static member step into its place (KIP-345)."""
         assert request.group_instance_id is not None
         member = self._members.pop(old_id)
@@ -246,13 +247,13 @@ class Group:
             joined = joined._replace(leader_id=old_id, members=())
         return self._join_at_once(member, joined)
 
-    def _rejoin(self, member: Member) -> Awaitable[Joined]:
+    def _rejoin(self, member: Member) -> asyncio.Future[Joined]:
         waiting = member.begin_join()
         self._touch(member)
         self._rebalance()
         return waiting
 
-    def _join_at_once(self, member: Member, joined: Joined) -> Awaitable[Joined]:
+    def _join_at_once(self, member: Member, joined: Joined) -> asyncio.Future[Joined]:
         waiting = member.begin_join()
         member.complete_join(joined)
         return waiting

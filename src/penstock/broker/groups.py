@@ -21,7 +21,7 @@ from penstock.broker.errors import (
 from penstock.broker.group import Group, GroupSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Iterable
 
     from penstock.broker.group_member import Clock, Joined, JoinRequest, Synced, SyncRequest
 
@@ -44,7 +44,7 @@ class Groups:
     def get(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
 
-    def join(self, group_id: str, request: JoinRequest) -> Awaitable[Joined]:
+    def join(self, group_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
         """Join a group, which comes into being by it.
 
         Raises InvalidGroupIdError, InvalidSessionTimeoutError and GroupFullError besides.
@@ -66,7 +66,7 @@ class Groups:
             group = self._create(group_id)
         return group.join(request)
 
-    def sync(self, group_id: str, request: SyncRequest) -> Awaitable[Synced]:
+    def sync(self, group_id: str, request: SyncRequest) -> asyncio.Future[Synced]:
         return self._group(group_id).sync(request)
 
     def heartbeat(

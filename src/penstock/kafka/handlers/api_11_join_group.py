@@ -10,7 +10,6 @@ Versions 0-9. The rules are those of `penstock.broker.group`.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import MemberIdRequiredError
@@ -31,9 +30,7 @@ FIRST_VERSION_WITH_SKIP: Final = 9
 async def join_group(request: Struct, call: Call) -> Struct:
     response = api("JoinGroup").response
     try:
-        waiting = asyncio.ensure_future(
-            call.broker.groups.join(request.group_id, _join_request(request, call))
-        )
+        waiting = call.broker.groups.join(request.group_id, _join_request(request, call))
         with call.client.waiting(waiting.cancel):
             joined = await waiting
     except Exception as error:

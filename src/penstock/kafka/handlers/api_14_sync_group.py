@@ -7,7 +7,6 @@ The answer waits for the leader. A member that the leader left out gets an empty
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.broker.group_member import SyncRequest
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 async def sync_group(request: Struct, call: Call) -> Struct:
     response = api("SyncGroup").response
     try:
-        waiting = asyncio.ensure_future(
-            call.broker.groups.sync(request.group_id, _sync_request(request))
-        )
+        waiting = call.broker.groups.sync(request.group_id, _sync_request(request))
         with call.client.waiting(waiting.cancel):
             synced = await waiting
     except Exception as error:
