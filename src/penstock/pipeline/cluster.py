@@ -1,0 +1,108 @@
+"""What the planner asks the broker, over Kafka's protocol and by a look at its data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from penstock.kafka.client import KafkaClient, KafkaError
+from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
+from penstock.pipeline.offsets import Offsets, TopicPartition
+from penstock.pipeline.planning import DataFolder, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+
+    from penstock.kafka.client import TopicDescription
+
+
+class KafkaCluster:
+    """One broker, as the planner sees it. Methods raise SourceError where it can't be reached."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._client = KafkaClient(servers, client_id="penstock-spark")
+        self._looked_for_folder = False
+        self._data_folder: DataFolder | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int]:
+        """Count the partitions of each topic; a topic that does not exist is left out."""
+        found = {topic: self._topic(topic) for topic in topics}
+        return {topic: len(each.partitions) for topic, each in found.items() if each is not None}
+
+    def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
+        """Return the offset at one end, EARLIEST or LATEST; an unknown partition is left out."""
+        counts = self.partitions(dict.fromkeys(each.topic for each in sources))
+        known = [each for each in sources if each.partition < counts.get(each.topic, 0)]
+        if not known:
+            return {}
+        try:
+            found = self._client.list_offsets(dict.fromkeys(known, end))
+        except (KafkaError, OSError) as error:
+            raise self._unreachable(error) from error
+        return {TopicPartition(*each): offset or 0 for each, offset in found.items()}
+
+    def data_folder(self) -> DataFolder | None:
+        """Return the broker's data folder where this process can read it."""
+        if not self._looked_for_folder:
+            self._data_folder = self._find_data_folder()
+            self._looked_for_folder = True
+        return self._data_folder
+
+    def folders(self, sources: Sequence[TopicPartition]) -> dict[TopicPartition, Path]:
+        """Return where the segments of each partition lie, relative to the data folder."""
+        ids = {topic: self._topic(topic) for topic in dict.fromkeys(s.topic for s in sources)}
+        return {
+            source: partition_directory(Path(), found.topic_id, source.partition)
+            for source in sources
+            if (found := ids[source.topic]) is not None
+        }
+
+    def _find_data_folder(self) -> DataFolder | None:
+        try:
+            cluster_id = self._client.cluster().cluster_id
+            folder = DataFolder(Path(self._client.log_directory([]).path), cluster_id)
+        except (KafkaError, OSError) as error:
+            raise self._unreachable(error) from error
+        return folder if is_reachable(folder) else None
+
+    def _topic(self, name: str) -> TopicDescription | None:
+        try:
+            (found,) = self._client.topics([name])
+        except KafkaError as error:
+            if error.code.name == "UNKNOWN_TOPIC_OR_PARTITION":
+                return None
+            raise self._unreachable(error) from error
+        except OSError as error:
+            raise self._unreachable(error) from error
+        return found
+
+    def _unreachable(self, error: Exception) -> SourceError:
+        return SourceError(f"the broker at {self._servers} does not answer as it should: {error}")
+
+
+def is_reachable(folder: DataFolder) -> bool:
+    """Whether this process can read that folder, and it is the one of that very broker.
+
+    A path alone says nothing: another machine may well have a folder of that name.
+    """
+    try:
+        found = (folder.path / CLUSTER_ID_FILE).read_text()
+    except OSError:
+        return False
+    return found.strip() == folder.cluster_id

@@ -1,0 +1,97 @@
+"""Positions in topics: what Spark checkpoints for a stream, and what a task reads.
+
+The JSON form is that of Spark's Kafka source, `{"topic": {"0": 17}}`, so that a checkpoint and the
+options startingOffsets and endingOffsets read the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+"""Kafka's own numbers for the two ends of a log (ListOffsets)."""
+
+SMALLEST_TASK: Final = 10_000
+"""Rows below which splitting a range costs more than it brings."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic, by its Kafka name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+Offsets: TypeAlias = dict[TopicPartition, int]
+OffsetsJson: TypeAlias = dict[str, dict[str, int]]
+
+
+class OffsetRange(NamedTuple):
+    """Offsets [start, end) of one partition."""
+
+    source: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        return self.end - self.start
+
+
+def to_json(offsets: Offsets) -> OffsetsJson:
+    """Return the form that Spark stores."""
+    result: OffsetsJson = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        result.setdefault(topic, {})[str(partition)] = offset
+    return result
+
+
+def from_json(stored: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Return what `to_json` was given; raises ValueError where it is of another form."""
+    offsets: Offsets = {}
+    for topic, partitions in stored.items():
+        form = f'{topic!r} must hold an object such as {{"0": 17}}, not {partitions!r}'
+        if not isinstance(partitions, Mapping):
+            raise ValueError(form)  # noqa: TRY004  # to the caller it is one thing: text of a wrong form
+        for partition, offset in partitions.items():
+            if not partition.isdigit() or type(offset) is not int:
+                raise ValueError(form)
+            offsets[TopicPartition(topic, int(partition))] = offset
+    return offsets
+
+
+def limit_rows(start: Offsets, latest: Offsets, max_rows: int) -> Offsets:
+    """Return the end of a batch of about `max_rows`, each partition in proportion to what waits.
+
+    Every partition that has rows waiting gets at least one, so none starves.
+    """
+    waiting = {key: end - start.get(key, end) for key, end in latest.items()}
+    total = sum(rows for rows in waiting.values() if rows > 0)
+    if total <= max_rows:
+        return latest
+    return {
+        key: end if waiting[key] <= 0 else start[key] + max(1, waiting[key] * max_rows // total)
+        for key, end in latest.items()
+    }
+
+
+def split(ranges: Sequence[OffsetRange], tasks: int) -> list[OffsetRange]:
+    """Cut the larger ranges so that about `tasks` of similar size come out; order is kept.
+
+    Empty ranges are left out, and no piece is made smaller than `SMALLEST_TASK` rows.
+    """
+    ranges = [each for each in ranges if each.rows > 0]
+    total = sum(each.rows for each in ranges)
+    size = max(SMALLEST_TASK, -(-total // max(tasks, 1)))
+    return [piece for each in ranges for piece in _cut(each, max(1, round(each.rows / size)))]
+
+
+def _cut(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
+    edges = [whole.start + whole.rows * index // pieces for index in range(pieces + 1)]
+    return [OffsetRange(whole.source, start, end) for start, end in pairwise(edges) if end > start]
