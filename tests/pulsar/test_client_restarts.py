@@ -14,6 +14,13 @@ Connect = Callable[[str], pulsar.Client]
 SHARED = pulsar.ConsumerType.Shared
 
 
+def crash(server: BrokerProcess, client: pulsar.Client) -> None:
+    """Let broker and client end, in this order, and start the broker again."""
+    server.kill9()
+    client.shutdown()  # It would come back and hold its subscriptions.
+    server.start()
+
+
 def test_cursors_outlast_a_restart(server: BrokerProcess, connect: Connect, topic: str) -> None:
     client = connect(server.pulsar)
     options = {"consumer_type": SHARED, "batch_index_ack_enabled": True}
@@ -36,8 +43,7 @@ def test_published_messages_outlast_a_crash(
     client = connect(server.pulsar)
     client.subscribe(topic, "sub")
     publish(client.create_producer(topic), numbered(50))
-    server.kill9()
-    server.start()
+    crash(server, client)
     assert payloads(receive(connect(server.pulsar).subscribe(topic, "sub"), 50)) == numbered(50)
 
 
@@ -69,8 +75,7 @@ def test_an_unsubscribed_subscription_stays_gone(
     client.create_producer(topic).send(b"unread")
     consumer.unsubscribe()
     if kill:
-        server.kill9()
-        server.start()
+        crash(server, client)
     else:
         server.restart()
     expect_nothing(connect(server.pulsar).subscribe(topic, "sub"))
@@ -82,8 +87,7 @@ def test_a_seek_outlasts_a_crash(server: BrokerProcess, connect: Connect, topic:
     ids = publish(client.create_producer(topic), numbered(20))
     consumer.acknowledge_cumulative(receive(consumer, 20)[-1])
     consumer.seek(ids[4])
-    server.kill9()
-    server.start()
+    crash(server, client)
     # The broker's seek is inclusive; leaving the first out was the dead client's part.
     assert payloads(receive(connect(server.pulsar).subscribe(topic, "sub"), 16)) == numbered(16, 4)
 
