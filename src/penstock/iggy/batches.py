@@ -1,119 +1,106 @@
-"""A producer's batch made ready for the log, and stored batches cut to what a poll asks for."""
+"""A producer's batch made ready for the log, and stored batches cut to what a poll asks for.
+
+The compiled functions of `penstock.records` must be ready: await `prepare` first.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
-from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, Frame, frames, read_batch_header
+from penstock import records
+from penstock.iggy.wire.batch import read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.log.header import Magic, build_header
 
 if TYPE_CHECKING:
     from penstock.broker.partition import Partition
-    from penstock.session import Buffer, Buffers
-
+    from penstock.session import Buffers
 
 class Checked(NamedTuple):
-    """A batch whose checksums hold. Times are microseconds since 1970."""
+    """A batch that may be stored. The times are the producer's, in microseconds since 1970."""
 
-    batch: memoryview
-    frame_checksums: bytes
-    latest: int
+    body: memoryview
+    message_count: int
+    first_timestamp: int
+    max_timestamp: int
 
 
-def check(batch: memoryview, count: int) -> Checked:
+def check(body: memoryview, count: int) -> Checked:
     """Verify a producer's batch of `count` messages; raises IggyError."""
-    header = read_batch_header(batch)
+    from penstock.records.iggy import IggyBatchError, verify_iggy_batch  # noqa: PLC0415  # numba
+
+    header = read_batch_header(body)
     if not count == header.message_count > 0:
         raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT, f"{header.message_count}, not {count}")
-    checksums = bytearray()
-    latest = 0
-    for index, frame in enumerate(frames(batch)):
-        if frame.offset_delta != index:
-            raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT, f"message {index} is out of order")
-        if _xxh3(batch[frame.start + 8 : frame.end]) != int.from_bytes(frame.checksum, "little"):
-            raise IggyError(ErrorCode.INVALID_MESSAGE_CHECKSUM, f"message {index}")
-        checksums += frame.checksum
-        latest = max(latest, frame.timestamp_delta)
-    if len(checksums) != 8 * count:
-        raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT, f"{len(checksums) // 8}, not {count}")
-    if _xxh3(header.checksummed() + checksums) != header.batch_checksum:
-        raise IggyError(ErrorCode.INVALID_BATCH_CHECKSUM)
-    return Checked(batch, bytes(checksums), header.origin_timestamp + latest)
+    try:
+        facts = verify_iggy_batch(body)
+    except IggyBatchError as error:
+        raise IggyError(_CODES[error.fault.name], str(error)) from error
+    return Checked(body, *facts)
 
 
-def append(partition: Partition, checked: Checked) -> int:
+_CODES: Final = {
+    "LAYOUT": ErrorCode.INVALID_MESSAGES_SIZE,
+    "FRAME_CHECKSUM": ErrorCode.INVALID_MESSAGE_CHECKSUM,
+    "BATCH_CHECKSUM": ErrorCode.INVALID_BATCH_CHECKSUM,
+    "EMPTY_PAYLOAD": ErrorCode.EMPTY_MESSAGE_PAYLOAD,
+    "USER_HEADERS": ErrorCode.INVALID_HEADER_VALUE,
+    "OFFSET_DELTA": ErrorCode.INVALID_MESSAGES_COUNT,
+}
+
+
+def append(partition: Partition, batch: Checked) -> int:
     """Stamp a checked batch and write it to the log; return its base offset.
 
     Raises what Partition.append raises.
     """
-    batch = checked.batch
+    from penstock.records.iggy import stamp_iggy_batch  # noqa: PLC0415  # numba
+
     now_us = time.time_ns() // 1000
-    header = read_batch_header(batch)._replace(
-        partition_id=partition.index,
-        # Nothing is awaited between here and the append, so this is the offset it gets.
-        base_offset=partition.log.end_offset,
-        base_timestamp=now_us,
-    )
-    checksum = _xxh3(header.checksummed() + checked.frame_checksums)
-    batch[:BATCH_HEADER_SIZE] = header._replace(batch_checksum=checksum).encode()
+    # Nothing is awaited between here and the append, so this is the offset that the log gives.
+    expected_offset = partition.log.end_offset
+    stamp_iggy_batch(batch.body, partition.index, expected_offset, now_us)
     log_header = build_header(
         Magic.IGGY,
-        batch,
-        record_count=header.message_count,
-        base_timestamp=header.origin_timestamp // 1000,
+        batch.body,
+        record_count=batch.message_count,
+        base_timestamp=batch.first_timestamp // 1000,
         # A poll from a time means the server's time, so the time index must not lie before it.
-        max_timestamp=max(checked.latest, now_us) // 1000,
+        max_timestamp=max(batch.max_timestamp, now_us) // 1000,
     )
-    base_offset = partition.append([log_header, batch])
-    assert base_offset == header.base_offset
+    base_offset = partition.append([log_header, batch.body])
+    assert base_offset == expected_offset, "the stamp and the log must say the same"
     return base_offset
 
 
 class Cut(NamedTuple):
-    """Part of a batch, ready for a poll's reply."""
+    """Part of a batch, ready for a poll's reply; the last offset is -1 where nothing is left."""
 
     parts: Buffers
     messages: int
     last_offset: int
 
 
-def cut(batch: memoryview, first_offset: int, count: int) -> Cut:
-    """Return up to `count` messages of a stored batch from `first_offset` on.
+def cut(body: memoryview, last_offset: int, first_offset: int, count: int) -> Cut:
+    """Return up to `count` messages of a stored batch, which ends at `last_offset`.
 
-    A batch that is wanted whole is handed out as it is; another one's frames go behind a new
-    header. The last offset is -1 where no message is left.
+    A batch that is wanted whole is handed out as it is; of another one, whole frames go behind a
+    new header.
     """
-    header = read_batch_header(batch)
+    from penstock.records.iggy_cut import cut_iggy_batch  # noqa: PLC0415  # numba
+
+    header = read_batch_header(body)
     if first_offset <= header.base_offset and count >= header.message_count:
-        last = header.base_offset + _last_delta(batch)
-        return Cut([batch], header.message_count, last)
-    wanted: list[Frame] = []
-    for frame in frames(batch):
-        if len(wanted) == count:
-            break
-        if header.base_offset + frame.offset_delta >= first_offset:
-            wanted.append(frame)
-    if not wanted:
+        return Cut([body], header.message_count, last_offset)
+    run = cut_iggy_batch(body, max(0, first_offset - header.base_offset), count)
+    if run.messages == 0:
         return Cut([], 0, -1)
-    run = batch[wanted[0].start : wanted[-1].end]
-    header = header._replace(batch_length=BATCH_HEADER_SIZE + len(run), message_count=len(wanted))
-    checksums = b"".join(frame.checksum for frame in wanted)
-    header = header._replace(batch_checksum=_xxh3(header.checksummed() + checksums))
-    return Cut([header.encode(), run], len(wanted), header.base_offset + wanted[-1].offset_delta)
+    parts = [run.header, body[run.start : run.end]]
+    return Cut(parts, run.messages, header.base_offset + run.last_offset_delta)
 
 
-def _last_delta(batch: memoryview) -> int:
-    last = 0
-    for frame in frames(batch):
-        last = frame.offset_delta
-    return last
-
-
-def _xxh3(data: Buffer) -> int:
-    from penstock.records.xxh3 import xxh3_64  # noqa: PLC0415  # numba loads when it is needed
-
-    return int(xxh3_64(np.frombuffer(data, np.uint8), 0, len(data)))
+async def prepare() -> None:
+    """Have what this module calls ready, without keeping the event loop from its work."""
+    if not records.is_loaded():
+        await records.prepare()

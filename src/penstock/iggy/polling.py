@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.iggy.batches import cut
+from penstock.iggy.batches import cut, prepare
 from penstock.iggy.wire.batch import read_batch_header
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import HEADER_SIZE, Magic, walk
@@ -47,6 +47,7 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
     start before the log's own means the log's. Raises what Partition.read raises, unless there are
     messages to hand out before the place where it does.
     """
+    await prepare()
     position = max(start, partition.log.start_offset)
     polled = Polled()
     while (
@@ -61,10 +62,10 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
                 raise
             break
         following = _after(partition, position)
-        for next_offset, batch in _batches(chunk):
-            following = next_offset
+        for last_offset, batch in _batches(chunk):
+            following = last_offset + 1
             if read_batch_header(batch).base_timestamp >= since_us:
-                polled.add(cut(batch, position, count - polled.messages))
+                polled.add(cut(batch, last_offset, position, count - polled.messages))
         position = following
     return polled
 
@@ -76,8 +77,8 @@ def _after(partition: Partition, position: int) -> int:
 
 
 def _batches(chunk: list[Buffer]) -> Iterator[tuple[int, memoryview]]:
-    """Yield each batch behind the first offset that follows it."""
+    """Yield each batch's last offset and its body."""
     for stored in chunk:
         view = memoryview(stored)
         for position, header in walk(view):
-            yield header.next_offset, view[position + HEADER_SIZE : position + header.size]
+            yield header.last_offset, view[position + HEADER_SIZE : position + header.size]

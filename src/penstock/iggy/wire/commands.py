@@ -73,7 +73,7 @@ class Operation(IntEnum):
 
     REGISTER = 1
     NON_REPLICATED = 2
-    LOGOUT = 3
+    LOGOUT_USER = 3
     CREATE_STREAM = 128
     UPDATE_STREAM = 129
     DELETE_STREAM = 130

@@ -168,7 +168,7 @@ def has_result_section(operation: int) -> bool:
 
 _WITH_RESULT_SECTION: Final = frozenset(Operation) - {
     Operation.NON_REPLICATED,
-    Operation.LOGOUT,
+    Operation.LOGOUT_USER,
     Operation.DELETE_SEGMENTS,
     Operation.SEND_MESSAGES,
 }
