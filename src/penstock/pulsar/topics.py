@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.broker.errors import InvalidTopicNameError
 from penstock.broker.names import TopicName
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.broker.topics import Topic
 
+NAME_SIZE_MAX: Final = 1_024
+"""Characters; Pulsar's own tools put names into URLs, which end about here."""
+
+_PART: Final = re.compile(r"[-=:.\w]+")
+"""What Pulsar allows in a tenant's or a namespace's name."""
 _PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,8})", re.DOTALL)
 
 
@@ -30,10 +36,12 @@ def parse_topic(text: str) -> TopicAddress:
         raise RefusedError(
             ServerError.NotAllowedError, "there are no non-persistent topics; use persistent://"
         )
+    if len(text) > NAME_SIZE_MAX:
+        raise InvalidTopicNameError(f"a topic's name has at most {NAME_SIZE_MAX} characters")
     match = _PARTITION.fullmatch(text)
     if match is None:
-        return TopicAddress(TopicName.from_pulsar(text), None)
-    return TopicAddress(TopicName.from_pulsar(match[1]), int(match[2]))
+        return TopicAddress(_topic_name(text), None)
+    return TopicAddress(_topic_name(match[1]), int(match[2]))
 
 
 async def open_partition(broker: Broker, text: str, *, may_create: bool = True) -> Partition:
@@ -66,6 +74,15 @@ async def create_topic(
     if not (may_create and broker.settings.auto_create_topics):
         raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name.pulsar}")
     return await broker.topics.get_or_create(name, partitions, partitioned=partitions > 1)
+
+
+def _topic_name(text: str) -> TopicName:
+    name = TopicName.from_pulsar(text)
+    if "/" in name.topic or not all(map(_PART.fullmatch, name.in_namespace)):
+        raise InvalidTopicNameError(
+            f"{text!r}: write persistent://tenant/namespace/topic or just topic"
+        )
+    return name
 
 
 def pulsar_names(topic: Topic) -> list[str]:
