@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,7 +73,22 @@ def test_a_wrong_configuration_is_refused(tmp_path: Path) -> None:
     assert 'penstock.toml:1: unknown key "kafka_prot"; did you mean "kafka_port"?' in ran.stderr
 
 
-def test_what_it_prints_for_people(tmp_path: Path) -> None:
+def run_shell(line: str) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(
+        line,
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env=dict(os.environ, PATH=path),
+    )
+
+
+@pytest.fixture
+def printed(tmp_path: Path) -> Iterator[str]:
+    """What a broker prints when it is ready; it runs until the test is over."""
     command = [sys.executable, "-m", "penstock", "serve", "--data-folder", str(tmp_path)]
     ports = ["--kafka-port", "0", "--pulsar-port", "0", "--iggy-port", "0"]
     with subprocess.Popen(
@@ -83,10 +100,19 @@ def test_what_it_prints_for_people(tmp_path: Path) -> None:
             line = process.stdout.readline()
             assert line, text
             text += line
+        yield text
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
-    for word in ("ready", str(tmp_path), "Kafka", "Pulsar", "Iggy"):
-        assert word in text
+
+
+@pytest.mark.parametrize("protocol", ["Kafka", "Pulsar", "Iggy"])
+def test_the_line_to_try_works_as_printed(printed: str, tmp_path: Path, protocol: str) -> None:
+    if protocol == "Kafka" and shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed")
+    line = printed.partition(f"{protocol} on ")[2].partition("\n\n")[0].partition("\n")[2]
+    assert run_shell(line).returncode == 0
+    reading = printed.partition("Read what they wrote:\n")[2].partition("\n")[0]
+    assert run_shell(reading).stdout == "hello\n"
 
 
 def test_http_on_a_plain_port_is_named_in_the_log(server: BrokerProcess) -> None:

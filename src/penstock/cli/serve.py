@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from penstock.cli.failure import CommandError, UsageError
-from penstock.cli.output import Format, FormatOption, print_json
+from penstock.cli.lines_to_try import line_to_try, read_all
+from penstock.cli.output import Format, FormatOption, print_json, print_line
 from penstock.server.config import SETTINGS, Config, ConfigError, Setting, load_config
 
 if TYPE_CHECKING:
@@ -83,10 +83,15 @@ def _announce(ready: Ready, seconds: float, output: Format) -> None:
             }
         )
         return
-    served = [f"  {item.protocol.capitalize():7} {item}" for item in ready.addresses]
-    head = f"Penstock is ready. Data is in {ready.config.data_folder.resolve()}"
-    sys.stdout.write("\n".join([head, "", *served, "", "Ctrl-C stops it.", ""]))
-    sys.stdout.flush()
+    print_line(f"Penstock is ready. Data is in {ready.config.data_folder.resolve()}\n")
+    for address in ready.addresses:
+        line = line_to_try(address, ready.config.iggy_user, _shown_password(ready.config))
+        print_line(f"{address.protocol.capitalize()} on {address}:\n{line}\n")
+    print_line(f"Read what they wrote:\n{read_all(ready.addresses[0])}\n\nCtrl-C stops it.")
+
+
+def _shown_password(config: Config) -> str:
+    return config.iggy_password if config.iggy_password == Config.iggy_password else "PASSWORD"
 
 
 def _flag(setting: Setting) -> inspect.Parameter:

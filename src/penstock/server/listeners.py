@@ -7,7 +7,6 @@ import errno
 import logging
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 
 from penstock.server.connection import Connection, SessionFactory
@@ -24,7 +23,7 @@ _SESSIONS: Final = {
     "pulsar": ("penstock.pulsar.session", "PulsarSession"),
     "iggy": ("penstock.iggy.session", "IggySession"),
 }
-PROTOCOLS: Final = tuple(name for name, (module, _) in _SESSIONS.items() if find_spec(module))
+PROTOCOLS: Final = tuple(_SESSIONS)
 
 
 class ListenError(Exception):

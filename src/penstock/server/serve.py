@@ -55,10 +55,7 @@ class Server:
         """Open all ports. Raises ListenError; `stop` is needed in any case."""
         for protocol in PROTOCOLS:
             address = Address(protocol, self._config.host, _port(self._config, protocol))
-            try:
-                self._listeners.append(await listen(address, self._broker, self._connections))
-            except (ImportError, AttributeError, SyntaxError) as error:
-                logger.warning("%s is not built yet: %s", protocol, error)
+            self._listeners.append(await listen(address, self._broker, self._connections))
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
 
     async def stop(self) -> None:
