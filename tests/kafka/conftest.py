@@ -1,0 +1,22 @@
+"""A broker and a client on it, both in the test's own process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from kafka_dialog import Dialog, kafka_broker
+from penstock.broker.broker import Broker
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    async with kafka_broker(tmp_path) as broker:
+        yield broker
+
+
+@pytest.fixture
+def dialog(broker: Broker) -> Dialog:
+    return Dialog(broker)

@@ -1,0 +1,181 @@
+"""Goal: readers get whole batches, soon, within limits, and a clear error where there are none.
+
+Method: a session without a socket over a real broker; the clock that matters is max_wait_ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from uuid import uuid4
+
+import pytest
+
+from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
+from penstock.kafka.record_batch import Record, encode_batch
+from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.log.header import walk
+
+LONG_MS = 60_000
+
+
+def batch(value: bytes = b"value", count: int = 1) -> bytearray:
+    return encode_batch([Record(value, timestamp_ms=1)] * count)
+
+
+def offsets(result: Struct) -> list[int]:
+    """The base offsets of the batches in an answer."""
+    return [header.base_offset for _, header in walk(bytes(result.records))]
+
+
+async def test_every_version_reads(dialog: Dialog) -> None:
+    topic_id = await dialog.create_topic()
+    await dialog.produce(batch(count=2))
+    for version in range(4, 19):
+        fields = dialog.fetch_fields((0, 0))
+        fields["topics"][0].topic_id = topic_id  # type: ignore[index]  # the one topic
+        response = await dialog.ask("Fetch", version, **fields)
+        (result,) = response.responses[0].partitions
+        assert (result.error_code, result.high_watermark, result.last_stable_offset) == (0, 2, 2)
+        assert result.aborted_transactions is None
+        assert offsets(result) == [0]
+        assert response.session_id == 0
+
+
+async def test_stored_batches_are_the_producers_bytes(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    sent = batch(b"\x00\xffvalue", count=5)
+    await dialog.produce(sent)
+    result = await dialog.fetch(0)
+    assert bytes(result.records)[16:] == sent[16:]
+
+
+async def test_an_offset_inside_a_batch_gets_the_whole_batch(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await dialog.produce(batch(count=5))
+    await dialog.produce(batch(count=5))
+    assert offsets(await dialog.fetch(7)) == [5]
+    assert offsets(await dialog.fetch(2)) == [0, 5]
+
+
+async def test_the_end_is_empty_and_beyond_it_is_out_of_range(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await dialog.produce(batch())
+    end = await dialog.fetch(1)
+    assert (end.error_code, end.records, end.high_watermark, end.log_start_offset) == (0, b"", 1, 0)
+    for offset in (2, -1):
+        result = await dialog.fetch(offset)
+        assert result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert (result.high_watermark, result.log_start_offset) == (-1, -1)
+
+
+async def test_the_first_batch_is_whole_and_the_rest_within_limits(dialog: Dialog) -> None:
+    await dialog.create_topic(partitions=2)
+    for _ in range(3):
+        await dialog.produce(batch(bytes(1000)))
+        await dialog.produce(batch(bytes(1000)), partition=1)
+    assert offsets(await dialog.fetch(0, partition_max_bytes=1)) == [0]
+    assert offsets(await dialog.fetch(0, max_bytes=1)) == [0]
+    assert offsets(await dialog.fetch(0, partition_max_bytes=2500)) == [0, 1]
+    response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 0), (1, 0), max_bytes=1500))
+    first, second = response.responses[0].partitions
+    assert (offsets(first), offsets(second)) == ([0], [])
+    assert second.high_watermark == 3
+    response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 0), (1, 0), max_bytes=4000))
+    first, second = response.responses[0].partitions
+    assert (offsets(first), offsets(second)) == ([0, 1, 2], [])
+    response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 3), (1, 0), max_bytes=1))
+    assert offsets(response.responses[0].partitions[1]) == [0]
+
+
+async def test_a_waiting_fetch_is_woken_by_an_append(dialog: Dialog) -> None:
+    await dialog.create_topic(partitions=2)
+    waiting = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), (1, 0), max_wait_ms=LONG_MS))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await Dialog(dialog.broker).produce(batch(), partition=1)
+    response = await asyncio.wait_for(waiting, WAIT_SECONDS)
+    assert [offsets(each) for each in response.responses[0].partitions] == [[], [0]]
+
+
+async def test_a_waiting_fetch_waits_for_enough(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    other = Dialog(dialog.broker)
+    waiting = dialog.send(
+        "Fetch", 12, **dialog.fetch_fields((0, 0), max_wait_ms=LONG_MS, min_bytes=2500)
+    )
+    for _ in range(2):
+        await other.produce(batch(bytes(1000)))
+    assert not waiting.done()
+    await other.produce(batch(bytes(1000)))
+    response = await asyncio.wait_for(waiting, WAIT_SECONDS)
+    assert offsets(response.responses[0].partitions[0]) == [0, 1, 2]
+
+
+async def test_the_wait_ends_with_its_time_and_brings_what_there_is(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await dialog.produce(batch())
+    began = time.monotonic()
+    result = await dialog.fetch(0, max_wait_ms=50, min_bytes=1_000_000)
+    assert time.monotonic() - began >= 0.05
+    assert offsets(result) == [0]
+
+
+async def test_an_error_ends_the_wait_at_once(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    response = await dialog.ask(
+        "Fetch", 12, **dialog.fetch_fields((0, 0), (5, 0), max_wait_ms=LONG_MS)
+    )
+    codes = [each.error_code for each in response.responses[0].partitions]
+    assert codes == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+async def test_a_topic_that_is_deleted_ends_the_wait(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    waiting = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), max_wait_ms=LONG_MS))
+    await asyncio.sleep(0)
+    topic = api("DeleteTopics").request.DeleteTopicState(name=TOPIC)
+    await Dialog(dialog.broker).ask("DeleteTopics", 6, topics=[topic])
+    response = await asyncio.wait_for(waiting, WAIT_SECONDS)
+    (result,) = response.responses[0].partitions
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_nobody_listens_when_nobody_waits(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await dialog.fetch(0, max_wait_ms=1)
+    topic = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert topic is not None
+    assert topic.partition(0)._listeners == []
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [(-1, 0), (0, 0), (1, ErrorCode.UNKNOWN_LEADER_EPOCH), (-2, ErrorCode.FENCED_LEADER_EPOCH)],
+)
+async def test_other_leader_epochs_are_refused(dialog: Dialog, epoch: int, code: int) -> None:
+    await dialog.create_topic()
+    fields = dialog.fetch_fields((0, 0))
+    fields["topics"][0].partitions[0].current_leader_epoch = epoch  # type: ignore[index]  # the one
+    response = await dialog.ask("Fetch", 12, **fields)
+    assert response.responses[0].partitions[0].error_code == code
+
+
+async def test_an_unknown_id_is_its_own_error(dialog: Dialog) -> None:
+    fields = dialog.fetch_fields((0, 0))
+    fields["topics"][0].topic_id = uuid4()  # type: ignore[index]  # the one topic
+    response = await dialog.ask("Fetch", 18, **fields)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+async def test_a_session_is_not_made_and_not_known(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 0), session_epoch=0))
+    assert (response.error_code, response.session_id) == (0, 0)
+    response = await dialog.ask("Fetch", 12, session_id=5, session_epoch=3, max_wait_ms=LONG_MS)
+    assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_nothing_to_read_is_answered_at_once(dialog: Dialog) -> None:
+    response = await dialog.ask("Fetch", 12, max_wait_ms=LONG_MS, min_bytes=1)
+    assert response.responses == []

@@ -1,0 +1,118 @@
+"""Goal: ends and times of a partition are told to the record. Method: a session, no socket."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kafka_dialog import TOPIC, Dialog
+from penstock import records
+from penstock.kafka.record_batch import Record, encode_batch
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+
+@pytest.fixture(scope="module")
+def compiled() -> None:
+    """What finds a record by its time is compiled once, which takes longer than a test waits."""
+    asyncio.run(records.prepare())
+
+
+async def look_up(dialog: Dialog, timestamp: int, version: int = 11, **fields: object) -> Struct:
+    request = api("ListOffsets").request
+    part = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp, **fields)
+    topic = request.ListOffsetsTopic(name=TOPIC, partitions=[part])
+    response = await dialog.ask("ListOffsets", version, replica_id=-1, topics=[topic])
+    result: Struct = response.topics[0].partitions[0]
+    return result
+
+
+async def produce(dialog: Dialog, *timestamps: int) -> None:
+    batch = [Record(b"value", timestamp_ms=timestamp) for timestamp in timestamps]
+    assert (await dialog.produce(encode_batch(batch))).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(1, 12))
+async def test_every_version_tells_the_ends(dialog: Dialog, version: int) -> None:
+    await dialog.create_topic()
+    await produce(dialog, 1, 2, 3)
+    latest, earliest = await look_up(dialog, -1, version), await look_up(dialog, -2, version)
+    assert (latest.error_code, latest.offset, latest.timestamp) == (0, 3, -1)
+    assert (earliest.error_code, earliest.offset) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "found"),
+    [
+        (0, (10, 0)),
+        (10, (10, 0)),
+        (11, (30, 1)),
+        (20, (30, 1)),
+        (31, (50, 3)),
+        (40, (50, 3)),
+        (50, (50, 3)),
+        (51, (70, 5)),
+        (71, (-1, -1)),
+    ],
+)
+@pytest.mark.usefixtures("compiled")
+async def test_a_time_finds_the_first_record_that_is_not_older(
+    dialog: Dialog, timestamp: int, found: tuple[int, int]
+) -> None:
+    await dialog.create_topic()
+    await produce(dialog, 10, 30, 20)
+    await produce(dialog, 50, 40)
+    await produce(dialog, 70)
+    result = await look_up(dialog, timestamp)
+    assert (result.timestamp, result.offset) == found
+    assert result.leader_epoch == (0 if found[1] >= 0 else -1)
+
+
+@pytest.mark.usefixtures("compiled")
+async def test_the_largest_time_is_found_wherever_it_is(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    assert (await look_up(dialog, -3)).offset == -1
+    await produce(dialog, 10, 90, 20)
+    await produce(dialog, 80)
+    result = await look_up(dialog, -3)
+    assert (result.timestamp, result.offset) == (90, 1)
+
+
+async def test_special_times_come_with_their_versions(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    for timestamp, first in ((-3, 7), (-4, 8), (-5, 9), (-6, 11)):
+        refused = await look_up(dialog, timestamp, first - 1)
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (await look_up(dialog, timestamp, first)).error_code == 0
+    assert (await look_up(dialog, -4)).offset == 0
+    assert (await look_up(dialog, -5)).offset == -1
+    assert (await look_up(dialog, -7)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_what_can_t_be_looked_up_is_refused(dialog: Dialog) -> None:
+    assert (await look_up(dialog, -1)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    await dialog.create_topic()
+    refused = await look_up(dialog, -1, current_leader_epoch=4)
+    assert refused.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    request = api("ListOffsets").request
+    twice = [request.ListOffsetsPartition(partition_index=0, timestamp=-1)] * 2
+    topic = request.ListOffsetsTopic(name=TOPIC, partitions=twice)
+    response = await dialog.ask("ListOffsets", topics=[topic])
+    codes = [each.error_code for each in response.topics[0].partitions]
+    assert codes == [ErrorCode.INVALID_REQUEST] * 2
+
+
+async def test_a_leader_epoch_ends_where_the_log_does(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await produce(dialog, 1, 2)
+    request = api("OffsetForLeaderEpoch").request
+    for partition, epoch, expected in (
+        (0, 0, (0, 0, 2)),
+        (0, -1, (0, -1, -1)),
+        (9, 0, (3, -1, -1)),
+    ):
+        part = request.OffsetForLeaderPartition(partition=partition, leader_epoch=epoch)
+        topic = request.OffsetForLeaderTopic(topic=TOPIC, partitions=[part])
+        response = await dialog.ask("OffsetForLeaderEpoch", topics=[topic])
+        (found,) = response.topics[0].partitions
+        assert (found.error_code, found.leader_epoch, found.end_offset) == expected

@@ -1,0 +1,132 @@
+"""A Kafka client without a socket: requests go straight into a session over a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
+from penstock.kafka.handlers import HANDLERS
+from penstock.kafka.session import KafkaSession
+from penstock.kafka.wire import Struct, api, decode_response, encode_request
+from penstock.session import Buffers
+
+TOPIC = "orders"
+WAIT_SECONDS = 10
+
+
+class FakeTransport:
+    peer = "127.0.0.1:50000"
+    local_address = ("127.0.0.1", 9092)
+
+    def write(self, parts: Buffers) -> None:
+        raise AssertionError("a Kafka session writes nothing by itself")
+
+    async def writable(self) -> None:
+        return
+
+    def close(self, reason: str) -> None:
+        raise AssertionError(reason)
+
+
+class Dialog:
+    """One connection of a client that names versions itself."""
+
+    def __init__(self, broker: Broker, client_id: str | None = "tester") -> None:
+        self.broker = broker
+        self.session = KafkaSession(broker, FakeTransport())
+        self._client_id = client_id
+        self._correlation_ids = itertools.count(1)
+
+    def frame(self, name: str, version: int, request: Struct) -> memoryview:
+        correlation_id = next(self._correlation_ids)
+        parts = encode_request(api(name), version, correlation_id, self._client_id, request)
+        return memoryview(bytearray(b"".join(bytes(part) for part in parts)))
+
+    def send(self, name: str, version: int | None = None, **fields: object) -> asyncio.Task[Struct]:
+        """Hand a request over now; the answer, in the newest version served, may come later."""
+        version = HANDLERS[api(name).key].versions.last if version is None else version
+        answer = self.session.receive(self.frame(name, version, api(name).request(**fields)))
+        return asyncio.get_running_loop().create_task(read_answer(name, version, answer))
+
+    async def ask(self, name: str, version: int | None = None, **fields: object) -> Struct:
+        async with asyncio.timeout(WAIT_SECONDS):
+            return await self.send(name, version, **fields)
+
+    async def create_topic(self, name: str = TOPIC, partitions: int = 1, **config: str) -> UUID:
+        request = api("CreateTopics").request
+        configs = [
+            request.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in config.items()
+        ]
+        topic = request.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=-1, configs=configs
+        )
+        (result,) = (await self.ask("CreateTopics", topics=[topic])).topics
+        assert result.error_code == 0, result.error_message
+        topic_id: UUID = result.topic_id
+        return topic_id
+
+    def produce_fields(
+        self, *parts: tuple[int, bytes | bytearray | None], topic: str = TOPIC, acks: int = -1
+    ) -> dict[str, object]:
+        request = api("Produce").request
+        partition_data = [
+            request.PartitionProduceData(index=index, records=records) for index, records in parts
+        ]
+        data = request.TopicProduceData(name=topic, partition_data=partition_data)
+        return {"acks": acks, "timeout_ms": 1000, "topic_data": [data]}
+
+    async def produce(
+        self, batch: bytes | bytearray | None, partition: int = 0, **options: object
+    ) -> Struct:
+        """Produce one batch, in a version that names topics, and return its part of the answer."""
+        version = options.pop("version", 12)
+        assert isinstance(version, int)
+        fields = self.produce_fields((partition, batch), **options)  # type: ignore[arg-type]  # any
+        response = await self.ask("Produce", version, **fields)
+        result: Struct = response.responses[0].partition_responses[0]
+        return result
+
+    def fetch_fields(
+        self, *parts: tuple[int, int], topic: str = TOPIC, **options: object
+    ) -> dict[str, object]:
+        request = api("Fetch").request
+        partition_max_bytes = options.pop("partition_max_bytes", 1 << 20)
+        partitions = [
+            request.FetchPartition(
+                partition=index, fetch_offset=offset, partition_max_bytes=partition_max_bytes
+            )
+            for index, offset in parts
+        ]
+        fields = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **options}
+        return {**fields, "topics": [request.FetchTopic(topic=topic, partitions=partitions)]}
+
+    async def fetch(self, offset: int, partition: int = 0, **options: object) -> Struct:
+        fields = self.fetch_fields((partition, offset), **options)  # type: ignore[arg-type]  # any
+        response = await self.ask("Fetch", 12, **fields)
+        result: Struct = response.responses[0].partitions[0]
+        return result
+
+
+async def read_answer(
+    name: str, version: int, answer: Awaitable[Buffers | None] | Buffers | None
+) -> Struct:
+    parts = await answer if isinstance(answer, Awaitable) else answer
+    assert parts is not None, f"{name} was not answered"
+    frame = memoryview(b"".join(bytes(part) for part in parts))
+    return decode_response(api(name), version, frame)[1]
+
+
+@asynccontextmanager
+async def kafka_broker(folder: Path, **settings: object) -> AsyncIterator[Broker]:
+    broker = await Broker.open(folder, BrokerSettings(**settings))  # type: ignore[arg-type]  # any
+    try:
+        yield broker
+    finally:
+        await broker.close()
