@@ -138,3 +138,10 @@ KAFKA_FETCH_BYTES: Final = Limit(
     protects="memory from consumers that ask for everything at once",
     when_hit="the answer ends early; the consumer fetches on",
 )
+
+DECODED_ROWS: Final = Limit(
+    1 << 22,
+    "records, and as many headers, of one batch",
+    protects="memory: each takes some 50 bytes besides its own, which may be as few as 2",
+    when_hit="the batch can't be read in another encoding than the one it was written in",
+)

@@ -41,7 +41,7 @@ def cut_iggy_batch(body: Buffer, first_offset_delta: int, count: int) -> IggyRun
     header = np.empty(BATCH_HEADER_SIZE, np.uint8)
     run = np.zeros(4, np.int64)
     cut(as_bytes(body), first_offset_delta, count, header, run)
-    return IggyRun(memoryview(header), *run.tolist())
+    return IggyRun(header.data, *run.tolist())
 
 
 @kernel(NOTHING, INPUT, INTEGER, INTEGER, OUTPUT, NUMBERS)

@@ -1,0 +1,73 @@
+"""Batches of any encodings, handed out in one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.log.header import Magic
+from penstock.records.columns import (
+    BODY_END,
+    COUNT,
+    MAGIC,
+    POSITION,
+    RECORDS,
+    Columns,
+    as_bytes,
+)
+from penstock.records.decoding import decode_run
+from penstock.records.escapes import escape
+from penstock.records.frame import restate_times
+from penstock.records.iggy_encode import encode_iggy
+from penstock.records.iggy_headers import add_iggy_kinds, take_iggy_headers
+from penstock.records.kafka_encode import encode_kafka
+from penstock.records.pulsar_encode import encode_pulsar
+from penstock.records.pulsar_headers import take_pulsar_headers
+from penstock.records.scan import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.session import Buffer
+
+_PIECE_BYTES: Final = 4 << 20
+
+
+def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
+    """As `penstock.records.convert`."""
+    for piece, is_native in _pieces(memoryview(batches), target):
+        if is_native:
+            yield piece
+            continue
+        for columns in decode_run(piece):
+            if encoded := encode(columns, target):
+                yield encoded
+
+
+def encode(columns: Columns, target: Magic) -> memoryview:
+    """Return the batches of `columns`, which are spent, with bodies in the encoding of `target`."""
+    if target == Magic.PULSAR:
+        columns, facts = take_pulsar_headers(columns)
+        columns = escape(add_iggy_kinds(columns, text=True), target)
+        restate_times(columns.batches, columns.records)
+        return encode_pulsar(columns, facts)
+    columns.batches[COUNT] = columns.batches[RECORDS]
+    if target == Magic.IGGY:
+        columns, ids = take_iggy_headers(columns)
+        return encode_iggy(escape(columns, target), ids)
+    columns = escape(add_iggy_kinds(columns, text=False), target)
+    restate_times(columns.batches, columns.records)
+    return encode_kafka(columns)
+
+
+def _pieces(view: memoryview, target: Magic) -> Iterator[tuple[memoryview, bool]]:
+    """Cut a run where it changes between `target` and the others, and where it gets long."""
+    table = scan(as_bytes(view))
+    native = table[MAGIC] == target
+    first = 0
+    for batch in range(1, len(native) + 1):
+        start = int(table[POSITION, first])
+        alike = batch < len(native) and native[batch] == native[first]
+        if alike and (native[first] or table[BODY_END, batch] - start <= _PIECE_BYTES):
+            continue
+        yield view[start : int(table[BODY_END, batch - 1])], bool(native[first])
+        first = batch

@@ -1,0 +1,290 @@
+"""What an encoding can't say about a record, put into headers, and taken out of them again.
+
+The rules are those of docs/interop.md. Few records need this, so they are handled one by one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from penstock.log.header import Magic
+from penstock.records import reserved
+from penstock.records.additions import Additions
+from penstock.records.columns import (
+    CONTENT_SIZE,
+    CONTENT_START,
+    FIRST_RECORD,
+    KEY_SIZE,
+    KIND_STRING,
+    KINDS,
+    KINDS_OF_TEXT,
+    MAGIC,
+    NAME_SIZE,
+    NAME_START,
+    TIMESTAMP,
+    Columns,
+    Mask,
+)
+from penstock.records.iggy import LONGEST_FIELD
+from penstock.records.jit import (
+    INPUT,
+    INTEGER,
+    MASK,
+    NOTHING,
+    NUMBERS_INPUT,
+    TABLE_INPUT,
+    helper,
+    kernel,
+)
+from penstock.records.primitives import is_text
+from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
+
+_UNLIMITED: Final = 1 << 31
+_NULL: Final = b"-"
+_PACKED_NAME: Final = re.compile(re.escape(reserved.PACKED) + rb"([0-9]+)(?:\.([0-9]{1,9}))?")
+_DECIMAL: Final = re.compile(rb"-?[0-9]{1,18}")
+_PAIRWISE_HEADERS: Final = 64
+"""Up to so many headers of a record are compared with each other to find equal names."""
+
+
+class _Limits(NamedTuple):
+    """What the headers of an encoding can say."""
+
+    smallest: int
+    largest: int
+    nulls: bool
+    duplicates: bool
+    any_bytes: bool
+
+
+_LIMITS: Final = {
+    Magic.KAFKA: _Limits(0, _UNLIMITED, nulls=True, duplicates=True, any_bytes=True),
+    Magic.PULSAR: _Limits(0, _UNLIMITED, nulls=False, duplicates=False, any_bytes=False),
+    Magic.IGGY: _Limits(1, LONGEST_FIELD, nulls=False, duplicates=False, any_bytes=True),
+}
+
+
+def restore(columns: Columns) -> Columns:
+    """Return the columns with everything taken out of headers that `escape` puts into them."""
+    packed = marked(columns, reserved.PACKED)
+    escaped = packed | marked(columns, reserved.BASE64) | marked(columns, reserved.TIMESTAMP)
+    rows = rows_of(columns, escaped)
+    if not rows:
+        return columns
+    rewriting = Rewriting(columns)
+    for row in rows:
+        rewriting.set_headers(row, list(_restored(rewriting, row, read_headers(columns, row))))
+    return rewriting.apply()
+
+
+def escape(columns: Columns, target: Magic) -> Columns:
+    """Return the columns with headers for what `target` can't say; they are spent."""
+    columns = _escape_times(columns, target)
+    limits = _LIMITS[target]
+    unsayable = np.zeros(columns.headers.shape[1], np.bool_)
+    mark_unsayable(columns.data, columns.headers, columns.header_start, *limits, unsayable)
+    rows = set(rows_of(columns, unsayable))
+    if target == Magic.IGGY:
+        sizes = columns.records[KEY_SIZE]
+        rows |= set(np.flatnonzero((sizes == 0) | (sizes > LONGEST_FIELD)).tolist())
+    if not rows:
+        return columns
+    rewriting = Rewriting(columns)
+    for row in sorted(rows):
+        rewriting.set_headers(row, list(_escaped(rewriting, row, unsayable, target)))
+    return rewriting.apply()
+
+
+def _escape_times(columns: Columns, target: Magic) -> Columns:
+    times = columns.records[TIMESTAMP]
+    if target == Magic.IGGY:
+        unsayable = times < 0
+    else:
+        unsayable = times % 1000 != 0
+        unsayable = (
+            unsayable | (times <= 0) if target == Magic.PULSAR else unsayable & (times != -1)
+        )
+    if not unsayable.any():
+        return columns
+    additions = Additions(columns)
+    additions.add_decimals(reserved.TIMESTAMP, unsayable, times)
+    columns = additions.apply()
+    if target != Magic.KAFKA:
+        np.maximum(times, 0, out=columns.records[TIMESTAMP])
+    return columns
+
+
+def _escaped(rewriting: Rewriting, row: int, unsayable: Mask, target: Magic) -> Iterator[Header]:
+    columns = rewriting.columns
+    key = columns.key(row)
+    if target == Magic.IGGY and key is not None and not 1 <= len(key) <= LONGEST_FIELD:
+        yield from _packed(Header(reserved.KEY, key), 0, LONGEST_FIELD)
+        rewriting.set_key(row, None)
+    first = int(columns.header_start[row])
+    headers = read_headers(columns, row)
+    names = {header.name for header in headers}
+    for index, header in enumerate(headers):
+        if not unsayable[first + index]:
+            yield header
+        elif target == Magic.PULSAR and _only_content_is_no_text(header, headers[:index], names):
+            content = base64.b64encode(header.content or b"")
+            yield Header(reserved.BASE64 + header.name, content, KINDS_OF_TEXT)
+        else:
+            largest = LONGEST_FIELD if target == Magic.IGGY else _UNLIMITED
+            yield from _packed(header, index + 1, largest)
+
+
+def _only_content_is_no_text(header: Header, earlier: list[Header], names: set[bytes]) -> bool:
+    if header.content is None or reserved.BASE64 + header.name in names:
+        return False
+    return _is_text(header.name) and all(header.name != other.name for other in earlier)
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _packed(header: Header, index: int, largest: int) -> Iterator[Header]:
+    content = _NULL if header.content is None else base64.b64encode(header.content)
+    text = base64.b64encode(header.name) + b":" + content
+    name = reserved.PACKED + b"%d" % index
+    if len(text) <= largest:
+        yield Header(name, text, KINDS_OF_TEXT)
+        return
+    for part, start in enumerate(range(0, len(text), largest)):
+        yield Header(b"%s.%d" % (name, part), text[start : start + largest], KINDS_OF_TEXT)
+
+
+def _restored(rewriting: Rewriting, row: int, headers: list[Header]) -> Iterator[Header]:
+    packed = _unpack(headers)
+    for header in headers:
+        name, content = header.name, header.content or b""
+        if (index := _packed_index(name)) in packed:
+            unpacked = packed[index]
+            if unpacked is not None and not _restore_key(rewriting, row, unpacked):
+                yield unpacked
+            packed[index] = None
+        elif name.startswith(reserved.BASE64) and (decoded := _decode(content)) is not None:
+            yield Header(name.removeprefix(reserved.BASE64), decoded)
+        elif name != reserved.TIMESTAMP or not _restore_time(rewriting, row, content):
+            yield header
+
+
+def _packed_index(name: bytes) -> bytes | None:
+    found = _PACKED_NAME.fullmatch(name)
+    return found[1] if found else None
+
+
+def _unpack(headers: list[Header]) -> dict[bytes | None, Header | None]:
+    """Return what was packed, by its index; what makes no sense is left out."""
+    parts: dict[bytes, dict[int, bytes]] = {}
+    for header in headers:
+        if found := _PACKED_NAME.fullmatch(header.name):
+            parts.setdefault(found[1], {})[int(found[2] or 0)] = header.content or b""
+    unpacked: dict[bytes | None, Header | None] = {}
+    for index, numbered in parts.items():
+        name, colon, content = b"".join(numbered[n] for n in sorted(numbered)).partition(b":")
+        decoded, value = _decode(name), None if content == _NULL else _decode(content)
+        if colon and decoded is not None and (value is not None or content == _NULL):
+            unpacked[index] = Header(decoded, value)
+    return unpacked
+
+
+def _decode(text: bytes) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+
+
+def _restore_key(rewriting: Rewriting, row: int, header: Header) -> bool:
+    """A key that was too long or too short for an Iggy header is the record's key again."""
+    columns = rewriting.columns
+    if header.name != reserved.KEY or columns.records[KEY_SIZE, row] >= 0:
+        return False
+    batch = np.searchsorted(columns.batches[FIRST_RECORD], row, side="right") - 1
+    if columns.batches[MAGIC, batch] != Magic.IGGY:
+        return False
+    rewriting.set_key(row, header.content)
+    return True
+
+
+def _restore_time(rewriting: Rewriting, row: int, text: bytes) -> bool:
+    """Take over a finer time, unless the record has been given another time since."""
+    if not _DECIMAL.fullmatch(text):
+        return False
+    time, coarse = int(text), int(rewriting.columns.records[TIMESTAMP, row])
+    if time > 0 and time // 1000 != coarse // 1000:
+        return False
+    rewriting.set_time(row, time)
+    return True
+
+
+@helper
+def _has_equal(data: Any, headers: Any, first: int, header: int) -> Any:
+    """Whether an earlier header of the record has the same name."""
+    size = headers[NAME_SIZE, header]
+    start = headers[NAME_START, header]
+    for other in range(first, header):
+        if headers[NAME_SIZE, other] != size:
+            continue
+        index = 0
+        at = headers[NAME_START, other]
+        while index < size and data[at + index] == data[start + index]:
+            index += 1
+        if index == size:
+            return True
+    return False
+
+
+@helper
+def _is_sayable(
+    data: Any, headers: Any, header: int, smallest: int, largest: int, nulls: int, any_bytes: int
+) -> Any:
+    name = headers[NAME_SIZE, header]
+    content = headers[CONTENT_SIZE, header]
+    kinds = headers[KINDS, header]
+    if content < 0:
+        if not nulls:
+            return False
+    elif content < smallest or content > largest:
+        return False
+    if name < smallest or name > largest:
+        return False
+    if not is_text(data, headers[NAME_START, header], name):
+        return False
+    if content < 0 or (any_bytes and kinds & 15 != KIND_STRING):
+        return True
+    return is_text(data, headers[CONTENT_START, header], content)
+
+
+@kernel(
+    NOTHING, INPUT, TABLE_INPUT, NUMBERS_INPUT, INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, MASK
+)
+def mark_unsayable(
+    data: Any, headers: Any, header_start: Any, smallest: int, largest: int, nulls: int,
+    duplicates: int, any_bytes: int, out: Any,
+) -> None:  # fmt: skip
+    """Mark the headers that these limits rule out. Of equal names the first may stay.
+
+    In a record of very many headers all are marked where names must differ.
+    """
+    for row in range(len(header_start) - 1):
+        first = header_start[row]
+        last = header_start[row + 1]
+        for header in range(first, last):
+            if not _is_sayable(data, headers, header, smallest, largest, nulls, any_bytes):
+                out[header] = True
+            elif not duplicates:
+                crowded = last - first > _PAIRWISE_HEADERS
+                out[header] = crowded or _has_equal(data, headers, first, header)

@@ -1,0 +1,226 @@
+"""XXH3-64 with seed 0, which Iggy's frames and batches carry (xxhash's format specification, v0.8).
+
+Every function takes a buffer and a range that lies in it. Numbers are unsigned 64-bit words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from penstock.records.jit import INPUT, INTEGER, WORD, helper, kernel
+from penstock.records.primitives import load_half, load_word
+
+uint64: Any = types.uint64
+_SECRET_BYTES = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
+    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
+    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
+)
+SECRET = np.frombuffer(_SECRET_BYTES, np.uint8)
+
+_PRIME32_1 = 0x9E3779B1
+_PRIME32_2 = 0x85EBCA77
+_PRIME32_3 = 0xC2B2AE3D
+_PRIME64_1 = 0x9E3779B185EBCA87
+_PRIME64_2 = 0xC2B2AE3D27D4EB4F
+_PRIME64_3 = 0x165667B19E3779F9
+_PRIME64_4 = 0x85EBCA77C2B2AE63
+_PRIME64_5 = 0x27D4EB2F165667C5
+_MIX_1 = 0x165667919E3779F9
+_MIX_2 = 0x9FB21C651E98DF25
+
+_STRIPE = 64
+_STRIPES_PER_BLOCK = 16
+_BLOCK = _STRIPE * _STRIPES_PER_BLOCK
+_LANES = 8
+
+
+@helper
+def _word(number: int) -> Any:
+    return uint64(number)
+
+
+@helper
+def _secret(position: int) -> Any:
+    return load_word(SECRET, position)
+
+
+@helper
+def _rotate(word: Any, bits: int) -> Any:
+    return (word << uint64(bits)) | (word >> uint64(64 - bits))
+
+
+@helper
+def _swap(word: Any) -> Any:
+    swapped = uint64(0)
+    for index in range(8):
+        swapped = (swapped << uint64(8)) | ((word >> uint64(8 * index)) & uint64(0xFF))
+    return swapped
+
+
+@helper
+def _fold(left: Any, right: Any) -> Any:
+    """Return the two halves of the 128-bit product, combined."""
+    mask = uint64(0xFFFFFFFF)
+    half = uint64(32)
+    low = (left & mask) * (right & mask)
+    cross = (left >> half) * (right & mask)
+    other = (left & mask) * (right >> half)
+    high = (left >> half) * (right >> half)
+    middle = (low >> half) + (cross & mask) + other
+    upper = (cross >> half) + (middle >> half) + high
+    lower = (middle << half) | (low & mask)
+    return upper ^ lower
+
+
+@helper
+def _avalanche(word: Any) -> Any:
+    word ^= word >> uint64(37)
+    word *= uint64(_MIX_1)
+    return word ^ (word >> uint64(32))
+
+
+@helper
+def _avalanche_short(word: Any) -> Any:
+    word ^= word >> uint64(33)
+    word *= uint64(_PRIME64_2)
+    word ^= word >> uint64(29)
+    word *= uint64(_PRIME64_3)
+    return word ^ (word >> uint64(32))
+
+
+@helper
+def _to_3(data: Any, start: int, size: int) -> Any:
+    first = uint64(data[start])
+    middle = uint64(data[start + (size >> 1)])
+    last = uint64(data[start + size - 1])
+    combined = (first << uint64(16)) | (middle << uint64(24)) | last | uint64(size << 8)
+    flip = (_secret(0) ^ (_secret(0) >> uint64(32))) & uint64(0xFFFFFFFF)
+    return _avalanche_short(combined ^ flip)
+
+
+@helper
+def _to_8(data: Any, start: int, size: int) -> Any:
+    first = uint64(load_half(data, start))
+    last = uint64(load_half(data, start + size - 4))
+    word = (last + (first << uint64(32))) ^ (_secret(8) ^ _secret(16))
+    word ^= _rotate(word, 49) ^ _rotate(word, 24)
+    word *= uint64(_MIX_2)
+    word ^= (word >> uint64(35)) + uint64(size)
+    word *= uint64(_MIX_2)
+    return word ^ (word >> uint64(28))
+
+
+@helper
+def _to_16(data: Any, start: int, size: int) -> Any:
+    low = load_word(data, start) ^ (_secret(24) ^ _secret(32))
+    high = load_word(data, start + size - 8) ^ (_secret(40) ^ _secret(48))
+    return _avalanche(uint64(size) + _swap(low) + high + _fold(low, high))
+
+
+@helper
+def _mix(data: Any, position: int, secret: int) -> Any:
+    left = load_word(data, position) ^ _secret(secret)
+    return _fold(left, load_word(data, position + 8) ^ _secret(secret + 8))
+
+
+@helper
+def _to_128(data: Any, start: int, size: int) -> Any:
+    total = uint64(size) * uint64(_PRIME64_1)
+    for index in range((size - 1) // 32 + 1):
+        total += _mix(data, start + 16 * index, 32 * index)
+        total += _mix(data, start + size - 16 * (index + 1), 32 * index + 16)
+    return _avalanche(total)
+
+
+@helper
+def _to_240(data: Any, start: int, size: int) -> Any:
+    total = uint64(size) * uint64(_PRIME64_1)
+    for index in range(8):
+        total += _mix(data, start + 16 * index, 16 * index)
+    total = _avalanche(total)
+    for index in range(8, size // 16):
+        total += _mix(data, start + 16 * index, 16 * (index - 8) + 3)
+    total += _mix(data, start + size - 16, 136 - 17)
+    return _avalanche(total)
+
+
+@helper
+def _accumulate(lanes: Any, data: Any, position: int, secret: int) -> None:
+    for lane in range(_LANES):
+        word = load_word(data, position + 8 * lane)
+        keyed = word ^ _secret(secret + 8 * lane)
+        lanes[lane ^ 1] += word
+        lanes[lane] += (keyed & uint64(0xFFFFFFFF)) * (keyed >> uint64(32))
+
+
+@helper
+def _scramble(lanes: Any) -> None:
+    for lane in range(_LANES):
+        word = lanes[lane] ^ (lanes[lane] >> uint64(47)) ^ _secret(128 + 8 * lane)
+        lanes[lane] = word * uint64(_PRIME32_1)
+
+
+@helper
+def _merge(lanes: Any, size: int) -> Any:
+    total = uint64(size) * uint64(_PRIME64_1)
+    for pair in range(_LANES // 2):
+        left = lanes[2 * pair] ^ _secret(11 + 16 * pair)
+        total += _fold(left, lanes[2 * pair + 1] ^ _secret(11 + 16 * pair + 8))
+    return _avalanche(total)
+
+
+@helper
+def _long(data: Any, start: int, size: int) -> Any:
+    lanes = np.empty(_LANES, np.uint64)
+    lanes[0] = _PRIME32_3
+    lanes[1] = _PRIME64_1
+    lanes[2] = _PRIME64_2
+    lanes[3] = _PRIME64_3
+    lanes[4] = _PRIME64_4
+    lanes[5] = _PRIME32_2
+    lanes[6] = _PRIME64_5
+    lanes[7] = _PRIME32_1
+    blocks = (size - 1) // _BLOCK
+    for block in range(blocks):
+        for stripe in range(_STRIPES_PER_BLOCK):
+            _accumulate(lanes, data, start + block * _BLOCK + stripe * _STRIPE, 8 * stripe)
+        _scramble(lanes)
+    position = start + blocks * _BLOCK
+    for stripe in range((size - 1 - blocks * _BLOCK) // _STRIPE):
+        _accumulate(lanes, data, position + stripe * _STRIPE, 8 * stripe)
+    _accumulate(lanes, data, start + size - _STRIPE, 128 - 7)
+    return _merge(lanes, size)
+
+
+@helper
+def _short(data: Any, start: int, size: int) -> Any:
+    if size > 8:
+        return _to_16(data, start, size)
+    if size > 3:
+        return _to_8(data, start, size)
+    if size > 0:
+        return _to_3(data, start, size)
+    return _avalanche_short(_secret(56) ^ _secret(64))
+
+
+@helper
+def hash_range(data: Any, start: int, size: int) -> Any:
+    """Return the XXH3-64 of `size` bytes from `start` on."""
+    if size > 240:
+        return _long(data, start, size)
+    if size > 128:
+        return _to_240(data, start, size)
+    if size > 16:
+        return _to_128(data, start, size)
+    return _short(data, start, size)
+
+
+@kernel(WORD, INPUT, INTEGER, INTEGER)
+def xxh3_64(data: Any, start: int, size: int) -> Any:
+    """Return the XXH3-64 of a range that lies in `data`."""
+    return hash_range(data, start, size)
