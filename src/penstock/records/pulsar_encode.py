@@ -235,7 +235,9 @@ def _metadata_size(records: Any, headers: Any, header_start: Any, messages: Any,
 
 
 @helper
-def _entry_metadata_size(records: Any, messages: Any, entries: Any, batch: int, row: int, count: int) -> Any:  # fmt: skip  # noqa: E501
+def _entry_metadata_size(
+    records: Any, messages: Any, entries: Any, batch: int, row: int, count: int
+) -> Any:
     size = _bytes_size(_OF_PRODUCER, entries[PRODUCER_SIZE, batch])
     size += _number_size(_OF_SEQUENCE, entries[SEQUENCE, batch])
     size += _number_size(_OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])

@@ -111,8 +111,8 @@ class MessageMetadata(_message.Message):
     replicated_from: _builtins.str
     partition_key: _builtins.str
     compression: _builtins.int
-    """An enumeration in Pulsar's protocol. As a number, a codec that is not known is seen and refused; as an
-    enumeration of proto2 it would look like no compression.
+    """An enumeration in Pulsar's protocol. As a number, a codec that is not known is seen and refused;
+    as an enumeration of proto2 it would look like no compression.
     """
     uncompressed_size: _builtins.int
     num_messages_in_batch: _builtins.int
