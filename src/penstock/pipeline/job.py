@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -142,12 +143,10 @@ def _behind(progress: Any) -> int | None:
     if progress is None or not progress["sources"]:
         return None
     source = progress["sources"][0]
-    end, latest = (_offsets(source[name]) for name in ("endOffset", "latestOffset"))
+    if not source["latestOffset"] or not source["endOffset"]:
+        return None
+    end, latest = (from_json(json.loads(source[name])) for name in ("endOffset", "latestOffset"))
     return sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items())
-
-
-def _offsets(told: Any) -> dict[Any, int]:
-    return from_json(told) if isinstance(told, dict) else {}
 
 
 def _cause(error: Exception) -> str:

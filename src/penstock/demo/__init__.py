@@ -1,0 +1,1 @@
+"""The demo: real flights through three clients, one log and one Spark table."""

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+from broker_process import BrokerProcess
+from penstock.pipeline.job import PipelineConfig, PipelineError, Progress, Run
+from spark_topics import create, fill, numbered
+
+SECONDS = 100
+
+
+def run(address: str, topic: str, table: Path, **settings: object) -> Progress:
+    reports: list[Progress] = []
+    config = PipelineConfig(address, (topic,), table, **settings)  # type: ignore[arg-type]
+    return Run(config).run(reports.append)
+
+
+def test_a_table_is_brought_up_to_date(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka, 2)
+    fill(shared_server.kafka, topic, [*numbered(0, 1000), (None, None)])
+    fill(shared_server.kafka, topic, numbered(0, 500), partition=1)
+    table = tmp_path / "table"
+    assert run(shared_server.kafka, topic, table, batch_rows=600).rows == 1501
+    fill(shared_server.kafka, topic, numbered(1000, 1100))
+    progress = run(shared_server.kafka, topic, table)
+    assert (progress.rows, progress.batches) == (100, 1)
+    rows = spark.read.parquet(str(table))
+    source = spark.read.format("penstock").option("penstock.bootstrap.servers", shared_server.kafka)
+    assert rows.schema == source.option("subscribe", topic).load().schema
+    assert rows.exceptAll(source.load()).count() == 0
+    assert rows.count() == source.load().count() == 1601
+
+
+def test_a_running_job_can_be_stopped(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    config = PipelineConfig(shared_server.kafka, (topic,), tmp_path, interval_seconds=0.1)
+    job = Run(config)
+
+    def report(progress: Progress) -> None:
+        if (progress.rows, progress.behind) == (10, 0):
+            job.stop()
+
+    assert job.run(report).rows == 10
+
+
+def test_a_job_that_fails_says_why(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    with pytest.raises(PipelineError, match="no topic named nosuch"):
+        run(shared_server.kafka, "nosuch", tmp_path)
+
+
+def test_a_table_without_its_checkpoint_is_refused(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    run(shared_server.kafka, topic, tmp_path / "table")
+    with pytest.raises(PipelineError, match="written by another query"):
+        run(shared_server.kafka, topic, tmp_path / "table", checkpoint=tmp_path / "other")
+
+
+def test_a_job_that_is_killed_neither_loses_nor_doubles_a_row(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka, 2)
+    for partition in (0, 1):
+        fill(shared_server.kafka, topic, numbered(0, 20_000), partition=partition)
+    table = tmp_path / "table"
+    staging, commits = table / "_penstock" / "staging", table / "_penstock" / "commits"
+    # Once while tasks write, once between the decision on a batch and Spark's note of it.
+    kill_when(job(shared_server, topic, table), lambda: any(staging.glob("*.parquet")))
+    kill_when(job(shared_server, topic, table), lambda: len(list(commits.glob("*.json"))) >= 2)
+    assert json.loads(job(shared_server, topic, table).communicate(timeout=SECONDS)[0])["rows"] > 0
+    files = [str(file) for file in table.glob("*.parquet")]
+    rows = ds.dataset(files).to_table(columns=["partition", "offset", "value"]).to_pylist()
+    found = sorted((row["partition"], row["offset"], row["value"]) for row in rows)
+    assert found == [
+        (partition, offset, b"v%d" % offset) for partition in (0, 1) for offset in range(20_000)
+    ]
+
+
+def job(server: BrokerProcess, topic: str, table: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "penstock", "pipeline", "run", topic, "--table", str(table)]
+    command += ["--server", server.kafka, "--batch-rows", "4000", "--format", "json"]
+    command += ["--master", "local[2]"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def kill_when(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:
+    """End the job, its Java and its workers as a crash does, as soon as the condition holds."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert process.poll() is None, "the job ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
