@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 import time
@@ -9,7 +10,7 @@ import time
 import pulsar
 import pytest
 
-from pulsar_messages import numbered, payloads, publish, receive
+from pulsar_messages import eventually, numbered, payloads, publish, receive
 
 CODECS = [
     pulsar.CompressionType.NONE,
@@ -92,6 +93,34 @@ def test_a_large_message_is_cut_into_chunks_and_put_together(
     assert same
     for message in received:
         consumer.acknowledge(message)
+
+
+def test_chunks_of_one_message_go_to_one_shared_consumer(client: pulsar.Client, topic: str) -> None:
+    shared = pulsar.ConsumerType.Shared
+    consumers = [client.subscribe(topic, "sub", shared) for _ in range(3)]
+    producers = [client.create_producer(topic, chunking_enabled=True) for _ in range(2)]
+    large = [bytes([number]) * (11 * 1024 * 1024) for number in range(4)]
+    threads = [
+        threading.Thread(target=lambda n=n: [producers[n].send(m) for m in large[n::2]])
+        for n in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    received: list[bytes] = []
+
+    def drain() -> bool:
+        for consumer in consumers:
+            with contextlib.suppress(pulsar.Timeout):
+                message = consumer.receive(50)
+                consumer.acknowledge(message)
+                received.append(message.data())
+        return len(received) == 4
+
+    eventually(drain, 20)
+    for thread in threads:
+        thread.join()
+    same = sorted(received) == large
+    assert same
 
 
 def test_the_largest_message_is_five_mebibytes(client: pulsar.Client, topic: str) -> None:

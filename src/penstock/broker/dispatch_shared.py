@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.chunk_owners import ChunkOwners
 from penstock.broker.dispatch import Dispatcher
 from penstock.broker.entries import ONE_BATCH, READ_BYTES, EntryReader
 from penstock.log.header import Magic
@@ -33,6 +34,7 @@ class SharedDispatcher(Dispatcher):
         self._order: list[int] = []
         self._redeliveries: dict[int, int] = {}
         self._again = EntryReader(partition, cursor.position, magic, self._skipped)
+        self._chunks = ChunkOwners()
         self._turns = 0
 
     def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
@@ -53,6 +55,7 @@ class SharedDispatcher(Dispatcher):
 
     def _consumers_changed(self, gone: Consumer | None) -> None:
         if gone is not None:
+            self._chunks.forget(gone)
             # Not counted as a redelivery: the message may never have been seen.
             for offset in list(self.outstanding.of(gone)):
                 self._take_back(offset)
@@ -64,16 +67,21 @@ class SharedDispatcher(Dispatcher):
         ready = self._ready()  # Anew: reading may have taken its time.
         if not ready:
             return False
-        consumer = self._choose(ready)
-        deliveries: list[Delivery] = []
-        for entry in entries:
-            delivery = self._delivery(consumer, entry, self._count(entry))
-            if delivery is not None:
-                deliveries.append(delivery)
-            if consumer.permits <= 0 or len(deliveries) == BATCHES_PER_TURN:
-                break
-        self._send(consumer, deliveries)
+        self._share_out(entries, self._choose(ready))
         return bool(self._returned) or self._reader.position < self._partition.log.end_offset
+
+    def _share_out(self, entries: Iterator[Entry], consumer: Consumer) -> None:
+        """Send a turn's worth of entries to one consumer, but for chunks that belong to others."""
+        shares: dict[Consumer, list[Delivery]] = {}
+        for entry in entries:
+            owner = self._chunks.owner(entry, consumer)
+            delivery = self._delivery(owner, entry, self._count(entry))
+            if delivery is not None:
+                shares.setdefault(owner, []).append(delivery)
+            if consumer.permits <= 0 or sum(map(len, shares.values())) >= BATCHES_PER_TURN:
+                break
+        for owner, deliveries in shares.items():
+            self._send(owner, deliveries)
 
     def _ready(self) -> list[Consumer]:
         return [c for c in self.consumers if c.can_take and not c.holds_too_many]

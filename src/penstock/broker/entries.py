@@ -26,10 +26,15 @@ _logger = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
-    """One batch: its header, and a view of its body in the reader's encoding."""
+    """One batch: its header, parsed, and a view of all of it in the reader's encoding."""
 
     header: BatchHeader
-    body: memoryview
+    batch: memoryview
+
+    @property
+    def body(self) -> memoryview:
+        """What follows the header."""
+        return self.batch[HEADER_SIZE:]
 
 
 class EntryReader:
@@ -110,8 +115,7 @@ class EntryReader:
                 if header.attributes & ATTRIBUTE_CONTROL:
                     self._skipped(header.base_offset, header.next_offset)
                 else:
-                    body = view[at + HEADER_SIZE : at + header.size]
-                    self._ahead.append(Entry(header, body))
+                    self._ahead.append(Entry(header, view[at : at + header.size]))
                 expected = header.next_offset
         if expected == self.position:
             self._skip_batch()  # It holds no messages in this encoding.

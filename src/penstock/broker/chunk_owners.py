@@ -1,0 +1,42 @@
+"""Which consumer of a shared subscription gets the chunks of a message that came in several.
+
+Only a consumer that has them all can put them together (PIP-37).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.records.chunks import is_chunk
+
+if TYPE_CHECKING:
+    from penstock.broker.deliveries import Consumer
+    from penstock.broker.entries import Entry
+
+UNFINISHED_MAX: Final = 1_000
+"""Messages whose last chunk did not come yet; their producer may have died. The oldest goes."""
+
+
+class ChunkOwners:
+    """The owners of messages that are under way."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Consumer] = {}
+
+    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+        """Return who gets an entry: the owner of its message, or else the one who was chosen."""
+        # A chunk is an entry of one message; looking at its metadata costs time.
+        chunk = is_chunk(entry.batch) if entry.header.record_count == 1 else None
+        if chunk is None:
+            return chosen
+        uuid, number, total, _ = chunk
+        owner = self._owners.pop(uuid, chosen)
+        if number < total - 1:
+            self._owners[uuid] = owner
+            if len(self._owners) > UNFINISHED_MAX:
+                del self._owners[next(iter(self._owners))]
+        return owner
+
+    def forget(self, consumer: Consumer) -> None:
+        """A consumer is gone; what it had begins anew with somebody else."""
+        self._owners = {uuid: c for uuid, c in self._owners.items() if c is not consumer}
