@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.records.chunks import is_chunk
+from penstock.records.errors import MalformedBatchError
 
 if TYPE_CHECKING:
     from penstock.broker.deliveries import Consumer
     from penstock.broker.entries import Entry
+    from penstock.records.chunks import ChunkInfo
 
 UNFINISHED_MAX: Final = 1_000
 """Messages whose last chunk did not come yet; their producer may have died. The oldest goes."""
@@ -25,8 +27,7 @@ class ChunkOwners:
 
     def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
         """Return who gets an entry: the owner of its message, or else the one who was chosen."""
-        # A chunk is an entry of one message; looking at its metadata costs time.
-        chunk = is_chunk(entry.batch) if entry.header.record_count == 1 else None
+        chunk = _chunk(entry)
         if chunk is None:
             return chosen
         uuid, number, total, _ = chunk
@@ -40,3 +41,12 @@ class ChunkOwners:
     def forget(self, consumer: Consumer) -> None:
         """A consumer is gone; what it had begins anew with somebody else."""
         self._owners = {uuid: c for uuid, c in self._owners.items() if c is not consumer}
+
+
+def _chunk(entry: Entry) -> ChunkInfo | None:
+    if entry.header.record_count > 1:
+        return None  # The metadata of a batch needs no look: it costs time.
+    try:
+        return is_chunk(entry.batch)
+    except MalformedBatchError:
+        return None  # What can't be read is for the consumer to refuse.

@@ -11,7 +11,7 @@ from penstock.broker.entries import ONE_BATCH, READ_BYTES, EntryReader
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
 
     from penstock.broker.cursor import Cursor
     from penstock.broker.deliveries import Consumer, Delivery
@@ -35,7 +35,6 @@ class SharedDispatcher(Dispatcher):
         self._redeliveries: dict[int, int] = {}
         self._again = EntryReader(partition, cursor.position, magic, self._skipped)
         self._chunks = ChunkOwners()
-        self._turns = 0
 
     def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
         for offset in list(self.outstanding.of(consumer)) if offsets is None else offsets:
@@ -67,7 +66,7 @@ class SharedDispatcher(Dispatcher):
         ready = self._ready()  # Anew: reading may have taken its time.
         if not ready:
             return False
-        self._share_out(entries, self._choose(ready))
+        self._share_out(entries, min(ready, key=lambda consumer: consumer.priority))
         return bool(self._returned) or self._reader.position < self._partition.log.end_offset
 
     def _share_out(self, entries: Iterator[Entry], consumer: Consumer) -> None:
@@ -82,15 +81,12 @@ class SharedDispatcher(Dispatcher):
                 break
         for owner, deliveries in shares.items():
             self._send(owner, deliveries)
+            # Who was served stands behind the others now.
+            self.consumers.remove(owner)
+            self.consumers.append(owner)
 
     def _ready(self) -> list[Consumer]:
         return [c for c in self.consumers if c.can_take and not c.holds_too_many]
-
-    def _choose(self, ready: Sequence[Consumer]) -> Consumer:
-        best = min(consumer.priority for consumer in ready)
-        candidates = [consumer for consumer in ready if consumer.priority == best]
-        self._turns += 1
-        return candidates[self._turns % len(candidates)]
 
     async def _fresh(self) -> Iterator[Entry]:
         await self._reader.fill()

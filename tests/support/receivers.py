@@ -1,0 +1,69 @@
+"""Consumers of a subscription without any protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from penstock.broker.deliveries import Consumer, Delivery
+from penstock.log.header import Magic, build_header
+
+
+def message_batch(count: int = 1, body: bytes = b"body") -> list[bytearray | bytes]:
+    """A batch of a Pulsar entry as far as the broker's own layers look at it."""
+    header = build_header(
+        Magic.PULSAR, body, record_count=count, base_timestamp=1000, max_timestamp=1000
+    )
+    return [header, body]
+
+
+class FakeReceiver:
+    """Keeps what it is given. `open_gate` and `close_gate` make its connection slow."""
+
+    def __init__(self, *, alive: bool = True) -> None:
+        self.alive = alive
+        self.deliveries: list[Delivery] = []
+        self.activations: list[bool] = []
+        self.disconnected = 0
+        self._gate = asyncio.Event()
+        self._gate.set()
+
+    @property
+    def offsets(self) -> list[int]:
+        return [delivery.entry.header.base_offset for delivery in self.deliveries]
+
+    def close_gate(self) -> None:
+        self._gate.clear()
+
+    def open_gate(self) -> None:
+        self._gate.set()
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> None:
+        self.deliveries += deliveries
+
+    async def writable(self) -> None:
+        await self._gate.wait()
+
+    def activated(self, active: bool) -> None:
+        self.activations.append(active)
+
+    def disconnect(self) -> None:
+        self.disconnected += 1
+
+    async def is_alive(self) -> bool:
+        return self.alive
+
+
+def consumer(name: str = "consumer", priority: int = 0, **options: bool) -> Consumer:
+    return Consumer(FakeReceiver(**options), name, priority)
+
+
+def receiver_of(member: Consumer) -> FakeReceiver:
+    assert isinstance(member.receiver, FakeReceiver)
+    return member.receiver
+
+
+async def settled() -> None:
+    """Let every task run until nothing is left to do at once."""
+    for _ in range(50):
+        await asyncio.sleep(0)
