@@ -73,7 +73,8 @@ class EntryFile:
         found = self._tail[max(0, cut - _TRIES) : cut]
         if len(found) < _TRIES and self._saved:
             found = self._saved_below(key) + found
-        return found[: -_TRIES - 1 : -1]
+        # A damaged entry may have led the search astray.
+        return [entry for entry in reversed(found) if entry[0] <= key][:_TRIES]
 
     def keep(self, count: int) -> None:
         """Drop all entries but the first `count`, which are saved. Raises OSError."""

@@ -1,0 +1,39 @@
+"""A flusher for each test, and both file systems for the tests that any must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from faulty_files import FaultyFileSystem
+from log_batches import SMALL
+from penstock.log import FileSystem, Flusher, Log, LogConfig, RealFileSystem
+
+
+@pytest.fixture
+def flusher() -> Iterator[Flusher]:
+    flusher = Flusher(threads=2)
+    yield flusher
+    flusher.close()
+
+
+@pytest.fixture
+def disk() -> FaultyFileSystem:
+    return FaultyFileSystem()
+
+
+@pytest.fixture(params=["memory", "disk"])
+def files(request: pytest.FixtureRequest) -> FileSystem:
+    return FaultyFileSystem() if request.param == "memory" else RealFileSystem()
+
+
+@pytest.fixture
+def open_anywhere(files: FileSystem, flusher: Flusher, tmp_path: Path) -> Callable[..., Log]:
+    """Open the test's log, on whichever file system the test runs on."""
+
+    def open_log(config: LogConfig = SMALL) -> Log:
+        return Log.open(tmp_path / "0", config, files, flusher)
+
+    return open_log

@@ -1,0 +1,242 @@
+"""Group commit: how many flushes there are, who waits for which, and what a failed one means."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from pathlib import Path
+
+import pytest
+
+from faulty_files import FaultyFileSystem, Survival, failing
+from log_batches import SMALL, fill, make_batch, open_log, read_all
+from penstock.log import Flusher, LogClosedError, LogConfig, LogFailedError
+
+LARGE = LogConfig()
+
+
+class Gate:
+    """Counts flushes of segments, and holds them up while it is shut."""
+
+    def __init__(self, disk: FaultyFileSystem) -> None:
+        disk.hook = self._pass
+        self.flushes = 0
+        self._open = threading.Event()
+        self._open.set()
+        self.reached = threading.Event()
+
+    def shut(self) -> None:
+        self._open.clear()
+        self.reached.clear()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def _pass(self, operation: str, path: Path) -> None:
+        if operation == "fdatasync" and path.suffix == ".log":
+            self.flushes += 1
+            self.reached.set()
+            assert self._open.wait(10)
+
+
+async def test_a_thousand_appends_share_two_flushes(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LARGE)
+    gate = Gate(disk)
+    gate.shut()
+    waiting = [asyncio.create_task(log.flushed(log.append(make_batch())))]
+    await asyncio.to_thread(gate.reached.wait)
+    waiting += [asyncio.create_task(log.flushed(log.append(make_batch()))) for _ in range(999)]
+    await asyncio.sleep(0)
+    gate.open()
+    await asyncio.gather(*waiting)
+    assert gate.flushes == 2
+    assert log.flushed_offset == log.end_offset
+    log.close()
+
+
+async def test_appends_of_one_turn_of_the_loop_share_one_flush(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LARGE)
+    gate = Gate(disk)
+    await asyncio.gather(*(log.flushed(log.append(make_batch())) for _ in range(100)))
+    assert gate.flushes == 1
+    log.close()
+
+
+async def test_who_came_before_the_flush_does_not_wait_for_the_next(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LARGE)
+    gate = Gate(disk)
+    early = log.append(make_batch())
+    gate.shut()
+    first = asyncio.create_task(log.flushed(early))
+    await asyncio.to_thread(gate.reached.wait)
+    late = log.append(make_batch())
+    joins_first = asyncio.create_task(log.flushed(early))
+    waits_longer = asyncio.create_task(log.flushed(late))
+    await asyncio.sleep(0)
+    assert log.flushed_offset == 0
+    gate.open()
+    await asyncio.gather(first, joins_first)
+    assert log.flushed_offset > early
+    await waits_longer
+    assert log.flushed_offset > late
+    log.close()
+
+
+async def test_an_appender_that_gives_up_harms_nobody(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LARGE)
+    gate = Gate(disk)
+    gate.shut()
+    tasks = [asyncio.create_task(log.flushed(log.append(make_batch()))) for _ in range(3)]
+    await asyncio.to_thread(gate.reached.wait)
+    tasks[1].cancel()
+    gate.open()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [
+        type(None),
+        asyncio.CancelledError,
+        type(None),
+    ]
+    log.close()
+
+
+@pytest.mark.parametrize("operation", ["fdatasync", "sync_directory", "rename"])
+async def test_after_a_failed_flush_the_log_takes_no_more(
+    disk: FaultyFileSystem, flusher: Flusher, operation: str
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 8)
+    await log.flushed(log.end_offset - 1)
+    safe = log.flushed_offset
+    stored += fill(log, 10, first=8)  # This rolls, so that the flush writes a checkpoint too.
+    disk.hook = failing(1, operation)
+    with pytest.raises(LogFailedError, match="made to fail"):
+        await log.flushed(log.end_offset - 1)
+    assert log.flushed_offset == safe
+    with pytest.raises(LogFailedError):
+        log.append(make_batch())
+    with pytest.raises(LogFailedError):
+        await log.flushed(log.end_offset - 1)
+    await log.flushed(0)
+    assert read_all(log) == (stored, [])
+    log.close()
+    assert log.flushed_offset == safe
+
+
+async def test_a_failed_write_closes_the_log_for_writing(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 10)
+    disk.hook = failing(1, "pwritev", error=errno.ENOSPC)
+    end_offset = log.end_offset
+    with pytest.raises(LogFailedError, match="made to fail"):
+        log.append(make_batch())
+    with pytest.raises(LogFailedError):
+        log.append(make_batch())
+    assert log.end_offset == end_offset
+    assert read_all(log) == (stored, [])
+    log.close()
+    assert read_all(open_log(disk, flusher)) == (stored, [])
+
+
+async def test_a_write_that_fails_half_way_leaves_a_tail_that_recovery_cuts(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 3)
+    disk.write_limit = 40
+    disk.hook = failing(2, "pwritev")
+    with pytest.raises(LogFailedError):
+        log.append(make_batch())
+    assert read_all(log) == (stored, [])
+    log.close()
+    disk.hook = None
+    again = open_log(disk, flusher)
+    assert again.recovery.truncated_bytes == 40
+    assert read_all(again) == (stored, [])
+    again.close()
+
+
+async def test_short_writes_are_carried_on(disk: FaultyFileSystem, flusher: Flusher) -> None:
+    disk.write_limit = 7
+    log = open_log(disk, flusher)
+    stored = fill(log, 40)
+    assert read_all(log) == (stored, [])
+    log.close()
+    assert read_all(open_log(disk, flusher)) == (stored, [])
+
+
+async def test_a_file_that_takes_nothing_is_an_error(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    disk.write_limit = 0
+    with pytest.raises(LogFailedError, match="took no bytes"):
+        log.append(make_batch())
+    log.close()
+
+
+async def test_an_owner_whose_snapshot_fails_leaves_nobody_waiting(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LogConfig(checkpoint_bytes=1))
+
+    def snapshot() -> bytes:
+        raise ZeroDivisionError
+
+    log.snapshot = snapshot
+    with pytest.raises(LogFailedError):
+        await log.flushed(log.append(make_batch()))
+    log.abandon()
+
+
+async def test_whoever_waits_when_the_log_is_abandoned_is_told(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    waiting = asyncio.create_task(log.flushed(log.append(make_batch())))
+    await asyncio.sleep(0)
+    log.abandon()
+    with pytest.raises(LogClosedError):
+        await waiting
+    with pytest.raises(LogClosedError):
+        await log.flushed(0)
+    assert disk.open_files == 0
+
+
+async def test_checkpoints_are_taken_as_the_log_grows(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LogConfig(checkpoint_bytes=SMALL.checkpoint_bytes))
+    log.snapshot = lambda: b"%d" % log.end_offset
+    written = 0
+    for number in range(100):
+        written += len(fill(log, 1, first=number)[0])
+        await log.flushed(log.end_offset - 1)
+    crashed = open_log(disk.after_crash(Survival.ALL), flusher)
+    largest = 61 + 200
+    assert written > 3 * SMALL.checkpoint_bytes
+    assert crashed.recovery.scanned_bytes <= SMALL.checkpoint_bytes + largest
+    assert crashed.checkpoint_state == b"%d" % crashed.checkpoint_offset
+    assert 0 < crashed.checkpoint_offset < crashed.end_offset == log.end_offset
+    log.close()
+
+
+async def test_files_are_not_hoarded(disk: FaultyFileSystem, flusher: Flusher) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 100)
+    assert log.segment_count > 5
+    await log.flushed(log.end_offset - 1)
+    assert read_all(log) == (stored, [])
+    assert disk.open_files == 1
+    log.close()
+    assert disk.open_files == 0

@@ -1,0 +1,192 @@
+"""A flipped bit is reported and costs at most its own batch, wherever it is."""
+
+from __future__ import annotations
+
+import logging
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from faulty_files import FaultyFileSystem, Survival
+from log_batches import DIRECTORY, fill, headers_of, make_batch, open_log, read_all
+from penstock.log import CorruptBatchError, Flusher, Log, LogConfig, LogReadError
+from penstock.log.header import Magic, build_header
+
+CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200)
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL + 1, "penstock.log")
+
+
+def closed_log(disk: FaultyFileSystem, flusher: Flusher) -> tuple[list[bytes], list[Path]]:
+    log = open_log(disk, flusher, CONFIG)
+    stored = fill(log, 15)
+    log.close()
+    names = sorted(name for name in disk.entries(DIRECTORY) if name.endswith(".log"))
+    assert len(names) >= 2
+    return stored, [DIRECTORY / name for name in names]
+
+
+def judge(log: Log, stored: list[bytes], path: Path, byte: int) -> None:
+    """Assert that one batch at most is gone, that its loss is told, and nothing else changed."""
+    batches, damage = read_all(log)
+    missing = [batch for batch in stored if batch not in batches]
+    assert batches == [batch for batch in stored if batch not in missing], (path, byte)
+    assert len(missing) == len(damage) == 1, (path, byte)
+    (header,) = headers_of(missing)
+    assert (damage[0].base_offset, damage[0].next_offset) == (
+        header.base_offset,
+        header.next_offset,
+    ), (path, byte)
+    for offset in range(header.base_offset, header.next_offset):
+        with pytest.raises(CorruptBatchError):
+            log.read(offset, 1_000)
+    for header in headers_of(batches):
+        assert log.batch_at(header.last_offset) == header
+    assert list(log.headers(0)) == headers_of(batches)
+    assert log.corrupt_ranges == 1
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+async def test_a_flip_in_any_byte_costs_its_own_batch(
+    disk: FaultyFileSystem, flusher: Flusher, *, with_index: bool
+) -> None:
+    stored, paths = closed_log(disk, flusher)
+    for path in paths:
+        for byte in range(len(disk.content(path).live)):
+            copy = disk.after_crash(Survival.ALL)
+            copy.content(path).live[byte] ^= 1 << (byte * 5 + byte // 61) % 8
+            if not with_index:
+                copy.unlink(path.with_suffix(".index"))
+                copy.unlink(path.with_suffix(".timeindex"))
+            log = open_log(copy, flusher, CONFIG)
+            judge(log, stored, path, byte)
+            log.abandon()
+
+
+async def test_a_flip_in_any_bit_of_a_header_costs_its_own_batch(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    stored, paths = closed_log(disk, flusher)
+    start = sum(map(len, stored[:4]))
+    for bit in range(8 * 61):
+        copy = disk.after_crash(Survival.ALL)
+        copy.content(paths[0]).live[start + bit // 8] ^= 1 << bit % 8
+        log = open_log(copy, flusher, CONFIG)
+        judge(log, stored, paths[0], start + bit // 8)
+        log.abandon()
+
+
+async def test_a_flip_found_by_recovery_costs_its_own_batch(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, CONFIG)
+    stored = fill(log, 16)
+    path = DIRECTORY / f"{0:020d}.log"
+    for byte in range(len(disk.content(path).live)):
+        copy = disk.after_crash(Survival.ALL)
+        copy.content(path).live[byte] ^= 16
+        again = open_log(copy, flusher, CONFIG)
+        assert len(again.recovery.corrupt) == 1, byte
+        judge(again, stored, path, byte)
+        again.abandon()
+    log.close()
+
+
+async def test_damage_under_a_running_reader_is_met_with_an_error(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, CONFIG)
+    stored = fill(log, 24)
+    assert read_all(log) == (stored, [])
+    disk.content(DIRECTORY / f"{0:020d}.log").live[len(stored[0]) + 65] ^= 1
+    batches, damage = read_all(log)
+    assert batches == stored[:1] + stored[2:]
+    assert len(damage) == 1
+    log.close()
+
+
+async def test_neighbours_that_are_both_damaged_are_both_told(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    stored, paths = closed_log(disk, flusher)
+    data = disk.content(paths[0]).live
+    for batch in (3, 4):
+        data[sum(map(len, stored[:batch])) + 64] ^= 1
+    log = open_log(disk, flusher, CONFIG)
+    batches, damage = read_all(log)
+    assert batches == stored[:3] + stored[5:]
+    lost = {offset for d in damage for offset in range(d.base_offset, d.next_offset)}
+    first, last = headers_of(stored)[3], headers_of(stored)[4]
+    assert lost == set(range(first.base_offset, last.next_offset))
+    log.close()
+
+
+async def test_a_segment_of_noise_costs_no_other_segment(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    stored, paths = closed_log(disk, flusher)
+    content = disk.content(paths[0])
+    content.live[:] = bytes(byte ^ 0x55 for byte in content.live)
+    log = open_log(disk, flusher, CONFIG)
+    batches, damage = read_all(log)
+    assert batches == [b for b in stored if int.from_bytes(b[:8]) >= int(paths[1].stem)]
+    assert [(d.base_offset, d.next_offset) for d in damage] == [(0, int(paths[1].stem))]
+    log.close()
+
+
+async def test_a_batch_inside_a_payload_is_not_taken_for_one_of_the_log(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    inner = make_batch(count=1, size=40)
+    inner[0][:8] = (5).to_bytes(8)  # type: ignore[index]  # an offset that could be next
+    body = b"before" + b"".join(inner) + b"after"
+    header = build_header(Magic.KAFKA, body, record_count=9, base_timestamp=1, max_timestamp=1)
+    log.append([header, body])
+    (last,) = fill(log, 1)
+    disk.content(DIRECTORY / f"{0:020d}.log").live[11] ^= 64
+    batches, damage = read_all(log)
+    assert batches == [last]
+    assert [(d.base_offset, d.next_offset) for d in damage] == [(0, 9)]
+    log.close()
+
+
+async def test_a_flipped_length_takes_no_memory(disk: FaultyFileSystem, flusher: Flusher) -> None:
+    log = open_log(disk, flusher, LogConfig())
+    stored = [make_batch(size=1 << 20, seed=number) for number in range(8)]
+    for parts in stored:
+        log.append(parts)
+    content = disk.content(DIRECTORY / f"{0:020d}.log")
+    content.live[9] ^= 0x40
+    tracemalloc.start()
+    with pytest.raises(CorruptBatchError) as raised:
+        log.read(0, 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert raised.value.next_offset == 3
+    assert peak < 6 << 20
+    log.close()
+
+
+async def test_a_disk_that_gives_nothing_is_an_error_of_its_own(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    stored, _ = closed_log(disk, flusher)
+    log = open_log(disk, flusher, CONFIG)
+
+    def broken(operation: str, path: Path) -> None:
+        if operation == "pread":
+            raise OSError(5, "Input/output error", str(path))
+
+    disk.hook = broken
+    with pytest.raises(LogReadError, match="Input/output error"):
+        log.read(3, 100)
+    with pytest.raises(LogReadError):
+        log.find_time(1_001)
+    disk.hook = None
+    assert read_all(log) == (stored, [])
+    log.close()
