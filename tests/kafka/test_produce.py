@@ -214,7 +214,7 @@ async def test_producer_ids_are_new_and_transactions_refused(dialog: Dialog) -> 
     assert len(ids) == 6
     for fields, code in (
         ({"transactional_id": ""}, ErrorCode.INVALID_REQUEST),
-        ({"transactional_id": "t"}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"transactional_id": "t"}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         ({"transactional_id": None, "producer_id": 5}, ErrorCode.INVALID_REQUEST),
     ):
         response = await dialog.ask("InitProducerId", 5, **fields)

@@ -3,8 +3,9 @@
 Versions 0-5. Without a transactional id the answer is always a new producer id with epoch 0, also
 for a producer that has one already.
 
-Deviation: transactions are not served yet. A transactional id is answered with UNSUPPORTED_VERSION,
-which clients take for final, and an empty one with INVALID_REQUEST.
+Deviation: transactions are not served yet. A transactional id is answered with
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, the one refusal that every client takes for final (librdkafka
+tries for ever after UNSUPPORTED_VERSION), and an empty one with INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def _check(request: Struct) -> None:
     if request.transactional_id == "":
         raise RequestError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
     if request.transactional_id is not None:
-        raise RequestError(ErrorCode.UNSUPPORTED_VERSION, "transactions are not served yet")
+        raise RequestError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served yet"
+        )
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         raise RequestError(ErrorCode.INVALID_REQUEST, "producer id and epoch come together")

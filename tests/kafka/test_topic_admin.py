@@ -1,0 +1,238 @@
+"""Goal: topics are made, grown, described and deleted; each part of a request stands by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from kafka_dialog import Dialog
+from penstock.kafka.record_batch import Record, encode_batch
+from penstock.kafka.topic_configs import CONFIG_KEYS, check_configs
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+
+def topic(name: str = "orders", partitions: int = 1, replicas: int = -1, **fields: Any) -> Struct:
+    asked: Struct = api("CreateTopics").request.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=replicas, **fields
+    )
+    return asked
+
+
+def assignments(*nodes: list[int]) -> list[Struct]:
+    kind = api("CreateTopics").request.CreatableReplicaAssignment
+    return [kind(partition_index=index, broker_ids=ids) for index, ids in enumerate(nodes)]
+
+
+def config(name: str, value: str | None) -> list[Struct]:
+    return [api("CreateTopics").request.CreatableTopicConfig(name=name, value=value)]
+
+
+async def create(dialog: Dialog, *topics: Struct, version: int = 7, **fields: Any) -> list[Struct]:
+    response = await dialog.ask("CreateTopics", version, topics=list(topics), **fields)
+    results: list[Struct] = response.topics
+    return results
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+async def test_every_version_creates(dialog: Dialog, version: int) -> None:
+    (result,) = await create(dialog, topic(partitions=3, replicas=1), version=version)
+    assert result.error_code == 0
+    made = dialog.broker.topics.by_kafka_name("orders")
+    assert made is not None
+    assert len(made.partitions) == 3
+    if version >= 5:
+        assert (result.num_partitions, result.replication_factor) == (3, 1)
+        assert {each.name for each in result.configs} == set(CONFIG_KEYS)
+    if version >= 7:
+        assert result.topic_id == made.id
+
+
+REFUSED = {
+    "exists": (topic("there"), ErrorCode.TOPIC_ALREADY_EXISTS),
+    "name": (topic("a/b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+    "no partitions": (topic(partitions=0), ErrorCode.INVALID_PARTITIONS),
+    "too many partitions": (topic(partitions=10_001), ErrorCode.INVALID_PARTITIONS),
+    "two replicas": (topic(replicas=2), ErrorCode.INVALID_REPLICATION_FACTOR),
+    "no replicas": (topic(replicas=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+    "other node": (
+        topic(partitions=-1, assignments=assignments([1])),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+    ),
+    "assignment and count": (topic(assignments=assignments([0])), ErrorCode.INVALID_REQUEST),
+    "unknown key": (topic(configs=config("no.such", "1")), ErrorCode.INVALID_CONFIG),
+    "bad value": (topic(configs=config("retention.ms", "soon")), ErrorCode.INVALID_CONFIG),
+    "null value": (topic(configs=config("retention.ms", None)), ErrorCode.INVALID_CONFIG),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("validate_only", [True, False])
+async def test_what_is_wrong_is_refused_and_the_rest_created(
+    dialog: Dialog, name: str, validate_only: bool
+) -> None:
+    await dialog.create_topic("there")
+    asked, code = REFUSED[name]
+    bad, good = await create(dialog, asked, topic("good"), validate_only=validate_only)
+    assert (bad.error_code, good.error_code) == (code, 0)
+    assert bad.error_message
+    assert (dialog.broker.topics.by_kafka_name("good") is None) is validate_only
+
+
+async def test_a_name_that_occurs_twice_is_refused_twice(dialog: Dialog) -> None:
+    results = await create(dialog, topic("a"), topic("b"), topic("a"))
+    codes = [each.error_code for each in results]
+    assert codes == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
+
+
+async def test_counts_may_be_left_to_the_node(dialog: Dialog) -> None:
+    (result,) = await create(dialog, topic(partitions=-1))
+    assert (result.error_code, result.num_partitions) == (0, 1)
+    (result,) = await create(dialog, topic("old", partitions=-1), version=3)
+    assert result.error_code == ErrorCode.INVALID_PARTITIONS
+    placed = topic("placed", partitions=-1, assignments=assignments([0], [0]))
+    (result,) = await create(dialog, placed)
+    assert (result.error_code, result.num_partitions) == (0, 2)
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+async def test_every_version_deletes(dialog: Dialog, version: int) -> None:
+    await dialog.create_topic()
+    asked = [api("DeleteTopics").request.DeleteTopicState(name="orders")]
+    response = await dialog.ask("DeleteTopics", version, topics=asked, topic_names=["orders"])
+    assert [(each.name, each.error_code) for each in response.responses] == [("orders", 0)]
+    result = await dialog.produce(encode_batch([Record(b"v")]))
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_topics_are_deleted_by_id_and_doubtful_requests_refused(dialog: Dialog) -> None:
+    topic_id = await dialog.create_topic()
+    asked = api("DeleteTopics").request.DeleteTopicState
+    response = await dialog.ask(
+        "DeleteTopics",
+        topics=[
+            asked(name="orders", topic_id=topic_id),
+            asked(name="missing"),
+            asked(name=None, topic_id=uuid4()),
+            asked(name="twice"),
+            asked(name="twice"),
+            asked(name=None, topic_id=topic_id),
+        ],
+    )
+    assert [each.error_code for each in response.responses] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+        0,
+    ]
+    assert response.responses[-1].name == "orders"
+
+
+async def test_a_topic_made_again_is_another_one(dialog: Dialog) -> None:
+    first = await dialog.create_topic()
+    await dialog.produce(encode_batch([Record(b"v")]))
+    await dialog.ask(
+        "DeleteTopics", topics=[api("DeleteTopics").request.DeleteTopicState(name="orders")]
+    )
+    assert await dialog.create_topic() != first
+    assert (await dialog.fetch(0)).high_watermark == 0
+
+
+async def grow(dialog: Dialog, *asked: Any, **fields: Any) -> list[int]:
+    kind = api("CreatePartitions").request.CreatePartitionsTopic
+    topics = [kind(name=name, count=count, assignments=nodes) for name, count, nodes in asked]
+    response = await dialog.ask("CreatePartitions", topics=topics, **fields)
+    return [each.error_code for each in response.results]
+
+
+async def test_topics_grow_and_never_shrink(dialog: Dialog) -> None:
+    await dialog.create_topic(partitions=2)
+    node = api("CreatePartitions").request.CreatePartitionsAssignment
+    assert await grow(dialog, ("orders", 4, None), validate_only=True) == [0]
+    assert await grow(dialog, ("orders", 2, None), ("none", 2, None)) == [
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert await grow(dialog, ("orders", 3, [node(broker_ids=[7])])) == [
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    ]
+    assert await grow(dialog, ("orders", 3, [node(broker_ids=[0])])) == [0]
+    assert await grow(dialog, ("orders", 4, None)) == [0]
+    assert await grow(dialog, ("orders", 9, None), ("orders", 9, None)) == [42, 42]
+    assert (await dialog.produce(encode_batch([Record(b"v")]), partition=3)).error_code == 0
+
+
+async def describe(dialog: Dialog, kind: int, name: str, **fields: Any) -> Struct:
+    resource = api("DescribeConfigs").request.DescribeConfigsResource(
+        resource_type=kind, resource_name=name, **{"configuration_keys": None, **fields}
+    )
+    response = await dialog.ask("DescribeConfigs", resources=[resource], include_synonyms=True)
+    result: Struct = response.results[0]
+    return result
+
+
+async def test_every_key_of_a_topic_is_listed(dialog: Dialog) -> None:
+    await dialog.create_topic(retention_ms="1000")
+    result = await describe(dialog, 2, "orders")
+    entries = {each.name: each for each in result.configs}
+    assert set(entries) == set(CONFIG_KEYS)
+    retention, policy = entries["retention.ms"], entries["cleanup.policy"]
+    assert (retention.value, retention.config_source, retention.config_type) == ("1000", 1, 5)
+    assert [(each.value, each.source) for each in retention.synonyms] == [
+        ("1000", 1),
+        ("604800000", 5),
+    ]
+    assert (policy.value, policy.config_source) == ("delete", 5)
+    some = await describe(dialog, 2, "orders", configuration_keys=["retention.ms", "no.such"])
+    assert [each.name for each in some.configs] == ["retention.ms"]
+
+
+async def test_the_broker_tells_its_own(dialog: Dialog) -> None:
+    entries = {each.name: each.value for each in (await describe(dialog, 4, "0")).configs}
+    assert entries["auto.create.topics.enable"] == "true"
+    assert entries["num.partitions"] == "1"
+    assert (await describe(dialog, 4, "")).configs == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        (2, "missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (2, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (4, "1", ErrorCode.INVALID_REQUEST),
+        (32, "group", ErrorCode.INVALID_REQUEST),
+    ],
+)
+async def test_what_has_no_configuration_is_refused(
+    dialog: Dialog, kind: int, name: str, code: int
+) -> None:
+    assert (await describe(dialog, kind, name)).error_code == code
+
+
+def test_every_default_is_a_value_that_may_be_written() -> None:
+    defaults = {name: key.default for name, key in CONFIG_KEYS.items()}
+    assert check_configs(defaults.items()) == defaults
+
+
+async def test_log_directories_tell_folder_and_sizes(dialog: Dialog, tmp_path: Path) -> None:
+    await dialog.create_topic(partitions=2)
+    sent = encode_batch([Record(b"value")])
+    await dialog.produce(sent, partition=1)
+    request = api("DescribeLogDirs").request
+    asked = [
+        request.DescribableLogDirTopic(topic="orders", partitions=[1, 5]),
+        request.DescribableLogDirTopic(topic="missing", partitions=[0]),
+    ]
+    for version in range(1, 6):
+        (everything,) = (await dialog.ask("DescribeLogDirs", version, topics=None)).results
+        assert Path(everything.log_dir) == tmp_path
+        assert [len(each.partitions) for each in everything.topics] == [2]
+        (some,) = (await dialog.ask("DescribeLogDirs", version, topics=asked)).results
+        ((part,),) = (each.partitions for each in some.topics)
+        assert (part.partition_index, part.partition_size) == (1, len(sent))
+        if version >= 4:
+            assert some.total_bytes > some.usable_bytes > 0
