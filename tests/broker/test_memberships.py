@@ -67,6 +67,23 @@ def test_member_that_is_not_in_has_no_assignment_and_one_too_many_has_an_empty_o
     assert group.assigned("second") == [0]
 
 
+def test_member_may_read_its_own_once_it_was_told_the_newest_division() -> None:
+    group = group_of(2)
+    group.join("first")
+    assert group.may_read("first", 0)
+    assert group.sync("first") == [0, 1]
+    assert group.may_read("first", 0)
+    group.join("second")
+    assert not group.may_read("first", 0)
+    assert (group.sync("first"), group.sync("second")) == ([0], [1])
+    assert group.may_read("first", 0)
+    assert not group.may_read("first", 1)
+    group.leave("second")
+    assert not group.may_read("second", 1)
+    assert group.sync("second") is None
+    assert not group.may_read("first", 0)
+
+
 def test_more_partitions_are_a_new_generation() -> None:
     group = group_of(1)
     group.join("only")

@@ -63,6 +63,8 @@ def test_blocks_that_are_not_legal_are_refused() -> None:
         ("message_expiry", Typed.text("1day 2h"), str(26 * 3600 * 10**6)),
         ("message_expiry", Typed.text("never"), str((1 << 64) - 1)),
         ("message_expiry", Typed.u64(5), "5"),
+        ("message_expiry", Typed.u64(0), str((1 << 64) - 1)),
+        ("max_topic_size", Typed.text("server_default"), str((1 << 64) - 1)),
         ("compression_algorithm", Typed.text("GZIP"), "gzip"),
         ("durability", Typed.text("persisted"), "persisted"),
         ("preallocate_segments", Typed.boolean(True), "True"),
@@ -107,7 +109,7 @@ def test_option_that_means_nothing_is_refused(name: str, value: Typed, code: Err
 
 
 def test_topic_smaller_than_its_segments_is_refused() -> None:
-    topic_options.check_sizes({"iggy.max_topic_size": "0"})
+    topic_options.check_sizes(topic_options.configuration({"max_topic_size": Typed.u64(0)}))
     topic_options.check_sizes({"iggy.max_topic_size": "1048576", "iggy.segment_size": "1048576"})
     with pytest.raises(IggyError) as error:
         topic_options.check_sizes({"iggy.max_topic_size": "1048576"})

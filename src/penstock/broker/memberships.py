@@ -30,6 +30,7 @@ class TopicGroup:
         self.group_id = group_id
         self.name = name
         self._members: dict[Hashable, int] = {}
+        self._generations_told: dict[Hashable, int] = {}
         self._members_ever = 0
         self._changes = 0
 
@@ -50,6 +51,23 @@ class TopicGroup:
             return None
         return self._share(list(self._members).index(member))
 
+    def sync(self, member: Hashable) -> list[int] | None:
+        """Tell a member its partitions, or None when it is not in the group."""
+        partitions = self.assigned(member)
+        if partitions is not None:
+            self._generations_told[member] = self.generation
+        return partitions
+
+    def may_read(self, member: Hashable, partition: int) -> bool:
+        """Whether the partition is this member's own, as far as the member can know.
+
+        One that was told an older division must ask again even for a partition that it keeps, or
+        it would not hear of those that it got besides. One that never asked chooses for itself.
+        """
+        if self._generations_told.get(member, self.generation) != self.generation:
+            return False
+        return partition in (self.assigned(member) or ())
+
     def join(self, member: Hashable) -> None:
         """Let a member in; one that is in already stays as it is."""
         if member in self._members:
@@ -62,6 +80,7 @@ class TopicGroup:
         """Give a member's partitions to the others. Raises UnknownMemberError."""
         if self._members.pop(member, None) is None:
             raise UnknownMemberError(f"not a member of group {self.name}")
+        self._generations_told.pop(member, None)
         self._changes += 1
 
     def _share(self, rank: int) -> list[int]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.broker.partition import Partition
     from penstock.session import Buffers
 
+
 class Checked(NamedTuple):
     """A batch that may be stored. The times are the producer's, in microseconds since 1970."""
 

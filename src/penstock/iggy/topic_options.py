@@ -17,6 +17,7 @@ from penstock.iggy.wire.options import Typed, ValueKind
 FOREVER: Final = (1 << 64) - 1
 """As an expiry: never. As a size: unlimited."""
 SERVER_DEFAULT: Final = 0
+"""As an expiry and as a topic's size: what the server thinks best."""
 CONFIG_PREFIX: Final = "iggy."
 
 _KIB: Final = 1 << 10
@@ -64,6 +65,7 @@ class TopicOption(NamedTuple):
     description: str
     parse: Callable[[str], int | str | bool]
     updatable: bool = False
+    zero_is_default: bool = False
     allowed: Callable[[int], bool] = lambda _: True
 
     def encode(self, value: int | str | bool) -> Typed:
@@ -124,10 +126,20 @@ CATALOGUE: Final[Mapping[str, TopicOption]] = {
         updatable=True,
     ),
     "message_expiry": TopicOption(
-        _U64, FOREVER, "Age in microseconds at which messages expire", _expiry, updatable=True
+        _U64,
+        FOREVER,
+        "Age in microseconds at which messages expire",
+        _expiry,
+        updatable=True,
+        zero_is_default=True,
     ),
     "max_topic_size": TopicOption(
-        _U64, FOREVER, "Bytes at which the oldest segments go", _size, updatable=True
+        _U64,
+        FOREVER,
+        "Bytes at which the oldest segments go",
+        _size,
+        updatable=True,
+        zero_is_default=True,
     ),
     "segment_size": TopicOption(
         _U64,
@@ -170,9 +182,8 @@ def configuration(options: Mapping[str, Typed], *, update: bool = False) -> dict
 
 def check_sizes(config: Mapping[str, str]) -> None:
     """Raise IggyError where a topic could not hold one of its own segments."""
-    limit = setting(config, "max_topic_size")
-    assert isinstance(limit, int)
-    if limit != SERVER_DEFAULT and limit < int(setting(config, "segment_size")):
+    limit = int(setting(config, "max_topic_size"))
+    if limit < int(setting(config, "segment_size")):
         raise IggyError(ErrorCode.INVALID_TOPIC_SIZE, str(limit))
 
 
@@ -226,7 +237,7 @@ def _canonical(name: str, option: TopicOption, value: Typed) -> int | str | bool
             raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name} of {parsed}")
     except (ValueError, KeyError) as error:
         raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name}: {error}") from error
-    return parsed
+    return option.default if parsed == SERVER_DEFAULT and option.zero_is_default else parsed
 
 
 def _fits(option: TopicOption, number: int) -> bool:

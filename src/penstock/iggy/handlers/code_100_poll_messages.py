@@ -50,7 +50,7 @@ def _is_stale(
     if request.consumer.kind is not ConsumerKind.GROUP:
         return False
     group = context.broker.memberships.get(topic, request.consumer.id.value)
-    return partition.index not in (group.assigned(context.client) or ())
+    return not group.may_read(context.client, partition.index)
 
 
 async def _read(context: Context, partition: Partition, request: requests.PollMessages) -> Polled:

@@ -20,5 +20,5 @@ async def sync_consumer_group(
     """Tell the partitions and their generation; nothing to one who is not a member."""
     topic = find_topic(context.broker, request.stream, request.topic)
     group = context.broker.memberships.get(topic, request.group.value)
-    partitions = group.assigned(context.client)
+    partitions = group.sync(context.client)
     return None if partitions is None else replies.Assignment(group.generation, partitions)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 if TYPE_CHECKING:
-
     from penstock.session import Buffer
 
 BATCH_HEADER_SIZE: Final = 256

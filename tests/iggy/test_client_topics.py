@@ -1,0 +1,151 @@
+"""Streams, topics and partitions, by the real client."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from apache_iggy import IggyClient, IggyExpiry, MaxTopicSize
+
+from broker_process import BrokerProcess
+from iggy_clients import connected, send
+
+
+async def test_stream_comes_is_renamed_and_goes(client: IggyClient, stream: str) -> None:
+    await client.create_stream(stream)
+    with pytest.raises(RuntimeError, match=r"(?i)already exists"):
+        await client.create_stream(stream)
+    created = await client.get_stream(stream)
+    assert created is not None
+    assert (created.name, created.topics_count, created.messages_count) == (stream, 0, 0)
+    assert stream in [listed.name for listed in await client.get_streams()]
+
+    await client.create_topic(stream, "orders", 1)
+    await send(client, stream, "orders", "kept")
+    await client.update_stream(stream, f"{stream}-new")
+    assert await client.get_stream(stream) is None
+    renamed = await client.get_stream(created.id)
+    assert renamed is not None
+    assert (renamed.name, renamed.messages_count) == (f"{stream}-new", 1)
+
+    await client.delete_stream(f"{stream}-new")
+    assert await client.get_stream(created.id) is None
+    with pytest.raises(RuntimeError, match=r"(?i)not found"):
+        await client.delete_stream(stream)
+
+
+async def test_stream_of_a_tenant_is_its_namespace(client: IggyClient, stream: str) -> None:
+    await client.create_stream(f"acme.{stream}")
+    await client.create_topic(f"acme.{stream}", "orders", 1)
+    found = await client.get_stream(f"acme.{stream}")
+    assert found is not None
+    assert found.topics_count == 1
+    with pytest.raises(RuntimeError, match=r"(?i)invalid stream name"):
+        await client.create_stream(f"public.{stream}")
+
+
+async def test_topic_comes_changes_and_goes(client: IggyClient, stream: str) -> None:
+    await client.create_stream(stream)
+    await client.create_topic(
+        stream,
+        "orders",
+        3,
+        compression_algorithm="gzip",
+        message_expiry=IggyExpiry.ExpireDuration(dt.timedelta(hours=1)),
+        options={"segment_size": "128 MiB"},
+    )
+    topic = await client.get_topic(stream, "orders")
+    assert topic is not None
+    assert (topic.name, topic.partitions_count) == ("orders", 3)
+    assert topic.compression_algorithm == "gzip"
+    explicit, derived = topic.options.to_scalar_dict(), topic.derived_options.to_scalar_dict()
+    assert explicit["segment_size"] == 128 << 20
+    assert explicit["message_expiry"] == 3600 * 10**6
+    assert "max_topic_size" in derived
+    assert not explicit.keys() & derived.keys()
+    assert [partition.id for partition in topic.partitions] == [0, 1, 2]
+
+    await client.update_topic(
+        stream, "orders", "bills", max_topic_size=MaxTopicSize.Custom(10 << 30)
+    )
+    assert await client.get_topic(stream, "orders") is None
+    changed = await client.get_topic(stream, topic.id)
+    assert changed is not None
+    assert changed.name == "bills"
+    assert changed.options.to_scalar_dict() == explicit | {"max_topic_size": 10 << 30}
+
+    await client.delete_topic(stream, "bills")
+    assert await client.get_topics(stream) == []
+    with pytest.raises(RuntimeError, match=r"(?i)not found"):
+        await client.delete_topic(stream, "bills")
+
+
+async def test_names_are_unique_in_their_stream_only(client: IggyClient, stream: str) -> None:
+    for name in (stream, f"{stream}-2"):
+        await client.create_stream(name)
+        await client.create_topic(name, "orders", 1)
+    with pytest.raises(RuntimeError, match=r"(?i)already exists"):
+        await client.create_topic(stream, "orders", 1)
+    await client.create_topic(stream, "bills", 1)
+    with pytest.raises(RuntimeError, match=r"(?i)already exists"):
+        await client.update_topic(stream, "bills", "orders")
+
+
+async def test_bad_topics_are_refused(client: IggyClient, stream: str) -> None:
+    await client.create_stream(stream)
+    with pytest.raises(RuntimeError, match=r"(?i)too many partitions"):
+        await client.create_topic(stream, "orders", 1001)
+    with pytest.raises(RuntimeError, match=r"(?i)too many partitions"):
+        await client.create_topic(stream, "orders", 0)
+    with pytest.raises(RuntimeError, match=r"(?i)option"):
+        await client.create_topic(stream, "orders", 1, options={"colour": "green"})
+    with pytest.raises(RuntimeError, match=r"(?i)topic size"):
+        await client.create_topic(stream, "orders", 1, max_topic_size=MaxTopicSize.Custom(1))
+    with pytest.raises(RuntimeError, match=r"(?i)not found"):
+        await client.create_topic(f"{stream}-missing", "orders", 1)
+    with pytest.raises(RuntimeError, match=r"(?i)option"):
+        await client.update_stream(stream, stream, options={"colour": "green"})
+    assert await client.get_topics(stream) == []
+
+
+async def test_partitions_are_added_and_never_taken_away(
+    client: IggyClient, stream: str, topic: str
+) -> None:
+    await client.create_partitions(stream, topic, 2)
+    found = await client.get_topic(stream, topic)
+    assert found is not None
+    assert found.partitions_count == 4
+    assert await send(client, stream, topic, "last", partition=3) == 0
+    with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
+        await client.delete_partitions(stream, topic, 1)
+    with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
+        await client.purge_topic(stream, topic)
+
+
+async def test_options_are_described(client: IggyClient) -> None:
+    by_key = {option.key: option for option in await client.describe_options("topic")}
+    assert by_key["segment_size"].default_value.value == 1 << 30
+    assert by_key["segment_size"].description
+    assert await client.describe_options("stream") == []
+    assert await client.describe_options("user") == []
+
+
+async def test_everything_is_there_after_a_restart(server: BrokerProcess) -> None:
+    client = await connected(server.iggy)
+    await client.create_stream("empty")
+    await client.create_stream("shop")
+    await client.create_topic("shop", "orders", 2, options={"segment_size": "128 MiB"})
+    await client.update_topic("shop", "orders", "bills")
+    await client.update_stream("shop", "store")
+    await send(client, "store", "bills", "kept", partition=1)
+    server.restart()
+
+    again = await connected(server.iggy)
+    assert [(found.id, found.name) for found in await again.get_streams()] == [
+        (0, "empty"),
+        (1, "store"),
+    ]
+    topic = await again.get_topic("store", "bills")
+    assert topic is not None
+    assert topic.messages_count == 1
+    assert topic.options.to_scalar_dict()["segment_size"] == 128 << 20
