@@ -168,6 +168,21 @@ async def test_an_unknown_id_is_its_own_error(dialog: Dialog) -> None:
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
+async def test_a_damaged_batch_is_told_and_costs_no_other(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    for value in (b"first", b"damaged", b"third"):
+        await dialog.produce(batch(value))
+    found = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert found is not None
+    (segment,) = found.partition(0).log.directory.glob("*.log")
+    stored = segment.read_bytes()
+    segment.write_bytes(stored.replace(b"damaged", b"Damaged"))
+    assert offsets(await dialog.fetch(0)) == [0]
+    result = await dialog.fetch(1)
+    assert (result.error_code, result.records) == (ErrorCode.CORRUPT_MESSAGE, b"")
+    assert offsets(await dialog.fetch(2)) == [2]
+
+
 async def test_a_session_is_not_made_and_not_known(dialog: Dialog) -> None:
     await dialog.create_topic()
     response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 0), session_epoch=0))

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import struct
 import time
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from kafka_dialog import TOPIC, Dialog
+from kafka_dialog import TOPIC, Dialog, kafka_broker
 from penstock.broker.broker import Broker
 from penstock.broker.partition import Partition
 from penstock.kafka.record_batch import Record, encode_batch
@@ -203,6 +204,19 @@ async def test_an_idempotent_producer_may_repeat_but_leave_nothing_out(dialog: D
     await dialog.produce(changed(**{**identity, "producer_epoch": 1}, base_sequence=0))
     result = await dialog.produce(changed(**identity, base_sequence=2))
     assert result.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+async def test_a_repeated_batch_is_known_after_a_restart(tmp_path: Path) -> None:
+    identity = {"producer_id": 7, "producer_epoch": 0}
+    async with kafka_broker(tmp_path) as broker:
+        await Dialog(broker).create_topic()
+        for sequence in range(3):
+            await Dialog(broker).produce(changed(**identity, base_sequence=sequence))
+    async with kafka_broker(tmp_path) as broker:
+        repeated = await Dialog(broker).produce(changed(**identity, base_sequence=1))
+        assert (repeated.error_code, repeated.base_offset) == (0, 1)
+        following = await Dialog(broker).produce(changed(**identity, base_sequence=3))
+        assert (following.error_code, following.base_offset) == (0, 3)
 
 
 async def test_producer_ids_are_new_and_transactions_refused(dialog: Dialog) -> None:

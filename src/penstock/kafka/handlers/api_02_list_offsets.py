@@ -111,9 +111,10 @@ async def find_time(partition: Partition, timestamp: int) -> Found:
         if not batch:
             return NOTHING
         columns = records.decode(batch, headers=False)
-        for index, time_us in enumerate(columns.timestamps):
-            if time_us >= timestamp * 1000:
-                return Found(int(time_us) // 1000, int(columns.offsets[index]))
+        (late_enough,) = (columns.timestamps >= timestamp * 1000).nonzero()
+        if len(late_enough):
+            first = late_enough[0]
+            return Found(int(columns.timestamps[first]) // 1000, int(columns.offsets[first]))
         # A header may promise a later time than its records have; the next batch may have it.
         offset = _next_with_time(partition, read_header(batch).next_offset, timestamp)
     return NOTHING
