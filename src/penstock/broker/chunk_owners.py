@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.log.header import ATTRIBUTE_CHUNK
 from penstock.records.chunks import is_chunk
 from penstock.records.errors import MalformedBatchError
 
@@ -44,8 +45,8 @@ class ChunkOwners:
 
 
 def _chunk(entry: Entry) -> ChunkInfo | None:
-    if entry.header.record_count > 1:
-        return None  # The metadata of a batch needs no look: it costs time.
+    if not entry.header.attributes & ATTRIBUTE_CHUNK:
+        return None
     try:
         return is_chunk(entry.batch)
     except MalformedBatchError:

@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock import records
 from penstock.limits import INFLATED_BATCH_BYTES
+from penstock.log import CorruptBatchError
+from penstock.log.header import Magic, walk
 
 if TYPE_CHECKING:
-    from penstock.log.header import Magic
+    from collections.abc import Iterable, Iterator
+
+    from penstock.log import Log
     from penstock.session import Buffer
 
+_LOOK_BACK_BYTES: Final = 1 << 20
 
-async def translate(stored: memoryview, target: Magic) -> list[Buffer]:
+
+async def translate(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
     """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
 
-    The last ones are left out where all together would take too much memory.
+    For Kafka and Iggy a chunked message is one record at the offset of its last chunk. The last
+    batches are left out where all together would take too much memory.
 
     Raises MalformedBatchError for a body that its own protocol could not read either.
     """
     await records.prepare()
     translated: list[Buffer] = []
     size = 0
-    for part in records.convert(stored, target):
-        translated.append(part)
-        size += len(part)
-        if size > INFLATED_BATCH_BYTES:
-            break
+    for piece in _pieces(log, stored, target):
+        for part in records.convert(piece, target):
+            translated.append(part)
+            size += len(part)
+            if size > INFLATED_BATCH_BYTES:
+                return translated
     return translated
+
+
+def _pieces(log: Log, stored: memoryview, target: Magic) -> Iterable[Buffer]:
+    if target == Magic.PULSAR:
+        return [stored]
+    return records.join_messages(stored, lambda start, end: _sound_runs(log, start, end))
+
+
+def _sound_runs(log: Log, start: int, end: int) -> Iterator[Buffer]:
+    """Yield the stored batches from `start` up to `end`, but for damaged ones."""
+    start = max(start, log.start_offset)
+    while start < end:
+        try:
+            run = log.read(start, _LOOK_BACK_BYTES)
+        except CorruptBatchError as damage:
+            start = damage.next_offset
+            continue
+        yield run
+        *_, (_, last) = walk(run)
+        start = last.next_offset

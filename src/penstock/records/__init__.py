@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.records import kernel_cache
 from penstock.records.errors import MalformedBatchError
+from penstock.records.joining import join_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,15 @@ if TYPE_CHECKING:
 _LAST_LOADED: Final = "penstock.records.conversion"
 _preparing = asyncio.Lock()
 
-__all__ = ["MalformedBatchError", "convert", "decode", "decode_run", "is_loaded", "prepare"]
+__all__ = [
+    "MalformedBatchError",
+    "convert",
+    "decode",
+    "decode_run",
+    "is_loaded",
+    "join_messages",
+    "prepare",
+]
 
 
 def decode(batches: Buffer, *, headers: bool = True) -> Columns:
@@ -74,7 +83,11 @@ async def prepare() -> None:
         if not kernel_cache.is_complete():
             command = (sys.executable, "-m", "penstock.records.compile")
             compiler = await asyncio.create_subprocess_exec(*command)
-            await compiler.wait()
+            try:
+                await compiler.wait()
+            finally:
+                if compiler.returncode is None:  # Whoever waits was cancelled: the broker stops.
+                    compiler.kill()
         await asyncio.to_thread(import_module, _LAST_LOADED)
 
 

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import UnknownTopicError
-from penstock.log.header import Magic, build_header
+from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.entry import (
     ChecksumMismatchError,
@@ -72,6 +72,7 @@ def _append(producer: Producer, request: CommandSend, body: memoryview) -> int |
         record_count=entry.message_count if entry.is_batch else 1,
         base_timestamp=timestamp,
         max_timestamp=timestamp,
+        attributes=ATTRIBUTE_CHUNK if entry.is_chunk else 0,
     )
     try:
         return producer.partition.append([header, body])

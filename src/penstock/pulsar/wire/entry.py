@@ -43,6 +43,11 @@ class Entry(NamedTuple):
         return bool(self.metadata.HasField("num_messages_in_batch"))
 
     @property
+    def is_chunk(self) -> bool:
+        """Whether this is one of several parts of a message (PIP-37)."""
+        return bool(self.metadata.num_chunks_from_msg > 1)
+
+    @property
     def message_count(self) -> int:
         return int(self.metadata.num_messages_in_batch)
 
