@@ -1,6 +1,7 @@
 """A producer's batch made ready for the log, and stored batches cut to what a poll asks for.
 
-The compiled functions of `penstock.records` must be ready: await `prepare` first.
+The compiled functions behind it are loaded by the first call; a handler awaits `Node.prepare`
+before, so that the event loop does not stand still meanwhile.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock import records
 from penstock.iggy.wire.batch import read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.log.header import Magic, build_header
@@ -99,9 +99,3 @@ def cut(body: memoryview, last_offset: int, first_offset: int, count: int) -> Cu
         return Cut([], 0, -1)
     parts = [run.header, body[run.start : run.end]]
     return Cut(parts, run.messages, header.base_offset + run.last_offset_delta)
-
-
-async def prepare() -> None:
-    """Have what this module calls ready, without keeping the event loop from its work."""
-    if not records.is_loaded():
-        await records.prepare()

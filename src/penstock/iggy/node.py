@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
@@ -33,6 +35,8 @@ class Node:
         self._client_ids = itertools.count(1)
         self._sessions = itertools.count(1)
         self._turns = itertools.count()
+        self._preparing = asyncio.Lock()
+        self._prepared = False
 
     @classmethod
     def of(cls, broker: Broker) -> Self:
@@ -42,6 +46,18 @@ class Node:
             node = _nodes[broker] = cls(broker)
         assert isinstance(node, cls)
         return node
+
+    async def prepare(self) -> None:
+        """Load what checks and cuts batches; where no run has compiled it yet, that takes seconds.
+
+        All other conversions take longer, and clients give up after 30 seconds: they are not waited
+        for here.
+        """
+        if self._prepared:
+            return
+        async with self._preparing:
+            await asyncio.to_thread(import_module, "penstock.records.iggy_cut")
+            self._prepared = True
 
     def connect(self, transport: Transport) -> Client:
         """Give a connection its number."""

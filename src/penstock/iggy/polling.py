@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.iggy.batches import cut, prepare
+from penstock.iggy.batches import cut
 from penstock.iggy.wire.batch import read_batch_header
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import HEADER_SIZE, Magic, walk
@@ -47,7 +47,6 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
     start before the log's own means the log's. Raises what Partition.read raises, unless there are
     messages to hand out before the place where it does.
     """
-    await prepare()
     position = max(start, partition.log.start_offset)
     polled = Polled()
     while (

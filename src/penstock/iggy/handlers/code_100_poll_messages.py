@@ -32,6 +32,7 @@ async def poll_messages(context: Context, request: requests.PollMessages) -> Buf
     """Read, and store the offset of the last message where the client wants that."""
     if request.count == 0:
         raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT)
+    await context.node.prepare()
     topic = find_topic(context.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
     if _is_stale(context, topic, partition, request):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.batches import append, check, prepare
+from penstock.iggy.batches import append, check
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream, find_topic
 from penstock.iggy.wire import replies, requests
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @handles(Command.SEND_MESSAGES, requests.SendMessages)
 async def send_messages(context: Context, request: requests.SendMessages) -> replies.Confirmations:
     """Check, stamp and append the batch; answer when it is safe."""
-    await prepare()
+    await context.node.prepare()
     topic = find_topic(context.broker, request.stream, request.topic)
     partition = _choose(context, topic, request.partitioning)
     base_offset = append(partition, check(request.batch, request.messages_count))

@@ -1,0 +1,163 @@
+"""Record what apache-iggy's Python client and a broker say to each other, into `golden`.
+
+Run it with the client that the files shall be named after: `python record_golden.py`, from
+anywhere. A frame is a line: C or S for who sent it, and its bytes in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from apache_iggy import (
+    Consumer,
+    HeaderKey,
+    HeaderValue,
+    IggyClient,
+    Partitioning,
+    PollingStrategy,
+    SendMessage,
+)
+
+from broker_process import BrokerProcess
+from penstock.iggy.wire.frame import HEADER_SIZE, START_SIZE, frame_size
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+async def main() -> None:
+    """Play one session through a relay that writes down every frame."""
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        broker = BrokerProcess(Path(folder))
+        broker.start()
+        try:
+            host, port = broker.iggy.split(":")
+
+            async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
+                async with contextlib.AsyncExitStack() as stack:
+                    stack.enter_context(contextlib.suppress(asyncio.CancelledError))
+                    tasks = await stack.enter_async_context(asyncio.TaskGroup())
+                    tasks.create_task(copy(reader, upstream_writer, "C", lines))
+                    tasks.create_task(copy(upstream_reader, writer, "S", lines))
+
+            server = await asyncio.start_server(relay, "127.0.0.1", 0)
+            relay_port = server.sockets[0].getsockname()[1]
+            await play(f"127.0.0.1:{relay_port}")
+            server.close()
+        finally:
+            broker.end()
+    FOLDER.mkdir(exist_ok=True)
+    file = FOLDER / f"apache-iggy-{version('apache-iggy')}.hex"
+    file.write_text("\n".join(lines) + "\n")
+
+
+async def copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, who: str, lines: list[str]
+) -> None:
+    """Pass whole frames on until the sender stops."""
+    while True:
+        try:
+            head = await reader.readexactly(START_SIZE)
+        except asyncio.IncompleteReadError:
+            writer.close()
+            return
+        size = frame_size(head)
+        assert size is not None
+        assert size >= HEADER_SIZE
+        frame = head + await reader.readexactly(size - START_SIZE)
+        lines.append(f"{who} {frame.hex()}")
+        writer.write(frame)
+
+
+async def play(address: str) -> None:
+    """Use every command that the client has."""
+    client = IggyClient(address)
+    await client.connect()
+    try:
+        await client.login_user("iggy", "wrong")
+    except RuntimeError:
+        await client.login_user("iggy", "iggy")
+    await client.ping()
+    await client.get_stats()
+    await client.get_users()
+    await client.get_user("iggy")
+    await client.describe_options("topic")
+    await play_topics(client)
+    await play_messages(client)
+    await play_groups(client)
+    await client.delete_topic("store", "bills")
+    await client.delete_stream("store")
+    await client.logout_user()
+
+
+async def play_topics(client: IggyClient) -> None:
+    """Make, change and look at streams and topics."""
+    await client.create_stream("shop")
+    await client.update_stream("shop", "store")
+    await client.get_streams()
+    await client.get_stream("missing")
+    await client.create_topic("store", "orders", 2, options={"segment_size": "128 MiB"})
+    await client.update_topic("store", "orders", "bills", compression_algorithm="gzip")
+    await client.get_topics("store")
+    await client.get_topic(0, 0)
+    await client.create_partitions("store", "bills", 1)
+    for refused in (client.delete_partitions("store", "bills", 1), client.purge_stream("store")):
+        try:
+            await refused
+        except RuntimeError:
+            continue
+        raise AssertionError("that is built by now: record its success")
+
+
+async def play_messages(client: IggyClient) -> None:
+    """Send, and poll with every strategy."""
+    headers = {
+        HeaderKey.String("colour"): HeaderValue.String("green"),
+        HeaderKey.Int32(7): HeaderValue.Bool(True),
+    }
+    message = SendMessage(b"\x00\xff", id=7, user_headers=headers)
+    await client.send_messages("store", "bills", 0, [message, SendMessage("two")])
+    await client.send_messages("store", "bills", Partitioning.balanced(), [SendMessage("b")])
+    await client.send_messages(0, 0, Partitioning.messages_key("key-1"), [SendMessage("k")])
+    for strategy in (
+        PollingStrategy.First(),
+        PollingStrategy.Last(),
+        PollingStrategy.Offset(1),
+        PollingStrategy.Timestamp(1),
+        PollingStrategy.Next(),
+    ):
+        await client.poll_messages(
+            "store",
+            "bills",
+            consumer=Consumer.Single("reader"),
+            polling_strategy=strategy,
+            count=1,
+            auto_commit=True,
+            partition_id=0,
+        )
+
+
+async def play_groups(client: IggyClient) -> None:
+    """Make a group, join it, store offsets and leave it."""
+    await client.create_consumer_group("store", "bills", "billing")
+    await client.get_consumer_groups("store", "bills")
+    await client.get_consumer_group("store", "bills", "billing")
+    consumer = await client.consumer_group("billing", "store", "bills")
+    async for _ in consumer.iter_messages():
+        break
+    await consumer.store_offset(0, 0)
+    await consumer.delete_offset(0)
+    await client.leave_consumer_group("store", "bills", "billing")
+    await client.delete_consumer_group("store", "bills", "billing")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
