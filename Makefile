@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench soak interop protos clean java
+.PHONY: help demo test lint format bench soak interop protos clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,10 +16,10 @@ SOURCES := src tests benchmarks
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) java ## Flights in through three clients, out through three, and a table in Spark
+demo: $(INSTALLED) java kernels ## Flights in through three clients, out through three, and a table in Spark
 	$(BIN)/penstock demo
 
-test: $(INSTALLED) java ## All tests but the long runs
+test: $(INSTALLED) java kernels ## All tests but the long runs
 	$(BIN)/pytest
 
 lint: $(INSTALLED) ## Style, formatting and types
@@ -31,14 +31,14 @@ format: $(INSTALLED) ## Format the source and repair what can be repaired
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: $(INSTALLED) ## Throughput, broker CPU a gigabyte, start-up and memory
+bench: $(INSTALLED) kernels ## Throughput, broker CPU a gigabyte, start-up and memory
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/throughput.py
 
-soak: $(INSTALLED) java ## The long runs: 100 crashes, many more random cases
+soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random cases
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak --timeout 3600
 
-interop: $(INSTALLED) ## What each real client writes, each real client reads: many more cases
+interop: $(INSTALLED) kernels ## What each real client writes, each real client reads: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop --timeout 3600
 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
@@ -61,6 +61,10 @@ endif
 		echo "venv is missing: on Debian, apt-get install python3-venv" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+# Done here so that no client waits for it: half a minute, once for each state of the source.
+kernels: $(INSTALLED)
+	@$(BIN)/python -m penstock.records.compile
 
 java:
 	@java -version >/dev/null 2>&1 || { \

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits
+from penstock import limits, records
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
+from penstock.records import kernel_cache
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
@@ -57,6 +58,9 @@ class Server:
             address = Address(protocol, self._config.host, _port(self._config, protocol))
             self._listeners.append(await listen(address, self._broker, self._connections))
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
+        if not kernel_cache.is_complete():
+            # Once after an installation, and before a client waits for it.
+            self._tasks.start(records.prepare(), "compiling the conversion of records")
 
     async def stop(self) -> None:
         """End in order: nothing new, what was asked is answered, the rest is cut."""
