@@ -147,7 +147,7 @@ class Log:
         assert offset < self.end_offset, "only what was appended can be flushed"
         await self._commit.reach(offset)
 
-    def read(self, offset: int, max_bytes: int) -> Buffer:
+    def read(self, offset: int, max_bytes: int) -> memoryview:
         """Return whole stored batches, from the one that contains `offset` on; nothing at the end.
 
         The first is whole even if larger than `max_bytes`, the others fit (KIP-74). All are of
@@ -157,13 +157,14 @@ class Log:
         """
         segment = self._segment_at(offset)
         if segment is None:
-            return b""
+            return memoryview(b"")
         at = 0 if offset == segment.base_offset else self._places.get(offset)
         place = None if at is None else Place(at, offset)
         try:
             data, following = segment.read(offset, max_bytes, place)
         except OSError as error:
             raise LogReadError(f"{segment.path}: {error}") from error
+        self._remember(Place(following.position - len(data), read_header(data).base_offset))
         self._remember(following)
         self._mend_index(segment)
         return data
