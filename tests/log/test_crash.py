@@ -170,3 +170,15 @@ async def test_a_new_logs_own_name_is_durable_once_it_is_flushed(
     assert headers_of(stored)[0].base_offset == 0
     assert DIRECTORY.name in str(again.directory)
     log.close()
+
+
+async def test_what_recovery_calls_safe_survives_the_next_power_cut(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    killed = open_log(disk, flusher, CONFIG)
+    stored = fill(killed, 20)
+    recovered = open_log(disk, flusher, CONFIG)
+    assert recovered.flushed_offset == recovered.end_offset == killed.end_offset
+    again = open_log(disk.after_crash(Survival.NONE), flusher, CONFIG)
+    assert read_all(again) == (stored, [])
+    killed.abandon()

@@ -190,3 +190,15 @@ async def test_a_disk_that_gives_nothing_is_an_error_of_its_own(
     disk.hook = None
     assert read_all(log) == (stored, [])
     log.close()
+
+
+async def test_a_file_cut_short_under_a_running_log_is_met_with_an_error(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LogConfig())
+    stored = fill(log, 10)
+    disk.content(DIRECTORY / f"{0:020d}.log").write(sum(map(len, stored[:6])) + 30, None)
+    batches, damage = read_all(log)
+    assert batches == stored[:6]
+    assert [d.next_offset for d in damage] == [log.end_offset]
+    log.abandon()

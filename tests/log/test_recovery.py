@@ -291,3 +291,53 @@ async def test_files_of_others_are_left_alone(disk: FaultyFileSystem, flusher: F
     assert read_all(again) == (stored, [])
     assert "notes.log" in disk.entries(DIRECTORY)
     again.close()
+
+
+async def test_an_index_lost_in_a_crash_is_built_for_the_whole_segment(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, ONE_SEGMENT)
+    stored = fill(log, 30)
+    log.close()
+    log = open_log(disk, flusher, ONE_SEGMENT)
+    stored += fill(log, 10, first=30)
+    copy = crashed(disk)
+    (path,) = segments(copy, ".index")
+    copy.unlink(path)
+    again = open_log(copy, flusher, ONE_SEGMENT)
+    assert path in again.recovery.rebuilt_indexes
+    for header in headers_of(stored):
+        assert again.batch_at(header.last_offset) == header
+    assert again.rebuilt_indexes == 0
+    log.close()
+
+
+async def test_the_segment_of_the_checkpoint_is_gone(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 40)
+    log.close()
+    *_, before, last = segments(disk)
+    disk.unlink(last)
+    again = open_log(disk, flusher)
+    assert again.end_offset == log.end_offset
+    assert again.recovery.scanned_bytes == disk.entries(DIRECTORY)[before.name]
+    batches, damage = read_all(again)
+    assert batches == [b for b in stored if headers_of([b])[0].base_offset < int(last.stem)]
+    assert [(d.base_offset, d.next_offset) for d in damage] == [(int(last.stem), log.end_offset)]
+    again.close()
+
+
+async def test_a_checkpoint_of_another_version_is_none(
+    disk: FaultyFileSystem, flusher: Flusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 4)
+    monkeypatch.setattr("penstock.log.checkpoint._VERSION", 2)
+    log.close()
+    monkeypatch.undo()
+    again = open_log(disk, flusher)
+    assert again.recovery.lost_checkpoint
+    assert read_all(again) == (stored, [])
+    again.close()
