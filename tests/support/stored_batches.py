@@ -1,19 +1,27 @@
-"""Stored batches, written by the clients' own libraries or by hand."""
+"""Stored batches, built by other libraries or field by field, and read back as plain records."""
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from fastcrc.crc32 import iscsi as crc32c
-from kafka.record.default_records import DefaultRecordBatchBuilder
+from xxhash import xxh3_64_intdigest
 
 from penstock.log.header import Magic, build_header, stamp
 from penstock.records.pulsar_metadata import MessageMetadata, SingleMessageMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.records.columns import Columns
+    from penstock.session import Buffer
+
+TIME = 1_700_000_000_000_000
+Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 class Record(NamedTuple):
@@ -21,8 +29,8 @@ class Record(NamedTuple):
 
     value: bytes | None
     key: bytes | None = None
-    headers: tuple[tuple[bytes, bytes | None], ...] = ()
-    time: int = 1_700_000_000_000_000
+    headers: Headers = ()
+    time: int = TIME
 
 
 def read(columns: Columns) -> list[Record]:
@@ -38,7 +46,22 @@ def read(columns: Columns) -> list[Record]:
     ]
 
 
-def at_offset(batch: bytes | bytearray, offset: int) -> bytes:
+def own(found: list[Record]) -> list[Record]:
+    """The records without the headers that say what only their own protocol could."""
+    return [
+        record._replace(
+            headers=tuple(pair for pair in record.headers if not pair[0].startswith(b"penstock."))
+        )
+        for record in found
+    ]
+
+
+def join(batches: Iterable[Buffer]) -> bytes:
+    """Return converted batches as one run."""
+    return b"".join(bytes(batch) for batch in batches)
+
+
+def at_offset(batch: Buffer, offset: int) -> bytes:
     """Return a batch as the log stores it at an offset."""
     stored = bytearray(batch)
     stamp(stored, offset, 0)
@@ -46,7 +69,7 @@ def at_offset(batch: bytes | bytearray, offset: int) -> bytes:
 
 
 def kafka_batch(records: Sequence[Record], offset: int = 0, codec: int = 0) -> bytes:
-    """A batch as kafka-python builds it."""
+    """A batch as aiokafka builds it; the times are cut to milliseconds."""
     builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
     for index, record in enumerate(records):
         headers = [(name.decode(), value) for name, value in record.headers]
@@ -62,25 +85,75 @@ def entry(metadata: MessageMetadata, payload: bytes, *, checksum: bool = True) -
     return head + summed
 
 
-def pulsar_batch(body: bytes, offset: int = 0, count: int = 1, time_ms: int = 0) -> bytes:
+def pulsar_batch(body: bytes, offset: int = 0, count: int = 1) -> bytes:
     """The stored batch of one entry."""
-    header = build_header(
-        Magic.PULSAR, body, record_count=count, base_timestamp=time_ms, max_timestamp=time_ms
-    )
-    return at_offset(header + body, offset)
+    times = {"base_timestamp": TIME // 1000, "max_timestamp": TIME // 1000}
+    return at_offset(build_header(Magic.PULSAR, body, record_count=count, **times) + body, offset)
+
+
+def metadata(**fields: object) -> MessageMetadata:
+    """The metadata of a producer named `maker`, whose first message was published at TIME."""
+    required = {"producer_name": "maker", "sequence_id": 5, "publish_time": TIME // 1000}
+    return MessageMetadata(**(required | fields))
 
 
 def batched(messages: Sequence[tuple[SingleMessageMetadata, bytes]]) -> bytes:
     """The payload of an entry that is a batch."""
     parts = []
-    for metadata, payload in messages:
-        metadata.payload_size = len(payload)
-        encoded = metadata.SerializeToString()
+    for single, payload in messages:
+        single.payload_size = len(payload)
+        encoded = single.SerializeToString()
         parts += [len(encoded).to_bytes(4, "big"), encoded, payload]
     return b"".join(parts)
 
 
+def iggy_body(
+    records: Sequence[Record], *, ids: Sequence[int] = (), kinds: int = 0x21, deltas: int = 0
+) -> bytes:
+    """A batch as an Iggy producer sends it; `kinds` are those of every header."""
+    origin = min(record.time for record in records)
+    frames = []
+    for index, record in enumerate(records):
+        block = b"".join(_entry(name, value or b"", kinds) for name, value in record.headers)
+        if record.key is not None:
+            block += _entry(b"penstock.key", record.key, 0x21)
+        payload = record.value or b""
+        number = ids[index] if ids else 0
+        fields = (index + deltas, record.time - origin, len(block), len(payload), 0)
+        frame = number.to_bytes(16, "little") + struct.pack("<IIIIQ", *fields) + payload + block
+        frames.append(struct.pack("<Q", xxh3_64_intdigest(frame)) + frame)
+    size = 256 + sum(map(len, frames))
+    head = struct.pack("<QQQQQ", 0, 0, 0, origin, size)
+    count = struct.pack("<I", len(frames))
+    checksum = xxh3_64_intdigest(head + count + b"".join(frame[:8] for frame in frames))
+    header = head + struct.pack("<Q", checksum) + count
+    return header.ljust(256, b"\0") + b"".join(frames)
+
+
 def iggy_batch(body: bytes, offset: int = 0, count: int = 1) -> bytes:
-    """The stored batch of an Iggy batch."""
-    header = build_header(Magic.IGGY, body, record_count=count, base_timestamp=0, max_timestamp=0)
-    return at_offset(header + body, offset)
+    """The stored batch of an Iggy body."""
+    times = {"base_timestamp": TIME // 1000, "max_timestamp": TIME // 1000}
+    return at_offset(build_header(Magic.IGGY, body, record_count=count, **times) + body, offset)
+
+
+def _entry(name: bytes, value: bytes, kinds: int) -> bytes:
+    head = struct.pack("<BI", kinds >> 4, len(name)) + name
+    return head + struct.pack("<BI", kinds & 15, len(value)) + value
+
+
+class GuardedMemory:
+    """Memory whose end is the end of what the process may read: a read past it kills the test."""
+
+    def __init__(self, pages: int = 16) -> None:
+        page = mmap.PAGESIZE
+        self._size = pages * page
+        self._memory = mmap.mmap(-1, self._size + page)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.mprotect(ctypes.c_void_p(address + self._size), page, 0) == 0
+
+    def place(self, data: bytes) -> memoryview:
+        """Return `data` in memory that ends where it may not be read on."""
+        view = memoryview(self._memory)[self._size - len(data) : self._size]
+        view[:] = data
+        return view

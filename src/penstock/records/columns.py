@@ -42,6 +42,8 @@ HEADER_FIELDS: Final = 5
 # Kinds of a header, as Iggy numbers them: the name's in the high half byte, the value's in the low.
 KIND_RAW: Final = 1
 KIND_STRING: Final = 2
+KINDS_UNTOLD: Final = 0
+"""Of a header that had to be packed to be said at all."""
 KINDS_OF_BYTES: Final = KIND_STRING << 4 | KIND_RAW
 KINDS_OF_TEXT: Final = KIND_STRING << 4 | KIND_STRING
 

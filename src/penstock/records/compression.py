@@ -57,8 +57,8 @@ def _inflate(codecs: dict[int, Inflate], codec: int, compressed: memoryview, lim
         raise MalformedBatchError(f"the compressed bytes make no sense: {error}") from error
 
 
-def _over(limit: int) -> MalformedBatchError:
-    return MalformedBatchError(f"the batch inflates to more than {limit} bytes")
+def _over_limit() -> MalformedBatchError:
+    return MalformedBatchError("the batch inflates to more bytes than it may")
 
 
 def _growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflate:
@@ -74,7 +74,7 @@ def _growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflat
                 if _TOO_SMALL not in str(error):
                     raise
                 if size == limit:
-                    raise _over(limit) from error
+                    raise _over_limit() from error
             size = min(limit, 4 * size)
 
     return inflate
@@ -85,7 +85,7 @@ def _deflate(window_bits: int) -> Inflate:
         stream = zlib.decompressobj(window_bits)
         inflated = stream.decompress(compressed, limit + 1)
         if len(inflated) > limit:
-            raise _over(limit)
+            raise _over_limit()
         if not stream.eof:
             raise MalformedBatchError("the compressed bytes end too early")
         return np.frombuffer(inflated, np.uint8)
@@ -96,7 +96,7 @@ def _deflate(window_bits: int) -> Inflate:
 def _snappy(compressed: memoryview, limit: int) -> Bytes:
     size = cramjam.snappy.decompress_raw_len(compressed)
     if size > limit:
-        raise _over(limit)
+        raise _over_limit()
     out = np.empty(size, np.uint8)
     return out[: cramjam.snappy.decompress_raw_into(compressed, out.data)]
 

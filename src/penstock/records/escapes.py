@@ -24,6 +24,7 @@ from penstock.records.columns import (
     KIND_STRING,
     KINDS,
     KINDS_OF_TEXT,
+    KINDS_UNTOLD,
     MAGIC,
     NAME_SIZE,
     NAME_START,
@@ -175,7 +176,7 @@ def _restored(rewriting: Rewriting, row: int, headers: list[Header]) -> Iterator
                 yield unpacked
             packed[index] = None
         elif name.startswith(reserved.BASE64) and (decoded := _decode(content)) is not None:
-            yield Header(name.removeprefix(reserved.BASE64), decoded)
+            yield Header(name.removeprefix(reserved.BASE64), decoded, KINDS_UNTOLD)
         elif name != reserved.TIMESTAMP or not _restore_time(rewriting, row, content):
             yield header
 
@@ -196,7 +197,7 @@ def _unpack(headers: list[Header]) -> dict[bytes | None, Header | None]:
         name, colon, content = b"".join(numbered[n] for n in sorted(numbered)).partition(b":")
         decoded, value = _decode(name), None if content == _NULL else _decode(content)
         if colon and decoded is not None and (value is not None or content == _NULL):
-            unpacked[index] = Header(decoded, value)
+            unpacked[index] = Header(decoded, value, KINDS_UNTOLD)
     return unpacked
 
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from penstock.records.columns import as_bytes
 from penstock.records.errors import MalformedBatchError
-from penstock.records.jit import INPUT, INTEGER, NOTHING, NUMBERS, OUTPUT, helper, kernel
+from penstock.records.jit import INPUT, INTEGER, NOTHING, NUMBERS, OUTPUT, WORD, helper, kernel
 from penstock.records.primitives import copy_bytes, load_half, load_word, store_little
-from penstock.records.xxh3 import hash_range
+from penstock.records.xxh3 import xxh3_64
 
 if TYPE_CHECKING:
     from penstock.session import Buffer
@@ -142,7 +142,7 @@ def _frame_fault(data: Any, position: int, end: int, index: int) -> Any:
         return EMPTY_PAYLOAD
     if load_half(data, position + FRAME_OFFSET_AT) != index:
         return OFFSET_DELTA
-    if load_word(data, position) != hash_range(data, position + 8, end - position - 8):
+    if load_word(data, position) != xxh3_64(data, position + 8, end - position - 8):
         return FRAME_CHECKSUM
     entry = position + FRAME_SIZE + payload
     while entry < end:
@@ -164,7 +164,7 @@ def _header_fault(data: Any) -> Any:
     return SOUND
 
 
-@helper
+@kernel(WORD, INPUT, INTEGER, INTEGER)
 def batch_checksum(data: Any, start: int, count: int) -> Any:
     """Return the checksum of the batch at `start`, whose frames are known to lie in the buffer."""
     summed = np.empty(44 + 8 * count, np.uint8)
@@ -175,7 +175,7 @@ def batch_checksum(data: Any, start: int, count: int) -> Any:
         copy_bytes(summed, 44 + 8 * index, data, position, 8)
         size = load_half(data, position + FRAME_HEADERS_AT)
         position += FRAME_SIZE + load_half(data, position + FRAME_PAYLOAD_AT) + size
-    return hash_range(summed, 0, len(summed))
+    return xxh3_64(summed, 0, len(summed))
 
 
 @kernel(INTEGER, INPUT, NUMBERS)

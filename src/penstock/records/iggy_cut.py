@@ -17,7 +17,7 @@ from penstock.records.iggy import (
 )
 from penstock.records.jit import INPUT, INTEGER, NOTHING, NUMBERS, OUTPUT, kernel
 from penstock.records.primitives import copy_bytes, load_half, store_little
-from penstock.records.xxh3 import hash_range
+from penstock.records.xxh3 import xxh3_64
 
 if TYPE_CHECKING:
     from penstock.session import Buffer
@@ -70,5 +70,5 @@ def cut(data: Any, first_offset_delta: int, count: int, header: Any, run: Any) -
     store_little(header, COUNT_AT, 4, messages)
     copy_bytes(summed, 0, header, 0, 40)
     copy_bytes(summed, 40, header, COUNT_AT, 4)
-    checksum = hash_range(summed, 0, 44 + 8 * messages)
+    checksum = xxh3_64(summed, 0, 44 + 8 * messages)
     store_little(header, CHECKSUM_AT, 8, np.int64(checksum))

@@ -22,6 +22,7 @@ from penstock.records.columns import (
     KINDS,
     KINDS_OF_BYTES,
     KINDS_OF_TEXT,
+    KINDS_UNTOLD,
     LAST_DELTA,
     MAGIC,
     NAME_SIZE,
@@ -216,6 +217,8 @@ def _is_reserved(data: Any, headers: Any, header: Any) -> Any:
 def _is_understood(data: Any, headers: Any, header: Any, text: Any) -> Any:
     """Whether these kinds are what is assumed where none are told."""
     kinds = headers[KINDS, header]
+    if kinds == KINDS_UNTOLD:
+        return True
     start = headers[CONTENT_START, header]
     if text and is_text(data, start, headers[CONTENT_SIZE, header]):
         return kinds == KINDS_OF_TEXT
@@ -247,7 +250,10 @@ def write_kinds(
                 if _is_reserved(data, headers, header):
                     continue
                 understood = understood and _is_understood(data, headers, header, text)
-                out[position] = _HEX[headers[KINDS, header] >> 4]
-                out[position + 1] = _HEX[headers[KINDS, header] & 15]
+                kinds = headers[KINDS, header]
+                if kinds == KINDS_UNTOLD:
+                    kinds = np.int64(KINDS_OF_BYTES)
+                out[position] = _HEX[kinds >> 4]
+                out[position + 1] = _HEX[kinds & 15]
                 position += 2
             sizes[row] = 0 if understood else position - starts[row]

@@ -12,12 +12,14 @@ from penstock.records.columns import (
     BATCH_FIELDS,
     CONTENT_SIZE,
     CONTENT_START,
+    COUNT,
     FIRST_RECORD,
     KEY_SIZE,
     KEY_START,
     KIND_RAW,
     KINDS,
     KINDS_OF_BYTES,
+    KINDS_UNTOLD,
     LAST_DELTA,
     MAX_TIMESTAMP,
     NAME_SIZE,
@@ -61,7 +63,7 @@ from penstock.records.jit import (
 )
 from penstock.records.primitives import copy_bytes, store_little
 from penstock.records.scan import IGGY
-from penstock.records.xxh3 import hash_range
+from penstock.records.xxh3 import xxh3_64
 
 _KEY = reserved.constant(reserved.KEY)
 _TOMBSTONE = reserved.constant(reserved.TOMBSTONE)
@@ -81,6 +83,8 @@ def encode_iggy(columns: Columns, ids: Numbers) -> memoryview:
     further apart than an Iggy batch can say is split. Names and values of headers are 1 to 255
     bytes by now, keys too, and no time is negative.
     """
+    kinds = columns.headers[KINDS]
+    kinds[kinds == KINDS_UNTOLD] = KINDS_OF_BYTES
     batches = split_by_time(columns)
     restate_times(batches, columns.records)
     tables = (columns.records, columns.headers, columns.header_start)
@@ -138,6 +142,7 @@ def split_batches(batches: Any, records: Any, starts: Any, out: Any) -> None:
             next_offset = last_offset + 1 if whole else records[OFFSET, following]
             out[FIRST_RECORD, piece] = first
             out[RECORDS, piece] = following - first
+            out[COUNT, piece] = following - first
             out[BASE_OFFSET, piece] = base_offset
             out[LAST_DELTA, piece] = next_offset - base_offset - 1
             base_offset = next_offset
@@ -269,7 +274,7 @@ def write_iggy(
             store_little(out, position + FRAME_OFFSET_AT, 4, delta)
             store_little(out, position + FRAME_TIMESTAMP_AT, 4, records[TIMESTAMP, row] - origin)
             end = _write_frame(out, position, data, records, headers, header_start, row)
-            checksum = hash_range(out, position + 8, end - position - 8)
+            checksum = xxh3_64(out, position + 8, end - position - 8)
             store_little(out, position, 8, np.int64(checksum))
             position = end
         checksum = batch_checksum(out, start, count)

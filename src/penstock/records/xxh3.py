@@ -210,9 +210,9 @@ def _short(data: Any, start: int, size: int) -> Any:
     return _avalanche_short(_secret(56) ^ _secret(64))
 
 
-@helper
-def hash_range(data: Any, start: int, size: int) -> Any:
-    """Return the XXH3-64 of `size` bytes from `start` on."""
+@kernel(WORD, INPUT, INTEGER, INTEGER)
+def xxh3_64(data: Any, start: int, size: int) -> Any:
+    """Return the XXH3-64 of a range that lies in `data`."""
     if size > 240:
         return _long(data, start, size)
     if size > 128:
@@ -220,9 +220,3 @@ def hash_range(data: Any, start: int, size: int) -> Any:
     if size > 16:
         return _to_128(data, start, size)
     return _short(data, start, size)
-
-
-@kernel(WORD, INPUT, INTEGER, INTEGER)
-def xxh3_64(data: Any, start: int, size: int) -> Any:
-    """Return the XXH3-64 of a range that lies in `data`."""
-    return hash_range(data, start, size)

@@ -1,0 +1,127 @@
+"""Bounded decompression of everything that the clients compress with."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import cramjam
+import pytest
+from aiokafka.codec import snappy_encode
+
+from penstock import records
+from penstock.records import MalformedBatchError
+from penstock.records.compression import inflate_kafka, inflate_pulsar
+from stored_batches import Record, kafka_batch, read
+
+TEXT = b"some words that repeat " * 5_000
+ZEROS = bytes(1_000_000)
+
+
+def kafka_samples(text: bytes) -> dict[str, tuple[int, bytes]]:
+    return {
+        "gzip": (1, gzip.compress(text)),
+        "snappy": (2, bytes(cramjam.snappy.compress_raw(text))),
+        "xerial": (2, snappy_encode(text, xerial_compatible=True)),
+        "lz4": (3, bytes(cramjam.lz4.compress(text))),
+        "zstd": (4, bytes(cramjam.zstd.compress(text))),
+    }
+
+
+def pulsar_samples(text: bytes) -> dict[str, tuple[int, bytes]]:
+    return {
+        "lz4": (1, bytes(cramjam.lz4.compress_block(text, store_size=False))),
+        "zlib": (2, zlib.compress(text)),
+        "zstd": (3, bytes(cramjam.zstd.compress(text))),
+        "snappy": (4, bytes(cramjam.snappy.compress_raw(text))),
+    }
+
+
+@pytest.mark.parametrize("name", kafka_samples(b""))
+@pytest.mark.parametrize("text", [TEXT, ZEROS, b"x", b""])
+def test_kafkas_codecs(name: str, text: bytes) -> None:
+    codec, compressed = kafka_samples(text)[name]
+    assert inflate_kafka(codec, memoryview(compressed)).tobytes() == text
+
+
+@pytest.mark.parametrize("name", pulsar_samples(b""))
+@pytest.mark.parametrize("text", [TEXT, ZEROS, b"x", b""])
+def test_pulsars_codecs(name: str, text: bytes) -> None:
+    codec, compressed = pulsar_samples(text)[name]
+    assert inflate_pulsar(codec, memoryview(compressed), len(text)).tobytes() == text
+
+
+@pytest.mark.parametrize("name", kafka_samples(b""))
+def test_nothing_inflates_over_the_limit(name: str) -> None:
+    codec, compressed = kafka_samples(ZEROS)[name]
+    assert len(inflate_kafka(codec, memoryview(compressed), len(ZEROS))) == len(ZEROS)
+    with pytest.raises(MalformedBatchError, match="more bytes than it may"):
+        inflate_kafka(codec, memoryview(compressed), len(ZEROS) - 1)
+
+
+@pytest.mark.parametrize("name", pulsar_samples(b""))
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_a_payload_is_of_the_declared_size(name: str, difference: int) -> None:
+    codec, compressed = pulsar_samples(ZEROS)[name]
+    with pytest.raises(MalformedBatchError):
+        inflate_pulsar(codec, memoryview(compressed), len(ZEROS) + difference)
+
+
+def test_a_declared_size_over_the_limit_is_refused_unseen() -> None:
+    with pytest.raises(MalformedBatchError, match="over the limit"):
+        inflate_pulsar(1, memoryview(b""), 1 << 32)
+
+
+@pytest.mark.parametrize("name", kafka_samples(b""))
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+def test_damaged_kafka_bytes(name: str, damage: str) -> None:
+    codec, compressed = kafka_samples(TEXT)[name]
+    damaged = {"cut": compressed[:-5], "empty": b"", "noise": b"\xa5" * 40}[damage]
+    with pytest.raises(MalformedBatchError):
+        inflate_kafka(codec, memoryview(damaged))
+
+
+@pytest.mark.parametrize("name", pulsar_samples(b""))
+@pytest.mark.parametrize("damage", ["cut", "empty", "noise"])
+def test_damaged_pulsar_bytes(name: str, damage: str) -> None:
+    codec, compressed = pulsar_samples(TEXT)[name]
+    damaged = {"cut": compressed[:-5], "empty": b"", "noise": b"\xa5" * 40}[damage]
+    with pytest.raises(MalformedBatchError):
+        inflate_pulsar(codec, memoryview(damaged), len(TEXT))
+
+
+def test_a_xerial_block_outside_of_the_batch() -> None:
+    compressed = snappy_encode(TEXT, xerial_compatible=True)
+    with pytest.raises(MalformedBatchError, match="xerial"):
+        inflate_kafka(2, memoryview(compressed[:16] + b"\x7f\xff\xff\xff"))
+
+
+def test_unknown_codecs() -> None:
+    with pytest.raises(MalformedBatchError, match="codec 5"):
+        inflate_kafka(5, memoryview(b""))
+    with pytest.raises(MalformedBatchError, match="codec 9"):
+        inflate_pulsar(9, memoryview(b""), 0)
+
+
+def test_a_run_that_inflates_to_too_much_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [Record(bytes(4_000)) for _ in range(10)]
+    run = b"".join(kafka_batch(written, 10 * index, codec=4) for index in range(4))
+    monkeypatch.setattr("penstock.records.decoding.INFLATED_BATCH_BYTES", 90_000)
+    with pytest.raises(MalformedBatchError):
+        records.decode(run)
+    pieces = list(records.decode_run(run))
+    assert [len(piece) for piece in pieces] == [20, 20]
+    assert [record for piece in pieces for record in read(piece)] == 4 * written
+    monkeypatch.setattr("penstock.records.decoding.INFLATED_BATCH_BYTES", 30_000)
+    with pytest.raises(MalformedBatchError):
+        list(records.decode_run(run))
+
+
+def test_more_records_than_may_be_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = tuple((b"n", b"v") for _ in range(9))
+    run = kafka_batch([Record(b"a", headers=headers)]) + kafka_batch([Record(b"b")], 1)
+    monkeypatch.setattr("penstock.records.decoding.DECODED_ROWS", 9)
+    assert [len(piece) for piece in records.decode_run(run)] == [2]
+    monkeypatch.setattr("penstock.records.decoding.DECODED_ROWS", 8)
+    with pytest.raises(MalformedBatchError, match="9 records or headers"):
+        list(records.decode_run(run))
