@@ -14,7 +14,7 @@ from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.frames import Frame, encode_payload_command, parse_frame
 from penstock.records.pulsar_metadata import MessageMetadata
 from penstock.server.answers import Answers
-from penstock.session import Buffers
+from penstock.session import Buffers, PeerError
 from penstock.tasks import Tasks
 
 Command = api.BaseCommand
@@ -52,6 +52,7 @@ class Peer:
     def __init__(self, broker: Broker) -> None:
         self.heard: list[Frame] = []
         self.close_reason = ""
+        self.failures: list[Exception] = []
         self.lost = False
         self.congested = False
         self._arrived = asyncio.Condition()
@@ -159,7 +160,14 @@ class Peer:
         self.say(Command(type=Command.ACK, ack=ack))
 
     async def _settle(self, slot: Any, answer: Awaitable[Buffers | None]) -> None:
-        self._answers.settle(slot, await answer)
+        parts = None
+        try:
+            parts = await answer
+        except PeerError as error:
+            self.close_reason = str(error)
+        except Exception as error:  # What the server would call a bug.
+            self.failures.append(error)
+        self._answers.settle(slot, parts)
 
     async def _wake(self) -> None:
         async with self._arrived:

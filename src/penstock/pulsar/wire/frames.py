@@ -11,13 +11,17 @@ from __future__ import annotations
 import struct
 from typing import Final, NamedTuple
 
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
 from penstock.session import PeerError
 
 FRAME_PADDING: Final = 10 * 1024
 """Bytes that a frame may have beyond the largest message, for its command and metadata."""
+
+_WITHOUT_TEXT: Final = frozenset({BaseCommand.SEND, BaseCommand.FLOW, BaseCommand.PING})
+"""Commands that need no look at their text, for they have none: the frequent ones."""
 
 _TOTAL: Final = struct.Struct(">I")
 _SIZES: Final = struct.Struct(">II")
@@ -56,7 +60,21 @@ def parse_frame(frame: memoryview) -> Frame:
         command = BaseCommand.FromString(frame[_SIZES.size : end])  # type: ignore[arg-type]
     except DecodeError as error:
         raise PeerError(f"a Pulsar command can't be parsed: {error}") from error
+    if command.type not in _WITHOUT_TEXT:
+        _check_text(command)
     return Frame(command, frame[end:])
+
+
+def _check_text(message: Message) -> None:
+    # Messages of proto2 are parsed without a look at their text; what is no UTF-8 comes as bytes.
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in value if field.is_repeated else (value,):
+                _check_text(part)
+        elif field.type == FieldDescriptor.TYPE_STRING:
+            for text in value if field.is_repeated else (value,):
+                if not isinstance(text, str):
+                    raise PeerError(f"{field.full_name} in a Pulsar command is not UTF-8")
 
 
 def encode_command(command: BaseCommand) -> bytes:

@@ -1,0 +1,149 @@
+"""Reading ahead: order, gaps, and what can't be read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.broker.broker import Broker
+from penstock.broker.entries import EntryReader
+from penstock.broker.names import TopicName
+from penstock.broker.partition import Partition
+from penstock.broker.settings import BrokerSettings
+from penstock.log import OffsetOutOfRangeError
+from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
+from receivers import message_batch
+
+
+@pytest.fixture
+async def partition(tmp_path: Path) -> AsyncIterator[Partition]:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(TopicName("public", "default", "t"), 1)
+    yield topic.partition(0)
+    await broker.close()
+
+
+def foreign(body: bytes, count: int = 1, attributes: int = 0) -> list[bytearray | bytes]:
+    header = build_header(
+        Magic.KAFKA,
+        body,
+        record_count=count,
+        base_timestamp=0,
+        max_timestamp=0,
+        attributes=attributes,
+    )
+    return [header, body]
+
+
+def reader_of(partition: Any, position: int = 0) -> tuple[EntryReader, list[tuple[int, int]]]:
+    skipped: list[tuple[int, int]] = []
+    note = lambda start, end: skipped.append((start, end))  # noqa: E731 - too small for a name
+    return EntryReader(partition, position, Magic.PULSAR, note), skipped
+
+
+async def taken(reader: EntryReader, max_bytes: int = 1 << 20) -> list[int]:
+    offsets = []
+    while await reader.fill(max_bytes):
+        while (entry := reader.take()) is not None:
+            offsets.append(entry.header.base_offset)
+    return offsets
+
+
+@pytest.mark.parametrize("max_bytes", [1, 200, 1 << 20])
+async def test_batches_come_in_order_from_the_one_around_the_position(
+    partition: Partition, max_bytes: int
+) -> None:
+    for count in (3, 1, 5):
+        partition.append(message_batch(count))
+    reader, skipped = reader_of(partition, position=2)
+    assert await taken(reader, max_bytes) == [0, 3, 4]
+    assert (reader.position, skipped) == (9, [])
+    assert not await reader.fill()
+    partition.append(message_batch())
+    assert await taken(reader) == [9]
+
+
+async def test_the_body_is_a_view_of_what_was_read(partition: Partition) -> None:
+    partition.append(message_batch(body=b"the body"))
+    reader, _ = reader_of(partition)
+    await reader.fill()
+    entry = reader.take()
+    assert entry is not None
+    assert entry.body == b"the body"
+    assert entry.body.obj is entry.batch.obj
+
+
+async def test_a_rewind_begins_anew_even_while_a_read_is_on_its_way(partition: Partition) -> None:
+    partition.append(message_batch(2))
+    partition.append(message_batch(2))
+    reader, _ = reader_of(partition)
+    read = partition.read
+
+    async def interrupted(*arguments: Any) -> Any:
+        buffers = await read(*arguments)
+        partition.read = read  # type: ignore[method-assign]
+        reader.rewind(2)
+        return buffers
+
+    partition.read = interrupted  # type: ignore[method-assign]
+    assert await taken(reader) == [2]
+
+
+async def test_damage_costs_its_own_batch_only(partition: Partition) -> None:
+    for _ in range(3):
+        partition.append(message_batch(2))
+    await partition.log.flushed(5)
+    (segment,) = partition.log.directory.glob("*.log")
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(data)
+    reader, skipped = reader_of(partition)
+    assert await taken(reader) == [0, 4]
+    assert skipped == [(2, 4)]
+
+
+async def test_a_foreign_batch_that_can_not_be_read_is_skipped_alone(
+    partition: Partition, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition.append(message_batch(2))
+    partition.append(foreign(b"no record at all", 3))
+    partition.append(message_batch(1))
+    reader, skipped = reader_of(partition)
+    assert await taken(reader) == [0, 5]
+    assert skipped == [(2, 5)]
+    assert "skip the batch at 2" in caplog.text
+
+
+async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Partition) -> None:
+    control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
+    partition.append(message_batch(1))
+    partition.append(control)
+    partition.append(message_batch(1))
+    partition.append(list(map(bytearray, control)))
+    reader, skipped = reader_of(partition)
+    assert await taken(reader) == [0, 2]
+    assert skipped == [(1, 2), (3, 4)]
+    assert reader.position == 4
+
+
+async def test_what_fell_to_retention_is_skipped() -> None:
+    log = SimpleNamespace(start_offset=7, end_offset=7)
+
+    async def read(offset: int, *_: object) -> list[bytes]:
+        raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
+
+    stub = SimpleNamespace(log=log, deleted=False, read=read)
+    reader, skipped = reader_of(stub)
+    assert await taken(reader) == []
+    assert skipped == [(0, 7)]
+
+
+async def test_a_deleted_partition_has_nothing(partition: Partition) -> None:
+    partition.append(message_batch())
+    reader, _ = reader_of(partition)
+    partition.forget()
+    assert not await reader.fill()
