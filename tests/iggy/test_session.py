@@ -1,0 +1,174 @@
+"""Dialects, logins and what a session says to requests that are wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iggy_dialog import STREAM, TOPIC, Dialog, Transport
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
+from penstock.iggy.handlers import HANDLERS
+from penstock.iggy.handlers.unavailable import UNAVAILABLE
+from penstock.iggy.wire import frame, requests
+from penstock.iggy.wire.commands import Command, Operation
+from penstock.iggy.wire.errors import ErrorCode
+from penstock.iggy.wire.identifiers import Identifier
+from penstock.session import PeerError
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    opened = await Broker.open(tmp_path, BrokerSettings())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def dialog(broker: Broker) -> Dialog:
+    return Dialog(broker)
+
+
+async def test_older_dialects_hear_that_they_are_not_served(dialog: Dialog) -> None:
+    ping = bytes.fromhex("0400000001000000")
+    assert (await dialog.send(ping)).hex() == "0000000000000000"
+    login = bytes.fromhex("1c00000026000000 0469676779 0469676779 06000000302e31302e30 00000000")
+    assert (await dialog.send(login)).hex() == "0500000000000000"
+    create_stream_of_2023 = bytes.fromhex("0b000000ca0000000100000002 7331")
+    assert (await dialog.send(create_stream_of_2023)).hex() == "0500000000000000"
+
+
+@pytest.mark.parametrize(
+    "head", [b"GET / HTTP/1.1\r\n", b"\x16\x03\x01\x02\x00\x01", b"\x03\0\0\0", b"\xff" * 4]
+)
+def test_bytes_of_another_protocol_are_no_frame(dialog: Dialog, head: bytes) -> None:
+    with pytest.raises(PeerError, match="no frame of Iggy's"):
+        dialog.session.frame_size(memoryview(head))
+
+
+async def test_frame_that_no_client_sends_ends_the_connection(dialog: Dialog) -> None:
+    reply = bytearray(frame.HEADER_SIZE)
+    reply[48:52] = frame.HEADER_SIZE.to_bytes(4, "little")
+    reply[60] = frame.FrameKind.REPLY
+    with pytest.raises(PeerError, match="no request"):
+        await dialog.session.receive(memoryview(reply))
+
+
+async def test_login_is_judged_and_may_be_tried_again(dialog: Dialog) -> None:
+    reason = frame.EvictionReason
+    assert (await dialog.log_in("guessed")).evicted == reason.INVALID_CREDENTIALS
+    assert (await dialog.log_in(version=10 << 10)).evicted == reason.INCOMPATIBLE_PROTOCOL
+    assert (await dialog.log_in(version=12 << 10)).evicted == reason.INCOMPATIBLE_PROTOCOL
+    token = requests.LoginRegisterWithToken(0x2C00, "rust-sdk", "0.11.0", "a token", "")
+    answer = await dialog.ask(Command.LOGIN_REGISTER, token, Operation.REGISTER)
+    assert answer.evicted == reason.INVALID_TOKEN
+    answer = await dialog.ask(Command.LOGIN_REGISTER, b"\1", Operation.REGISTER)
+    assert answer.evicted == reason.MALFORMED_LOGIN
+    for command in (Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN):
+        answer = await dialog.ask(command, b"", Operation.NON_REPLICATED)
+        assert answer.evicted == reason.MALFORMED_LOGIN
+    first = await dialog.log_in(version=(11 << 10) + 7)
+    second = await dialog.log_in()
+    assert first.body.hex() == "00000000 00000000 0100000000000000 002c0000 05302e392e30".replace(
+        " ", ""
+    )
+    assert second.body[8] == 2
+
+
+async def test_without_login_reads_hear_a_status_and_writes_end_the_session(
+    dialog: Dialog,
+) -> None:
+    assert (await dialog.ask(Command.PING)) == (0, b"", 0)
+    assert (await dialog.ask(Command.GET_STREAMS)).status == ErrorCode.UNAUTHENTICATED
+    answer = await dialog.ask(Command.CREATE_STREAM, requests.CreateStream("s", {}))
+    assert answer.evicted == frame.EvictionReason.NO_SESSION
+    await dialog.log_in()
+    assert (await dialog.ask(Command.GET_STREAMS)).status == 0
+    assert (await dialog.ask(Command.LOGOUT_USER)) == (0, b"", 0)
+    assert (await dialog.ask(Command.GET_STREAMS)).status == ErrorCode.UNAUTHENTICATED
+
+
+async def test_operations_and_codes_that_are_none(dialog: Dialog) -> None:
+    await dialog.log_in()
+    for operation in (0, 64, 127, 150, 255):
+        answer = await dialog.ask(Command.PING, b"", operation)
+        assert answer.evicted == frame.EvictionReason.INVALID_REQUEST_OPERATION
+    # A writing command has an operation of its own, and is none among those that only read.
+    for command in (Command.CREATE_STREAM, Command.LOGIN_REGISTER, Command.LOGOUT_USER):
+        answer = await dialog.ask(command, b"", Operation.NON_REPLICATED)
+        assert answer.status == ErrorCode.INVALID_COMMAND
+
+
+async def test_refusals_of_writes_are_in_the_result_section(dialog: Dialog) -> None:
+    await dialog.log_in()
+    answer = await dialog.ask(Command.DELETE_STREAM, requests.StreamRequest(STREAM))
+    assert (answer.status, answer.rejected) == (0, ErrorCode.STREAM_ID_NOT_FOUND)
+    answer = await dialog.ask(Command.DELETE_SEGMENTS, b"")
+    assert (answer.status, answer.body) == (ErrorCode.FEATURE_UNAVAILABLE, b"")
+
+
+@pytest.mark.parametrize("command", UNAVAILABLE, ids=lambda command: command.name)
+async def test_what_is_not_built_says_so(dialog: Dialog, command: Command) -> None:
+    await dialog.log_in()
+    answer = await dialog.ask(command, b"whatever")
+    assert (answer.status or answer.rejected) == ErrorCode.FEATURE_UNAVAILABLE
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[asyncio.Runner, Dialog]]:
+    """A dialog for many examples, with the loop that it runs on."""
+    with asyncio.Runner() as runner:
+        folder = tmp_path_factory.mktemp("broker")
+        broker = runner.run(Broker.open(folder, BrokerSettings()))
+        yield runner, Dialog(broker)
+        runner.run(broker.close())
+
+
+@settings(max_examples=500)
+@given(command=st.sampled_from(sorted(HANDLERS)), body=st.binary(max_size=60))
+def test_any_body_gets_an_answer(
+    running: tuple[asyncio.Runner, Dialog], command: Command, body: bytes
+) -> None:
+    runner, dialog = running
+
+    async def ask() -> None:
+        await dialog.log_in()
+        await dialog.ask(command, body)
+        assert (await dialog.ask(Command.PING)).status == 0
+
+    runner.run(ask())
+
+
+async def test_requests_that_come_at_once_are_done_in_their_order(dialog: Dialog) -> None:
+    await dialog.log_in()
+    answers = await asyncio.gather(
+        dialog.ask(Command.CREATE_STREAM, requests.CreateStream("s", {})),
+        dialog.ask(Command.CREATE_TOPIC, requests.CreateTopic(STREAM, 1, "t", {})),
+        dialog.ask(Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup(STREAM, TOPIC, "g")),
+    )
+    assert [answer.rejected for answer in answers] == [0, 0, 0]
+
+
+async def test_connection_that_ends_is_forgotten(broker: Broker) -> None:
+    first, second = Dialog(broker), Dialog(broker)
+    await first.set_up(2)
+    await second.log_in()
+    group = requests.ConsumerGroupRequest(STREAM, TOPIC, Identifier("g"))
+    await first.ask(Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup(STREAM, TOPIC, "g"))
+    await first.ask(Command.JOIN_CONSUMER_GROUP, group)
+    await second.ask(Command.JOIN_CONSUMER_GROUP, group)
+    synced = await second.ask(Command.SYNC_CONSUMER_GROUP, group)
+    assert synced.body[8:].hex() == "0100000001000000"
+    first.session.close()
+    synced = await second.ask(Command.SYNC_CONSUMER_GROUP, group)
+    assert synced.body[8:].hex() == "020000000000000001000000"
+    third = Dialog(broker)
+    await third.log_in()
+    assert (await third.ask(Command.SYNC_CONSUMER_GROUP, group)).body == b""
+    clients = (await third.ask(Command.GET_CLIENTS)).body
+    assert clients.count(Transport.peer.encode()) == 2
