@@ -11,7 +11,6 @@ FUNCTION_LINES_MAX = 70
 SHORT_FUNCTION_LINES = 20
 SHORT_FUNCTIONS_SHARE = 0.80
 FILE_LINES_MAX = 500
-COLUMNS_MAX = 100
 
 LONG_FILES: set[str] = set()
 """Paths from the root. The list only shrinks."""
@@ -56,13 +55,3 @@ def test_no_file_is_long() -> None:
         if len(file.read_text(encoding="utf-8").splitlines()) > FILE_LINES_MAX:
             long.add(str(file.relative_to(ROOT)))
     assert long == LONG_FILES
-
-
-def test_no_line_is_wide() -> None:
-    wide = [
-        f"{file.relative_to(ROOT)}:{number}"
-        for file in own_files("src", "tests", "benchmarks")
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
-        if len(line) > COLUMNS_MAX
-    ]
-    assert not wide, "\n".join(wide)

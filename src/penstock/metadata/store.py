@@ -15,6 +15,7 @@ from sqlalchemy import create_engine, event, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.metadata.schema import SCHEMA_VERSION, properties, tables
+from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ class MetadataStore:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata")
         self._connection: Connection = engine.connect()
         self._waiting: list[_Write] = []
+        self._tasks = Tasks()
         self._committing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -80,7 +82,7 @@ class MetadataStore:
         done: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Write(statements, done))
         if self._committing is None:
-            self._committing = asyncio.create_task(self._commit_waiting(), name="metadata commit")
+            self._committing = self._tasks.start(self._commit_waiting(), "metadata commit")
         # A caller that is cancelled takes nothing back: its write may be in the running commit.
         return await asyncio.shield(done)
 
