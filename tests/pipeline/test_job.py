@@ -76,6 +76,7 @@ def test_a_table_without_its_checkpoint_is_refused(
         run(shared_server.kafka, topic, tmp_path / "table", checkpoint=tmp_path / "other")
 
 
+@pytest.mark.timeout(3 * SECONDS + 20)
 def test_a_job_that_is_killed_neither_loses_nor_doubles_a_row(
     shared_server: BrokerProcess, tmp_path: Path
 ) -> None:

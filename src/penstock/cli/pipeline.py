@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,8 +92,10 @@ def _run(config: PipelineConfig) -> Progress:
     run = Run(config)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: run.stop())
-    # Progress is for the person at the terminal; what a program reads is the result.
-    with Console(stderr=True).status("Spark starts") as status:
+    # Progress is for the person at the terminal, what a program reads is the result. The terminal
+    # is kept under a number of its own, for the job gives standard error's to Java as it starts.
+    terminal = os.fdopen(os.dup(2), "w")
+    with terminal, Console(file=terminal).status("Spark starts") as status:
         try:
             return run.run(lambda progress: status.update(_line(progress)))
         except (JavaError, PipelineError, TableError) as error:

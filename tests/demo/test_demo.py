@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+
+import psutil
+import pytest
+from rich.console import Console
+
+from broker_process import BrokerProcess
+from penstock.demo import tables
+from penstock.demo.digest import Digest
+from penstock.demo.flights import CarrierDelay, load_flights, write_events
+from penstock.demo.hints import lines_to_try
+from penstock.demo.processes import DemoError, run_workers, running_broker
+from penstock.demo.worker import Client, Job
+from spark_topics import create, fill
+
+SECONDS = 280
+"""On two idle cores it takes half a minute, most of it Spark's start."""
+
+
+@pytest.mark.timeout(SECONDS + 20)
+def test_the_whole_demo_agrees_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    # Temporary files and processes of this run are told from others' by their folder.
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "penstock", "demo", "--limit", "3000"]
+    ended = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Everything agrees." in ended.stdout
+    assert "differs" not in ended.stdout
+    assert not list(tmp_path.glob("penstock-demo-*"))
+    assert not [p for p in psutil.process_iter(["cmdline"]) if belongs_to(p, tmp_path)]
+
+
+def belongs_to(process: psutil.Process, folder: Path) -> bool:
+    return any(str(folder) in word for word in process.info["cmdline"] or [])
+
+
+def test_a_broker_that_is_kept_is_used_and_ended(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as addresses:
+        assert sorted(addresses) == ["iggy", "kafka", "pulsar"]
+        topic = create(addresses["kafka"])
+        fill(addresses["kafka"], topic, [(b"k", b"v")])
+        told = run_workers(readers(addresses, topic, 1), tmp_path, lambda *_: None)
+    assert {client: result["count"] for client, result in told.items()} == dict.fromkeys(Client, 1)
+    host, _, port = addresses["kafka"].rpartition(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=5)
+
+
+def readers(addresses: Mapping[str, str], topic: str, total: int) -> list[Job]:
+    return [Job(client, addresses[client], topic, total) for client in Client]
+
+
+def test_progress_is_told_for_each_client(shared_server: BrokerProcess, tmp_path: Path) -> None:
+    addresses = {"kafka": shared_server.kafka, "iggy": shared_server.iggy}
+    addresses["pulsar"] = shared_server.pulsar.removeprefix("pulsar://")
+    topic = create(shared_server.kafka, 4)
+    events = tmp_path / "events"
+    expected = write_events(load_flights(3000), events)
+    seen: dict[Client, int] = {}
+    lock = threading.Lock()
+
+    def report(client: Client, count: int) -> None:
+        with lock:
+            assert count >= seen.get(client, 0)
+            seen[client] = count
+
+    writers = [
+        Job(client, addresses[client], topic, 1000, str(events), part, 3)
+        for part, client in enumerate(Client)
+    ]
+    run_workers(writers, tmp_path, report)
+    assert seen == dict.fromkeys(Client, 1000)
+    told = run_workers(readers(addresses, topic, 3000), tmp_path, lambda *_: None)
+    assert [Digest(**told[client]["digest"]) for client in Client] == [expected] * 3
+
+
+def test_a_client_that_fails_ends_the_demo_with_its_reason(tmp_path: Path) -> None:
+    events = tmp_path / "nosuch"
+    job = Job(Client.KAFKA, "127.0.0.1:1", "flights", 1, str(events))
+    with pytest.raises(DemoError, match=r"the kafka client ended with 1:(?s:.*)nosuch"):
+        run_workers([job], tmp_path, lambda *_: None)
+
+
+def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("in the way")
+    with pytest.raises(DemoError, match="did not start"), running_broker(tmp_path):
+        pass
+
+
+def test_differences_are_shown() -> None:
+    shown = Console(file=StringIO(), width=120)
+    with shown.capture() as captured:
+        shown.print(tables.events({"one": Digest(2, 7), "two": Digest(1, 7)}, Digest(2, 7)))
+        shown.print(tables.delays([CarrierDelay("A", 1, None)], [CarrierDelay("A", 1, 2.0)]))
+    text = captured.get()
+    assert text.count("same") == 1
+    assert text.count("differs") == 2
+
+
+def test_the_lines_to_try_name_the_broker() -> None:
+    text = lines_to_try({"kafka": "k:1", "pulsar": "p:2", "iggy": "i:3"})
+    assert '"bootstrap.servers": "k:1"' in text
+    assert "pulsar://p:2" in text
+    assert 'IggyClient("i:3")' in text
