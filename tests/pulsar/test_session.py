@@ -218,6 +218,69 @@ async def test_a_connection_that_is_lost_while_it_subscribes_leaves_no_consumer(
     again.lose()
 
 
+async def test_what_is_closed_before_it_is_open_does_not_open(peer: Peer, broker: Broker) -> None:
+    subscribe = api.CommandSubscribe(
+        topic="t",
+        subscription="sub",
+        subType=api.CommandSubscribe.Exclusive,
+        consumer_id=1,
+        request_id=1,
+    )
+    close = api.CommandCloseConsumer(consumer_id=1, request_id=2)
+    peer.say(Command(type=Command.SUBSCRIBE, subscribe=subscribe))
+    await asyncio.sleep(0)
+    answer = await peer.ask(
+        Command(type=Command.CLOSE_CONSUMER, close_consumer=close), Command.SUCCESS
+    )
+    assert answer.request_id == 2
+    again = Peer(broker)
+    await again.connect()
+    await again.subscribe("t")
+    again.lose()
+
+
+async def test_a_producer_that_waits_may_not_send(peer: Peer) -> None:
+    waiting = api.WaitForExclusive
+    assert (await peer.producer("t")).producer_ready
+    made = await peer.producer("t", producer_id=2, producer_access_mode=waiting)
+    assert not made.producer_ready
+    with pytest.raises(PeerError, match="waits for its turn"):
+        peer.say(
+            Command(type=Command.SEND, send=api.CommandSend(producer_id=2, sequence_id=0)), entry()
+        )
+    close = api.CommandCloseProducer(producer_id=1, request_id=3)
+    peer.say(Command(type=Command.CLOSE_PRODUCER, close_producer=close))
+    made = await peer.hear(Command.PRODUCER_SUCCESS)
+    assert (made.request_id, made.producer_ready, made.topic_epoch) == (1, True, 0)
+
+
+async def test_exclusive_owners_are_counted(peer: Peer, broker: Broker) -> None:
+    fencing = api.ExclusiveWithFencing
+    assert (await peer.producer("t", producer_access_mode=fencing)).topic_epoch == 0
+    other = Peer(broker)
+    await other.connect()
+    assert (await other.producer("t", producer_access_mode=fencing)).topic_epoch == 1
+    assert (await peer.hear(Command.CLOSE_PRODUCER)).producer_id == 1
+    late = api.CommandProducer(
+        topic="t", producer_id=1, request_id=9, producer_access_mode=fencing, topic_epoch=0
+    )
+    refused = await peer.ask(Command(type=Command.PRODUCER, producer=late), Command.ERROR)
+    assert (refused.request_id, refused.error) == (9, api.ProducerFenced)
+    other.lose()
+
+
+async def test_a_topic_that_is_given_partitions_has_them(peer: Peer, broker: Broker) -> None:
+    await peer.producer("t")
+    await peer.publish(entry())
+    topic = broker.topics.get(TopicName("public", "default", "t"))
+    assert topic is not None
+    assert not topic.partitioned
+    await broker.topics.add_partitions(topic, 2)
+    await peer.subscribe("t-partition-0", initialPosition=api.CommandSubscribe.Earliest)
+    peer.flow(1)
+    assert (await peer.hear(Command.MESSAGE)).message_id.partition == 0
+
+
 async def test_silence_ends_a_connection(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "KEEP_ALIVE_SECONDS", 0.05)
     talking, silent, mute = Peer(broker), Peer(broker), Peer(broker)

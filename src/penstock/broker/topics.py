@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Topic:
-    """A name and its partitions. `partitioned` is False for a Pulsar topic without partitions."""
+    """A name and its partitions."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Topic:
         self.id = topic_id
         self.name = name
         self.iggy_topic_id = iggy_topic_id
-        self.partitioned = partitioned
+        self._partitioned = partitioned
         self.created_at_us = created_at_us
         self.partitions: list[Partition] = []
         self.configure(config, default_flush)
@@ -67,6 +67,11 @@ class Topic:
         """Take a configuration as a whole; it is not made durable here."""
         self.config = dict(config)
         self.flush = Flush(config.get(FLUSH_KEY, default_flush))
+
+    @property
+    def partitioned(self) -> bool:
+        """False for a Pulsar topic without partitions, until it is given more than its one."""
+        return self._partitioned or len(self.partitions) > 1
 
     def partition(self, index: int) -> Partition:
         """Return the partition of this number, from 0. Raises UnknownPartitionError."""

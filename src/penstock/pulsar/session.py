@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.handlers.registry import Handler
     from penstock.pulsar.producers import Producer
+    from penstock.pulsar.wire.pulsar_api_pb2 import CommandProducer, CommandSubscribe
     from penstock.session import Buffers, Transport
 
 KEEP_ALIVE_SECONDS: Final = 30.0
@@ -78,8 +79,8 @@ class PulsarSession:
         self.protocol_version = 0
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
-        self.opening_producers: set[int] = set()
-        self.opening_consumers: set[int] = set()
+        self.opening_producers: dict[int, CommandProducer] = {}
+        self.opening_consumers: dict[int, CommandSubscribe] = {}
         self.closed_producers: deque[int] = deque(maxlen=CLOSED_REMEMBERED)
         self._loop = asyncio.get_running_loop()
         self._heard: asyncio.Future[None] = self._loop.create_future()

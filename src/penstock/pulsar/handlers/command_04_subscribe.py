@@ -42,20 +42,20 @@ async def handle(
         return success(request.request_id)
     if request.consumer_id in session.opening_consumers:
         raise RefusedError(ServerError.ServiceNotReady, "this consumer is being created")
-    session.opening_consumers.add(request.consumer_id)
+    session.opening_consumers[request.consumer_id] = request
     try:
-        await _subscribe(session, request)
+        return await _subscribe(session, request)
     except ANSWERED as error:
         if error_code(error) in RETRIED_SUBSCRIBE:
             # The C++ client would wait for ever; a closed connection makes it come back.
             raise PeerError(f"SUBSCRIBE to {request.topic} failed: {error}") from error
         raise
     finally:
-        session.opening_consumers.discard(request.consumer_id)
-    return None if session.closed else success(request.request_id)
+        if session.opening_consumers.get(request.consumer_id) is request:
+            del session.opening_consumers[request.consumer_id]
 
 
-async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> None:
+async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> BaseCommand | None:
     kind = _check(request)
     partition = await open_partition(
         session.broker, request.topic, may_create=request.force_topic_creation
@@ -73,10 +73,11 @@ async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> None:
     )
     subscriptions = session.broker.subscriptions
     consumer.subscription = await subscriptions.subscribe(partition, wanted, consumer.member)
-    if session.closed:
+    if session.closed or session.opening_consumers.get(consumer.id) is not request:
         subscriptions.leave(consumer.subscription, consumer.member)
-    else:
-        session.consumers[consumer.id] = consumer
+        return None  # The client went, or closed the consumer, before it had it.
+    session.consumers[consumer.id] = consumer
+    return success(request.request_id)
 
 
 def _check(request: CommandSubscribe) -> SubscriptionKind:

@@ -34,14 +34,15 @@ async def handle(
         return _success(request, known)
     if request.producer_id in session.opening_producers:
         raise RefusedError(ServerError.ServiceNotReady, "this producer is being created")
-    session.opening_producers.add(request.producer_id)
+    session.opening_producers[request.producer_id] = request
     try:
         producer = await _open(session, request)
+        if session.closed or session.opening_producers.get(producer.id) is not request:
+            session.node.remove_producer(producer)
+            return None  # The client went, or closed the producer, before it had it.
     finally:
-        session.opening_producers.discard(request.producer_id)
-    if session.closed:
-        session.node.remove_producer(producer)
-        return None
+        if session.opening_producers.get(request.producer_id) is request:
+            del session.opening_producers[request.producer_id]
     session.producers[producer.id] = producer
     if not producer.ready.done():
         producer.ready.add_done_callback(lambda ready: _announce(session, request, producer, ready))

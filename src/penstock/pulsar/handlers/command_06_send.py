@@ -46,6 +46,8 @@ def handle(
         if request.producer_id in session.closed_producers:
             return None  # Sent before the client knew.
         raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
+    if not producer.ready.done():
+        raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
     offset = _append(producer, request, entry)
     return None if offset is None else _receipt(producer, request, offset)
 

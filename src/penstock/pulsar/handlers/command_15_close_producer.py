@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def handle(
     session: PulsarSession, request: CommandCloseProducer, _entry: memoryview
 ) -> BaseCommand:
+    session.opening_producers.pop(request.producer_id, None)
     producer = session.producers.pop(request.producer_id, None)
     if producer is not None:
         session.closed_producers.append(producer.id)

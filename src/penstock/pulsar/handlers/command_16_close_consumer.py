@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def handle(
     session: PulsarSession, request: CommandCloseConsumer, _entry: memoryview
 ) -> BaseCommand:
+    session.opening_consumers.pop(request.consumer_id, None)
     consumer = session.consumers.pop(request.consumer_id, None)
     if consumer is not None:
         session.broker.subscriptions.leave(consumer.subscription, consumer.member)
