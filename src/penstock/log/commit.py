@@ -118,10 +118,11 @@ class GroupCommit:
                 future.set_exception(self.failure)
 
     def settle(self) -> None:
-        """Block until no round runs; what it did is taken note of."""
+        """Block until no round runs; what it did is taken note of, and no other one begins."""
         if self._running is not None:
             wait([self._running[1]])
-            self._finish(*self._running)
+            self._conclude(*self._running)
+        assert self._running is None, "nothing uses the files any more"
 
     def run_now(self) -> None:
         """Run a round and block until it is over. Raises LogError."""
@@ -156,17 +157,25 @@ class GroupCommit:
         if self._running is not None or self.failure is not None or not self._is_asked:
             return
         self._is_asked = False
+        assert not self._present, "who waited for the last round was told"
         try:
             round_ = self._begin()
+            self._running = (round_, self._flusher.submit(round_.run))
         except Exception as error:  # Whatever it is, those who wait have to know.
             self._fail_flush(error)
             return
         self._present, self._next = self._next, []
-        self._running = (round_, self._flusher.submit(round_.run))
 
     def _finish(self, round_: Round, done: Future[None]) -> None:
+        """The loop has heard of a round's end."""
         if self._running is None or self._running[1] is not done:
             return  # Whoever closed the log has settled this round already.
+        self._conclude(round_, done)
+        if self._is_asked:
+            self._start()
+
+    def _conclude(self, round_: Round, done: Future[None]) -> None:
+        assert done.done(), "a round is judged by its outcome"
         self._running = None
         error = done.exception()
         if error is not None:
@@ -178,8 +187,6 @@ class GroupCommit:
             if not future.done():
                 future.set_result(None)
         self._present = []
-        if self._is_asked:
-            self._start()
 
     def _fail_flush(self, error: BaseException) -> None:
         logger.error("%s: closed for writing: a flush failed: %s", self._name, error)

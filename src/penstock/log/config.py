@@ -24,5 +24,7 @@ class LogConfig:
     """No stored batch has a higher leader epoch; one that has is damaged."""
 
     def __post_init__(self) -> None:
-        assert 0 < self.segment_bytes <= MAX_SEGMENT_SPAN, "positions have 31 bits"
-        assert self.index_interval_bytes > 0 < self.checkpoint_bytes, "sizes are positive"
+        if not 0 < self.segment_bytes <= MAX_SEGMENT_SPAN:
+            raise ValueError(f"segment_bytes {self.segment_bytes} is not in 1..{MAX_SEGMENT_SPAN}")
+        if self.index_interval_bytes <= 0 or self.checkpoint_bytes <= 0:
+            raise ValueError("index_interval_bytes and checkpoint_bytes have to be positive")

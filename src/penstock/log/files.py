@@ -115,6 +115,7 @@ def write_all(file: File, parts: Sequence[Buffer], position: int) -> None:
     views = [memoryview(part) for part in parts]
     while views:
         written = file.pwritev(views, position)
+        assert written <= sum(map(len, views)), "no more is written than was given"
         if written <= 0:
             raise OSError(errno.EIO, "the file took no bytes")
         position += written

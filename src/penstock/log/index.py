@@ -52,6 +52,7 @@ class EntryFile:
 
     def save(self) -> None:
         """Write out what is only in memory. Raises OSError."""
+        assert self.is_whole, "entries are added to whole ones"
         data = b"".join(self._layout.pack(*entry) for entry in self._tail)
         with closing(self._files.open(self.path, write=True, create=True)) as file:
             write_all(file, [data] if data else [], self._saved * self._layout.size)
@@ -146,6 +147,7 @@ class SegmentIndex:
 
     def _add_time(self) -> None:
         latest, last = self.latest(), self.times.last()
+        assert last is None or latest[0] >= last[0], "the highest timestamp so far never falls"
         if latest[0] >= 0 and (last is None or latest[0] > last[0]):
             self.times.append(latest)
 

@@ -19,10 +19,10 @@ from penstock.log.errors import (
     OffsetOutOfRangeError,
 )
 from penstock.log.files import write_all
-from penstock.log.header import HEADER_SIZE, BatchHeader, Magic, read_header, stamp, walk
+from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, stamp, walk
 from penstock.log.index import SegmentIndex
 from penstock.log.recovery import Recovered, Recovery
-from penstock.log.scan import Place
+from penstock.log.scan import MAGICS, Place
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ logger = logging.getLogger(__name__)
 
 _MAX_PLACES: Final = 256
 """Ends of recent reads kept per log, so that a reader that goes on needs no index."""
-
-_MAGICS: Final = frozenset(int(magic) for magic in Magic)
 
 
 class Log:
@@ -120,6 +118,8 @@ class Log:
         now or before, LogFailedError.
         """
         self._refuse_unless_writable()
+        if len(parts[0]) < HEADER_SIZE:
+            raise InvalidBatchError("a batch begins with its whole header")
         header = read_header(parts[0])
         size = sum(map(len, parts))
         self._refuse_invalid(header, size, leader_epoch)
@@ -137,6 +137,7 @@ class Log:
             raise self._fail(error) from error
         segment.size += size
         self.end_offset = segment.end_offset = last_offset + 1
+        assert self.flushed_offset <= base_offset < self.end_offset, "offsets only grow"
         self._count_unchecked(size)
         for listener in tuple(self._listeners):
             listener()
@@ -189,6 +190,7 @@ class Log:
             except CorruptBatchError as damage:
                 start = damage.next_offset
                 continue
+            assert len(data), "a read below the end returns something"
             for _, header in walk(data):
                 if header.base_offset >= end:
                     return
@@ -257,7 +259,7 @@ class Log:
     def _refuse_invalid(self, header: BatchHeader, size: int, leader_epoch: int) -> None:
         if header.size != size or not HEADER_SIZE <= size <= MAX_SEGMENT_SPAN:
             raise InvalidBatchError(f"a batch of {size} bytes states {header.size}")
-        if header.magic not in _MAGICS or not 0 <= header.last_offset_delta < MAX_SEGMENT_SPAN:
+        if header.magic not in MAGICS or not 0 <= header.last_offset_delta < MAX_SEGMENT_SPAN:
             raise InvalidBatchError(
                 f"magic {header.magic}, last offset delta {header.last_offset_delta}"
             )
@@ -288,7 +290,7 @@ class Log:
 
     def _roll(self) -> Segment:
         """Begin a new segment; the next round flushes the full one. Raises OSError."""
-        if self._active is not None:
+        if self._active is not None and self._active.file is not None:
             self._active.index.save()
             self._sealed.append(self._active)
             self._unchecked_bytes = self._config.checkpoint_bytes
@@ -302,6 +304,7 @@ class Log:
         )
         segment.file = self._files.open(segment.path, write=True, create=True)
         self._unsynced_directories.append(self.directory)
+        assert not self._segments or self._segments[-1].end_offset <= segment.base_offset
         self._segments.append(segment)
         self._active = segment
         return segment
@@ -318,6 +321,7 @@ class Log:
         round_ = Round(self._files, self.directory, self.end_offset, None)
         round_.directories = directories
         round_.sealed = [segment.file for segment in sealed if segment.file is not None]
+        assert len(round_.sealed) == len(sealed), "a full segment stays open until its flush"
         round_.active = None if self._active is None else self._active.file
         for segment in sealed:
             segment.file = None
@@ -334,6 +338,7 @@ class Log:
         state = None if self.snapshot is None else self.snapshot()
         last = self._segments[-1] if self._segments else None
         known = self._checkpoint
+        assert known.offset <= self.end_offset, "a log does not shrink"
         return Checkpoint(
             self.end_offset,
             0 if last is None else last.base_offset,
@@ -350,12 +355,14 @@ class Log:
         if not self.start_offset <= offset < self.end_offset:
             raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
         number = bisect_right(self._segments, offset, key=lambda each: each.base_offset) - 1
+        assert number >= 0, "the first segment begins at the start offset"
         return self._segments[number]
 
     def _remember(self, place: Place) -> None:
         self._places[place.offset] = place.position
         if len(self._places) > _MAX_PLACES:
             del self._places[next(iter(self._places))]
+        assert len(self._places) <= _MAX_PLACES, "what is remembered is bounded"
 
     def _mend_index(self, segment: Segment) -> None:
         """Rebuild an index that a look-up found wrong."""

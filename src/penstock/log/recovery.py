@@ -159,6 +159,7 @@ class Recovery:
         if end.position < last.size:
             self._truncate(last, end)
         last.end_offset = max(end.offset, self._known.offset)
+        assert end.offset >= last.base_offset, "a segment that is kept has a sound batch"
         return last.end_offset, last.end_offset == end.offset
 
     def _is_empty(self, segment: Segment) -> bool:
@@ -171,6 +172,7 @@ class Recovery:
                 self._files.unlink(path)
 
     def _truncate(self, segment: Segment, end: Place) -> None:
+        assert end.position >= self._vouched(segment), "what was safe is not cut off"
         self._report.truncated_bytes += segment.size - end.position
         with closing(self._files.open(segment.path, write=True)) as file:
             file.truncate(end.position)
@@ -211,6 +213,7 @@ class Recovery:
 
     def _tell(self) -> None:
         report = self._report
+        assert report.truncated_bytes <= sum(self._sizes.values()), "no more than was there"
         if report.lost_checkpoint:
             logger.error("%s: the checkpoint is damaged; all was read anew", self._directory)
         if not self._segments and self._known.offset:

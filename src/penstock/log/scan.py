@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _JUDGED: Final = struct.Struct(">qiibIhi")
 """The header as far as the last offset delta: all that a verdict needs."""
 
-_MAGICS: Final = frozenset(int(magic) for magic in Magic)
+MAGICS: Final = frozenset(int(magic) for magic in Magic)
 _MAGIC_AT: Final = 16
 _CHUNK_BYTES: Final = 1 << 20
 _WALK_BYTES: Final = 16 << 10
@@ -71,7 +71,7 @@ def is_possible(header: BatchHeader, room: int, bounds: Bounds) -> bool:
     """Whether a header can be one, with `room` bytes from it to the end of the segment."""
     return (
         HEADER_SIZE <= header.size <= room
-        and header.magic in _MAGICS
+        and header.magic in MAGICS
         and header.last_offset_delta >= 0
         and 0 <= header.leader_epoch <= bounds.leader_epoch
         and header.next_offset <= bounds.end_offset
@@ -141,7 +141,7 @@ def _sound_prefix(data: memoryview, offset: int, bounds: Bounds) -> tuple[int, i
         if (
             base != offset
             or not position + HEADER_SIZE <= following <= end
-            or magic not in _MAGICS
+            or magic not in MAGICS
             or not 0 <= epoch <= bounds.leader_epoch
             or not 0 <= delta < bounds.end_offset - base
             or crc32c(data[position + CRC_START : following]) != crc

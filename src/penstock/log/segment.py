@@ -80,6 +80,7 @@ class Segment:
         """Write both indexes anew from the batches, as far as `end`. Raises OSError."""
         logger.warning("%s: its index is missing or does not fit: indexing it anew", self.path)
         end = end or Place(self.size, self.end_offset)
+        assert end.position <= self.size, "only what is there is indexed"
         self.index.clear()
         for batch in self._sound_batches(Place(0, self.base_offset), end):
             self.add_to_index(batch)
@@ -88,6 +89,7 @@ class Segment:
     def add_to_index(self, batch: Batch) -> None:
         header = batch.header
         relative = header.last_offset - self.base_offset
+        assert batch.position + header.size <= self.size, "a batch lies inside its segment"
         self.index.add(batch.position, header.size, relative, header.max_timestamp)
 
     def find_time(self, timestamp: int) -> int | None:
@@ -103,6 +105,7 @@ class Segment:
 
     def note(self, damage: CorruptRange) -> None:
         """Take note of damage, and tell of it once."""
+        assert damage.base_offset < damage.next_offset, "damage costs offsets"
         if damage.base_offset not in self.corrupt:
             self.corrupt[damage.base_offset] = damage
             logger.error("%s", self.corruption(damage))
@@ -144,6 +147,7 @@ class Segment:
         if offset == self.base_offset:
             return Place(0, offset)
         anchor = next(self._anchors(file, offset))
+        assert anchor.offset <= offset, "a search goes forward"
         for batch in step_headers(file, anchor, self.bounds):
             if offset < batch.header.next_offset:
                 return Place(batch.position, batch.header.base_offset)
