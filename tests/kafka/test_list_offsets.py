@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kafka_dialog import TOPIC, Dialog
-from penstock import records
 from penstock.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
-
-
-@pytest.fixture(scope="module")
-def compiled() -> None:
-    """What finds a record by its time is compiled once, which takes longer than a test waits."""
-    asyncio.run(records.prepare())
 
 
 async def look_up(dialog: Dialog, timestamp: int, version: int = 11, **fields: object) -> Struct:
@@ -55,7 +46,6 @@ async def test_every_version_tells_the_ends(dialog: Dialog, version: int) -> Non
         (71, (-1, -1)),
     ],
 )
-@pytest.mark.usefixtures("compiled")
 async def test_a_time_finds_the_first_record_that_is_not_older(
     dialog: Dialog, timestamp: int, found: tuple[int, int]
 ) -> None:
@@ -68,7 +58,6 @@ async def test_a_time_finds_the_first_record_that_is_not_older(
     assert result.leader_epoch == (0 if found[1] >= 0 else -1)
 
 
-@pytest.mark.usefixtures("compiled")
 async def test_the_largest_time_is_found_wherever_it_is(dialog: Dialog) -> None:
     await dialog.create_topic()
     assert (await look_up(dialog, -3)).offset == -1

@@ -14,14 +14,16 @@ among them) for a connection that failed, after which the next call connects ane
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.kafka.connection import ClientConnection, KafkaError, check
 from penstock.kafka.wire import api, consumer_protocol
+from penstock.log.header import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from penstock.kafka.wire import Struct
@@ -48,6 +50,9 @@ EARLIEST: Final = -2
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 FETCH_BYTES: Final = 1 << 20
+WAIT_MS: Final = 500
+PATIENCE_S: Final = 120.0
+"""How long a broker may need before its first conversion: it compiles, once after installation."""
 
 
 class Cluster(NamedTuple):
@@ -256,6 +261,26 @@ class KafkaClient:
         check(result.error_code)
         batches = memoryview(result.records or b"")
         return Fetched(batches, result.high_watermark, result.log_start_offset)
+
+    def fetch_below(
+        self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
+    ) -> Iterator[memoryview]:
+        """Yield runs of whole batches that hold the offsets from `offset` up to, but without, `end`.
+
+        Raises TimeoutError where the broker has nothing at an offset for PATIENCE_S.
+        """
+        waited_until = time.monotonic() + PATIENCE_S
+        while offset < end:
+            batches = self.fetch(
+                topic, partition, offset, max_bytes=max_bytes, max_wait_ms=WAIT_MS
+            ).batches
+            for _, header in walk(batches):
+                offset = header.next_offset
+                waited_until = time.monotonic() + PATIENCE_S
+            if batches:
+                yield batches
+            elif time.monotonic() > waited_until:
+                raise TimeoutError(f"{topic}/{partition} has nothing at offset {offset}")
 
     def list_offsets(
         self, timestamps: Mapping[tuple[str, int], int]

@@ -98,7 +98,12 @@ async def fetch(request: Struct, call: Call) -> Struct:
             )
         )
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
-    await _read(readings, max_bytes)
+    try:
+        # Reading waits for nothing but, once after an installation, the compiled conversions.
+        async with asyncio.timeout(request.max_wait_ms / 1000):
+            await _read(readings, max_bytes)
+    except TimeoutError:
+        return response(responses=topics)
     if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
         await _wait(readings, request, call)
         await _read(readings, max_bytes)
@@ -107,7 +112,7 @@ async def fetch(request: Struct, call: Call) -> Struct:
 
 def _find(topic: Struct, asked: Struct, call: Call) -> Reading:
     result = api("Fetch").response.PartitionData(
-        partition_index=asked.partition, aborted_transactions=None
+        partition_index=asked.partition, aborted_transactions=None, records=b""
     )
     reading = Reading(asked, result)
     try:

@@ -5,17 +5,17 @@ Versions 1-11.
 * -1 latest, -2 earliest, -3 (v7) the record with the largest timestamp, -4 (v8) the earliest local
   offset, which is the earliest one, -5 (v9) and -6 (v11) of tiered storage: there is none, so -1.
 * A time answers with the first record whose timestamp is not smaller, and with its timestamp: the
-  time index finds the batch, and the batch is decoded to find the record.
+  time index finds the batch, and a walk over its records' beginnings the record.
 * Other negative times, and those that a version does not know yet, are UNSUPPORTED_VERSION.
 * A partition that is asked for twice is refused as INVALID_REQUEST both times.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from penstock import records
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
@@ -24,6 +24,7 @@ from penstock.kafka.handlers.topics import (
     check_leader_epoch,
     topic_by_name,
 )
+from penstock.kafka.record_times import RecordTime, first_not_before
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.log.header import Magic, read_header
 
@@ -49,14 +50,8 @@ FIRST_VERSIONS: Final = {
 TIMESTAMP_BITS: Final = 63
 
 
-class Found(NamedTuple):
-    """Both -1 where there is no such record."""
-
-    timestamp: int
-    offset: int
-
-
-NOTHING: Final = Found(-1, -1)
+NOTHING: Final = RecordTime(-1, -1)
+"""No such record."""
 
 
 @handles("ListOffsets", 1, 11)
@@ -83,7 +78,7 @@ async def list_offsets(request: Struct, call: Call) -> Struct:
     return response(topics=topics)
 
 
-async def _find(topic_name: str, asked: Struct, call: Call) -> Found:
+async def _find(topic_name: str, asked: Struct, call: Call) -> RecordTime:
     topic = topic_by_name(call.broker, topic_name)
     partition = topic.partition(asked.partition_index)
     check_leader_epoch(asked.current_leader_epoch)
@@ -93,28 +88,24 @@ async def _find(topic_name: str, asked: Struct, call: Call) -> Found:
     if call.version < FIRST_VERSIONS.get(timestamp, call.version + 1):
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
     if timestamp == LATEST:
-        return Found(-1, partition.log.end_offset)
+        return RecordTime(-1, partition.log.end_offset)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Found(-1, partition.log.start_offset)
+        return RecordTime(-1, partition.log.start_offset)
     if timestamp == LARGEST_TIMESTAMP:
         return await find_largest_timestamp(partition)
     return NOTHING
 
 
-async def find_time(partition: Partition, timestamp: int) -> Found:
-    """Return the first record whose time in ms is at least `timestamp`."""
+async def find_time(partition: Partition, timestamp: int) -> RecordTime:
+    """Return the first record whose time in ms is at least `timestamp`, or NOTHING."""
     offset = partition.log.find_time(timestamp)
-    if offset is not None:
-        await records.prepare()
     while offset is not None:
         batch = b"".join(await partition.read(offset, 1, Magic.KAFKA))
         if not batch:
             return NOTHING
-        columns = records.decode(batch, headers=False)
-        (late_enough,) = (columns.timestamps >= timestamp * 1000).nonzero()
-        if len(late_enough):
-            first = late_enough[0]
-            return Found(int(columns.timestamps[first]) // 1000, int(columns.offsets[first]))
+        found = await asyncio.to_thread(first_not_before, batch, timestamp)
+        if found is not None:
+            return found
         # A header may promise a later time than its records have; the next batch may have it.
         offset = _next_with_time(partition, read_header(batch).next_offset, timestamp)
     return NOTHING
@@ -127,7 +118,7 @@ def _next_with_time(partition: Partition, start: int, timestamp: int) -> int | N
     return None
 
 
-async def find_largest_timestamp(partition: Partition) -> Found:
+async def find_largest_timestamp(partition: Partition) -> RecordTime:
     """Return the record with the largest time: the last time for which the log finds anything."""
     largest = 0
     if partition.log.find_time(largest) is None:
