@@ -34,6 +34,7 @@ format: $(INSTALLED) ## Format the source and repair what can be repaired
 bench: $(INSTALLED) kernels ## Throughput, broker CPU a gigabyte, start-up and memory
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/log_append.py
 
 soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random cases
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak --timeout 3600

@@ -6,7 +6,7 @@ from typing import Final
 
 from penstock.broker import errors as broker_errors
 from penstock.iggy.wire.errors import ErrorCode, IggyError
-from penstock.log import CorruptBatchError, LogFailedError, OffsetOutOfRangeError
+from penstock.log import CorruptBatchError, LogError, LogFailedError, OffsetOutOfRangeError
 from penstock.metadata.store import MetadataError
 from penstock.records.errors import MalformedBatchError
 
@@ -24,6 +24,7 @@ _CODES: Final[dict[type[Exception], ErrorCode]] = {
     LogFailedError: ErrorCode.CANNOT_APPEND_MESSAGE,
     OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
     CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,
+    LogError: ErrorCode.CANNOT_READ_MESSAGE,  # The disk gave nothing, or the log is closing.
     MalformedBatchError: ErrorCode.CANNOT_READ_MESSAGE,
     MetadataError: ErrorCode.CANNOT_SERIALIZE_RESOURCE,
 }

@@ -125,14 +125,20 @@ def build_header(
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
+    last_offset_delta: int | None = None,
 ) -> bytearray:
-    """Return a header for `body`, checksum included, that the log has yet to stamp."""
+    """Return a header for `body`, checksum included, that the log has yet to stamp.
+
+    Without `last_offset_delta` the records' offsets follow one another.
+    """
+    if last_offset_delta is None:
+        last_offset_delta = record_count - 1
     length = HEADER_SIZE - PREFIX_SIZE + len(memoryview(body))
     header = bytearray(HEADER_SIZE)
     HEADER.pack_into(
         header,
         0,
-        *(0, length, 0, magic, 0, attributes, record_count - 1, base_timestamp, max_timestamp),
+        *(0, length, 0, magic, 0, attributes, last_offset_delta, base_timestamp, max_timestamp),
         *(producer_id, producer_epoch, base_sequence, record_count),
     )
     # The second argument continues a checksum, so header and body need not be joined.

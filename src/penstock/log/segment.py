@@ -74,7 +74,9 @@ class Segment:
                 if data and offset < following.offset:
                     return data, following
             place = self._find_surely(file, offset)
-            return read_sound(file, place, max_bytes, self.bounds)
+            data, following = read_sound(file, place, max_bytes, self.bounds)
+            assert data, "it was sound a moment ago"
+            return data, following
 
     def rebuild_index(self, end: Place | None = None) -> None:
         """Write both indexes anew from the batches, as far as `end`. Raises OSError."""
