@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from broker_process import BrokerProcess
 
+from broker_process import BrokerProcess
 from penstock.kafka.client import KafkaClient
 
 CLIENT = Path(__file__).parents[1] / "support" / "crash_client.py"
@@ -55,7 +55,7 @@ def crash(server: BrokerProcess, rounds: int, seed: int) -> None:
             client.create_topic(topic, PARTITIONS)
         acknowledged = write_until_killed(server, topic, chance.uniform(0, 0.5))
         server.start()
-        found = {protocol: read_all(server, protocol, topic) for protocol in PROTOCOLS}
+        found = read_all(server, topic)
         described = f"round {number}, seed {seed}"
         assert found["pulsar"] == found["kafka"], described
         assert found["iggy"] == found["kafka"], described
@@ -115,16 +115,24 @@ def wait_for_messages(outputs: list[Path]) -> None:
         time.sleep(0.02)
 
 
-def read_all(server: BrokerProcess, protocol: str, topic: str) -> Messages:
-    output = server.folder / f"{topic}-{protocol}-read.txt"
+def read_all(server: BrokerProcess, topic: str) -> dict[str, Messages]:
+    """What a reader of each protocol finds, all of them reading at the same time."""
+    outputs = {each: server.folder / f"{topic}-{each}-read.txt" for each in PROTOCOLS}
     with (server.folder / "clients.txt").open("ab") as errors:
-        reader = start_client(server, "read", protocol, topic, output.open("wb"), errors)
-        try:
-            assert reader.wait(READ_SECONDS) in {0, ABORTED}
-        finally:
+        readers = [
+            start_client(server, "read", protocol, topic, output.open("wb"), errors)
+            for protocol, output in outputs.items()
+        ]
+    try:
+        assert {reader.wait(READ_SECONDS) for reader in readers} <= {0, ABORTED}
+    finally:
+        for reader in readers:
             reader.kill()
-    found = messages(output.read_text())
-    assert len(found) == output.read_text().count("\n"), f"{protocol} reads a message twice"
+            reader.wait()
+    found = {protocol: messages(output.read_text()) for protocol, output in outputs.items()}
+    for protocol, output in outputs.items():
+        lines = output.read_text().count("\n")
+        assert lines == len(found[protocol]), f"{protocol} reads a message twice"
     return found
 
 
