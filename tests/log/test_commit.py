@@ -33,6 +33,10 @@ class Gate:
     def open(self) -> None:
         self._open.set()
 
+    async def held_up(self) -> None:
+        """Return when a flush waits at the gate."""
+        assert await asyncio.to_thread(self.reached.wait, 10), "no flush came"
+
     def _pass(self, operation: str, path: Path) -> None:
         if operation == "fdatasync" and path.suffix == ".log":
             self.flushes += 1
@@ -47,7 +51,7 @@ async def test_a_thousand_appends_share_two_flushes(
     gate = Gate(disk)
     gate.shut()
     waiting = [asyncio.create_task(log.flushed(log.append(make_batch())))]
-    await asyncio.to_thread(gate.reached.wait)
+    await gate.held_up()
     waiting += [asyncio.create_task(log.flushed(log.append(make_batch()))) for _ in range(999)]
     await asyncio.sleep(0)
     gate.open()
@@ -75,7 +79,7 @@ async def test_who_came_before_the_flush_does_not_wait_for_the_next(
     early = log.append(make_batch())
     gate.shut()
     first = asyncio.create_task(log.flushed(early))
-    await asyncio.to_thread(gate.reached.wait)
+    await gate.held_up()
     late = log.append(make_batch())
     joins_first = asyncio.create_task(log.flushed(early))
     waits_longer = asyncio.create_task(log.flushed(late))
@@ -96,7 +100,7 @@ async def test_an_appender_that_gives_up_harms_nobody(
     gate = Gate(disk)
     gate.shut()
     tasks = [asyncio.create_task(log.flushed(log.append(make_batch()))) for _ in range(3)]
-    await asyncio.to_thread(gate.reached.wait)
+    await gate.held_up()
     tasks[1].cancel()
     gate.open()
     results = await asyncio.gather(*tasks, return_exceptions=True)
