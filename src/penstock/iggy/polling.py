@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from penstock.iggy.batches import Cut
     from penstock.session import Buffer
 
-READ_BYTES: Final = 1024 * 1024
+READ_BYTES_MAX: Final = 1024 * 1024
 """How much is read from the log at once."""
+_MESSAGE_BYTES: Final = 1024
+"""What a message is taken to be before the first one is seen."""
 POLL_BYTES_MAX: Final = 16 * 1024 * 1024
-"""A poll ends with the batch that reaches this size, even when the client asked for more."""
+"""A poll ends before the batch that would pass this size, but for a first one."""
 
 
 class Polled:
@@ -31,6 +33,11 @@ class Polled:
         self.size = 0
         self.messages = 0
         self.last_offset = -1
+
+    def size_of(self, messages: int) -> int:
+        """Return how much to read for so many more messages: each read byte is checksummed."""
+        each = self.size // self.messages if self.messages else _MESSAGE_BYTES
+        return min(each * messages, READ_BYTES_MAX)
 
     def add(self, taken: Cut) -> None:
         """Put part of a batch behind the others."""
@@ -49,30 +56,24 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
     """
     position = max(start, partition.log.start_offset)
     polled = Polled()
-    while (
-        polled.messages < count
-        and polled.size < POLL_BYTES_MAX
-        and position < partition.log.end_offset
-    ):
+    while polled.messages < count and position < partition.log.end_offset:
         try:
-            chunk = await partition.read(position, READ_BYTES, Magic.IGGY)
+            max_bytes = polled.size_of(count - polled.messages)
+            chunk = await partition.read(position, max_bytes, Magic.IGGY)
         except (CorruptBatchError, MalformedBatchError):
             if polled.messages == 0:
                 raise
             break
-        following = _after(partition, position)
+        if not chunk:
+            break
         for last_offset, batch in _batches(chunk):
-            following = last_offset + 1
-            if read_batch_header(batch).base_timestamp >= since_us:
+            if polled.messages and polled.size + len(batch) > POLL_BYTES_MAX:
+                return polled
+            # A batch without a body says that its offsets hold no messages.
+            if batch and read_batch_header(batch).base_timestamp >= since_us:
                 polled.add(cut(batch, last_offset, position, count - polled.messages))
-        position = following
+            position = last_offset + 1
     return polled
-
-
-def _after(partition: Partition, position: int) -> int:
-    # What holds no messages for this reader is not in the chunk at all, and is stepped over.
-    header = partition.log.batch_at(position)
-    return partition.log.end_offset if header is None else header.next_offset
 
 
 def _batches(chunk: list[Buffer]) -> Iterator[tuple[int, memoryview]]:
