@@ -132,6 +132,13 @@ KAFKA_REQUEST_BYTES: Final = Limit(
     when_hit="the connection is closed",
 )
 
+KAFKA_REQUEST_ELEMENTS: Final = Limit(
+    100_000,
+    "topics, partitions and other elements of all arrays in one Kafka request together",
+    protects="memory and other clients' time: a small element becomes a large object",
+    when_hit="the connection is closed",
+)
+
 KAFKA_FETCH_BYTES: Final = Limit(
     55 * MIB,
     "bytes of one answer to a Kafka Fetch (Kafka's own default)",

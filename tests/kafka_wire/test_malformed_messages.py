@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_samples import joined, message_types, random_message, versions
 from penstock.kafka.wire import APIS, MalformedMessageError, MessageType, Struct, api
+from penstock.limits import KAFKA_REQUEST_ELEMENTS
 from penstock.session import PeerError
 
 TYPES = [
@@ -135,3 +136,18 @@ def test_a_known_tagged_field_fills_its_size() -> None:
 
 def test_the_error_closes_the_connection() -> None:
     assert issubclass(MalformedMessageError, PeerError)
+
+
+@pytest.mark.parametrize("count", [KAFKA_REQUEST_ELEMENTS, KAFKA_REQUEST_ELEMENTS + 1])
+@pytest.mark.parametrize("version", [0, 12])
+def test_a_request_of_too_many_elements_is_not_built(count: int, version: int) -> None:
+    # Each element is six bytes on the wire and some hundred in memory.
+    produce = api("Produce").request
+    parts = [produce.PartitionProduceData(records=None) for _ in range(count - 1)]
+    request = produce(topic_data=[produce.TopicProduceData(partition_data=parts)])
+    data = b"".join(map(bytes, produce.encode(request, version)))
+    if count <= KAFKA_REQUEST_ELEMENTS:
+        assert len(produce.decode(data, version).topic_data[0].partition_data) == count - 1
+    else:
+        with pytest.raises(MalformedMessageError, match="too many"):
+            produce.decode(data, version)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+import sys
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from penstock.kafka.wire.layout import Layout
 from penstock.kafka.wire.primitives import MalformedMessageError
 from penstock.kafka.wire.schema import Schema, StructType, Versions, parse
 from penstock.kafka.wire.structs import Struct, build_classes
+from penstock.limits import KAFKA_REQUEST_ELEMENTS
 from penstock.session import Buffer
 
 MESSAGES = Path(__file__).parent / "messages"
@@ -33,6 +35,8 @@ class MessageType:
     def __init__(self, schema: Schema, kind: str) -> None:
         self._schema = schema
         self.root: StructType = schema.roots[kind]
+        # A response is what our own client asked for.
+        self._elements_max = KAFKA_REQUEST_ELEMENTS if kind == "request" else sys.maxsize
         self._classes: dict[str, Any] = build_classes(schema.structs[kind])
         for each in schema.structs[kind]:
             setattr(self, each.name, self._classes[each.name])
@@ -81,7 +85,9 @@ class MessageType:
     def _compile_decoder(self, version: int) -> Decoder:
         if version not in self._schema.versions:
             raise MalformedMessageError(f"{self.root.name} has no version {version}")
-        decoder = compile_decoder(self.root, self._layout(version), self._classes)
+        decoder = compile_decoder(
+            self.root, self._layout(version), self._classes, self._elements_max
+        )
         self._decoders[version] = decoder
         return decoder
 

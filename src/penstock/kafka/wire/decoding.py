@@ -20,16 +20,22 @@ from penstock.session import Buffer
 Decoder = Callable[[Buffer, int], Struct]
 
 
-def compile_decoder(root: StructType, layout: Layout, classes: dict[str, Any]) -> Decoder:
-    """The decoder of one version: from a buffer and a position in it to the root's object."""
+def compile_decoder(
+    root: StructType, layout: Layout, classes: dict[str, Any], elements_max: int
+) -> Decoder:
+    """The decoder of one version: from a buffer and a position in it to the root's object.
+
+    A message whose arrays have more than `elements_max` elements together is refused.
+    """
     writer = _DecoderWriter(layout)
-    writer.write_root(root)
+    writer.write_root(root, elements_max)
     namespace = {
         **classes,
         **writer.constants,
         "new": object.__new__,
         "bad_length": primitives.bad_length,
         "bad_tag_size": primitives.bad_tag_size,
+        "too_many": primitives.too_many,
         "long_varint": primitives.long_varint,
         "read_varint": primitives.read_varint,
         "skip_tagged_fields": primitives.skip_tagged_fields,
@@ -49,8 +55,9 @@ class _DecoderWriter:
         self._codes = ""
         self._conversions: list[str] = []
 
-    def write_root(self, root: StructType) -> None:
+    def write_root(self, root: StructType, elements_max: int) -> None:
         self.text.line("end = len(data)")
+        self.text.line(f"elements_left = {elements_max}")
         name = self._write_struct(root)
         self.text.line(f"return {name}")
 
@@ -161,6 +168,9 @@ class _DecoderWriter:
         size = self._layout.least_element_size(field)
         count = self._write_length(field, target, size)
         text = self.text
+        text.line(f"elements_left -= {count}")
+        text.line("if elements_left < 0:")
+        text.line(f"    raise too_many({field.name!r}, {count})")
         if field.type in NUMBER_CODES:
             code = NUMBER_CODES[field.type]
             function = f"UNPACK_{code.replace('?', 'bool')}"

@@ -23,6 +23,11 @@ def bad_length(field: str, length: int, left: int) -> MalformedMessageError:
     return MalformedMessageError(f"{field}: length {length} with {left} bytes left")
 
 
+def too_many(field: str, count: int) -> MalformedMessageError:
+    """The error for an array that makes the message larger than a decoder builds."""
+    return MalformedMessageError(f"{field}: with {count} more there are too many elements")
+
+
 def bad_tag_size(tag: int, size: int) -> MalformedMessageError:
     """The error for a tagged field whose contents do not fill the size it was given."""
     return MalformedMessageError(f"tagged field {tag} does not fill its {size} bytes")
