@@ -73,17 +73,11 @@ class Partition:
 
         Raises UnknownTopicError, OffsetOutOfRangeError, CorruptBatchError, MalformedBatchError.
         """
-        while True:
-            self._check_alive()
-            stored = memoryview(self.log.read(offset, max_bytes))
-            headers = [header for _, header in walk(stored)]
-            if all(header.magic == magic for header in headers):
-                return [stored] if headers else []
-            translated = await translate(self.log, stored, magic)
-            if translated:
-                return translated
-            # All of it says nothing to this protocol; what it can read lies behind.
-            offset = headers[-1].next_offset
+        self._check_alive()
+        stored = memoryview(self.log.read(offset, max_bytes))
+        if all(header.magic == magic for _, header in walk(stored)):
+            return [stored] if stored else []
+        return await translate(self.log, stored, magic)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Have `listener` called after every append, and when the topic is deleted."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock import records
 from penstock.limits import INFLATED_BATCH_BYTES
 from penstock.log import CorruptBatchError
-from penstock.log.header import Magic, walk
+from penstock.log.header import Magic, build_header, stamp, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,8 +21,9 @@ _LOOK_BACK_BYTES: Final = 1 << 20
 async def translate(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
     """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
 
-    For Kafka and Iggy a chunked message is one record at the offset of its last chunk. The last
-    batches are left out where all together would take too much memory.
+    For Kafka and Iggy a chunked message is one record at the offset of its last chunk. Where
+    `stored` says nothing to the reader, there is one batch without records in its place, so that
+    the reader moves on. The last batches are left out where all together take too much memory.
 
     Raises MalformedBatchError for a body that its own protocol could not read either.
     """
@@ -35,7 +36,23 @@ async def translate(log: Log, stored: memoryview, target: Magic) -> list[Buffer]
             size += len(part)
             if size > INFLATED_BATCH_BYTES:
                 return translated
-    return translated
+    return translated or [_gap(stored, target)]
+
+
+def _gap(stored: memoryview, target: Magic) -> bytearray:
+    """Return a batch without records, as compaction leaves them in Kafka, that spans `stored`."""
+    headers = [header for _, header in walk(stored)]
+    first, last = headers[0], headers[-1]
+    gap = build_header(
+        target,
+        b"",
+        record_count=0,
+        base_timestamp=first.base_timestamp,
+        max_timestamp=last.max_timestamp,
+        last_offset_delta=last.last_offset - first.base_offset,
+    )
+    stamp(gap, first.base_offset, first.leader_epoch)
+    return gap
 
 
 def _pieces(log: Log, stored: memoryview, target: Magic) -> Iterable[Buffer]:

@@ -86,30 +86,34 @@ class _Reader:
 
     def records(self, *, follow: bool) -> Iterator[tuple[int, StoredRecord]]:
         """Yield each record with its partition, up to the ends of now or for ever."""
-        while follow or self._behind():
-            found = False
-            for partition in self._chosen if follow else self._behind():
-                for record in self._fetch(partition, wait=follow and not found):
-                    found = True
-                    yield partition, record
-            if not found and not follow:
-                return
+        if not follow:
+            for partition in self._chosen:
+                yield from self._records_to_end(partition)
+            return
+        while True:
+            for partition in self._chosen:
+                yield from self._new_records(partition, _WAIT_MS // len(self._chosen))
 
-    def _behind(self) -> list[int]:
-        return [each for each in self._chosen if self._positions[each] < self._ends[each]]
+    def _records_to_end(self, partition: int) -> Iterator[tuple[int, StoredRecord]]:
+        place = (self._topic, partition, self._positions[partition], self._ends[partition])
+        for batches in self._client.fetch_below(*place):
+            yield from self._decoded(partition, batches)
 
-    def _fetch(self, partition: int, *, wait: bool) -> Iterator[StoredRecord]:
+    def _new_records(self, partition: int, wait_ms: int) -> Iterator[tuple[int, StoredRecord]]:
+        position = self._positions[partition]
+        fetched = self._client.fetch(self._topic, partition, position, max_wait_ms=wait_ms)
+        yield from self._decoded(partition, fetched.batches)
+
+    def _decoded(self, partition: int, batches: memoryview) -> Iterator[tuple[int, StoredRecord]]:
         from penstock.kafka.record_batch import decode_batches
         from penstock.log.header import walk
 
         position = self._positions[partition]
-        wait_ms = _WAIT_MS // len(self._chosen) if wait else 0
-        fetched = self._client.fetch(self._topic, partition, position, max_wait_ms=wait_ms)
-        for record in decode_batches(fetched.batches):
-            if record.offset >= position:
-                yield record
-        for _, header in walk(fetched.batches):
+        for _, header in walk(batches):
             self._positions[partition] = header.next_offset
+        for record in decode_batches(batches):
+            if record.offset >= position:
+                yield partition, record
 
     def _offsets(self, timestamp: int) -> dict[int, int]:
         places = {(self._topic, partition): timestamp for partition in self._chosen}

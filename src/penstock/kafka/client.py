@@ -265,7 +265,7 @@ class KafkaClient:
     def fetch_below(
         self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
     ) -> Iterator[memoryview]:
-        """Yield runs of whole batches that hold the offsets from `offset` up to, but without, `end`.
+        """Yield runs of whole batches that hold the offsets from `offset` up to below `end`.
 
         Raises TimeoutError where the broker has nothing at an offset for PATIENCE_S.
         """

@@ -7,6 +7,7 @@ milliseconds, and what only another protocol can say stands in headers (docs/int
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -56,8 +57,8 @@ def _stored(task: Task) -> Iterator[Buffer]:
     position = task.range.start
     try:
         if task.read_mode is not ReadMode.WIRE:
-            for chunk in _from_segments(task):
-                yield chunk
+            for chunk in _segments(task, task.range.start, task.range.end):
+                yield from _whole_messages(task, chunk)
                 position = _next_offset(chunk, position)
     except (LogError, OSError) as error:
         if task.read_mode is ReadMode.LOG:
@@ -70,25 +71,31 @@ def _stored(task: Task) -> Iterator[Buffer]:
         yield from _from_broker(task, position)
 
 
-def _from_segments(task: Task) -> Iterator[Buffer]:
+def _segments(task: Task, start: int, end: int) -> Iterator[memoryview]:
     if task.data_folder is None or task.folder is None:
         return iter(())
     if not is_reachable(task.data_folder):
         raise FileNotFoundError(f"{task.data_folder.path} is not the broker's data folder here")
     folder = task.data_folder.path / task.folder
-    return read_range(folder, task.range.start, task.range.end, chunk_bytes=CHUNK_BYTES)
+    return read_range(folder, start, end, chunk_bytes=CHUNK_BYTES)
+
+
+def _whole_messages(task: Task, stored: memoryview) -> list[Buffer]:
+    """Return a run with its chunked messages whole, complete before any of it becomes rows.
+
+    So a failure leaves nothing half done, and the broker can be asked for all of the run.
+    """
+    return list(records.join_messages(stored, partial(_segments, task)))
 
 
 def _from_broker(task: Task, position: int) -> Iterator[Buffer]:
     source = task.range.source
     try:
         with KafkaClient(task.servers, client_id="penstock-spark") as client:
-            while position < task.range.end:
-                batches = client.fetch(*source, position, max_bytes=CHUNK_BYTES).batches
-                reached = _next_offset(batches, position)
-                if reached == position:
-                    raise SourceError(f"{source} ends at offset {position}, below {task.range.end}")
-                position = reached
+            for batches in client.fetch_below(
+                *source, position, task.range.end, max_bytes=CHUNK_BYTES
+            ):
+                position = _next_offset(batches, position)
                 yield batches
     except (KafkaError, OSError) as error:
         raise SourceError(

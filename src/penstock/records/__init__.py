@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _LAST_LOADED: Final = "penstock.records.conversion"
 _preparing = asyncio.Lock()
+_loaded = threading.Event()
 
 __all__ = [
     "MalformedBatchError",
@@ -89,8 +91,9 @@ async def prepare() -> None:
                 if compiler.returncode is None:  # Whoever waits was cancelled: the broker stops.
                     compiler.kill()
         await asyncio.to_thread(import_module, _LAST_LOADED)
+        _loaded.set()
 
 
 def is_loaded() -> bool:
     """Whether the first call of `convert` or `decode` starts at once."""
-    return _LAST_LOADED in sys.modules
+    return _loaded.is_set()
