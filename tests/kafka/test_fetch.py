@@ -88,6 +88,23 @@ async def test_the_first_batch_is_whole_and_the_rest_within_limits(dialog: Dialo
     assert offsets(response.responses[0].partitions[1]) == [0]
 
 
+async def test_a_full_answer_costs_no_more_reads_but_tells_errors(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await dialog.create_topic(partitions=4)
+    for index in range(4):
+        await dialog.produce(batch(bytes(1000)), partition=index)
+    found = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert found is not None
+    monkeypatch.setattr(found.partition(3).log, "read", None)
+    fields = dialog.fetch_fields((0, 0), (1, 0), (3, 0), (3, 9), max_bytes=1500)
+    response = await dialog.ask("Fetch", 12, **fields)
+    results = response.responses[0].partitions
+    assert [offsets(each) for each in results] == [[0], [], [], []]
+    assert [each.error_code for each in results] == [0, 0, 0, ErrorCode.OFFSET_OUT_OF_RANGE]
+    assert [each.high_watermark for each in results] == [1, 1, 1, -1]
+
+
 async def test_a_waiting_fetch_is_woken_by_an_append(dialog: Dialog) -> None:
     await dialog.create_topic(partitions=2)
     waiting = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), (1, 0), max_wait_ms=LONG_MS))

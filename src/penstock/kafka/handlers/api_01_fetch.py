@@ -25,6 +25,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_FETCH_BYTES
+from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Reading:
         self.result = result
         self.partition: Partition | None = None
         self.bytes_read = 0
+        self.does_not_fit = False
         self._log_size = 0
 
     @property
@@ -62,17 +64,32 @@ class Reading:
 
     async def read(self, max_bytes: int, *, is_first: bool) -> None:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
+        self._begin()
         assert self.partition is not None
-        log = self.partition.log
-        self._log_size = log.size_bytes
-        self.result.high_watermark = self.result.last_stable_offset = log.end_offset
-        self.result.log_start_offset = log.start_offset
         wanted = min(max_bytes, self.asked.partition_max_bytes)
         parts = await self.partition.read(self.asked.fetch_offset, wanted, Magic.KAFKA)
         self.bytes_read = sum(map(len, parts))
-        if self.bytes_read > max_bytes and not is_first:
+        self.does_not_fit = self.bytes_read > max_bytes and not is_first
+        if self.does_not_fit:
             parts, self.bytes_read = [], 0
         self.result.records = parts or b""
+
+    def leave_empty(self) -> None:
+        """Fill the result of a partition for which the answer has no room, without a read."""
+        self._begin()
+        assert self.partition is not None
+        log, offset = self.partition.log, self.asked.fetch_offset
+        if not log.start_offset <= offset <= log.end_offset:
+            raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
+
+    def _begin(self) -> None:
+        assert self.partition is not None
+        log = self.partition.log
+        self._log_size = log.size_bytes
+        self.bytes_read = 0
+        self.result.records = b""
+        self.result.high_watermark = self.result.last_stable_offset = log.end_offset
+        self.result.log_start_offset = log.start_offset
 
     def refuse(self, error: Exception) -> None:
         self.result.error_code = refusal(error).code
@@ -132,12 +149,15 @@ async def _read(readings: list[Reading], max_bytes: int) -> None:
         if reading.failed:
             continue
         try:
-            await reading.read(max(left, 0), is_first=is_first)
+            if left > 0 or is_first:
+                await reading.read(max(left, 0), is_first=is_first)
+            else:
+                reading.leave_empty()
         except Exception as error:
             reading.refuse(error)
-        if reading.bytes_read:
-            is_first = False
-            left -= reading.bytes_read
+        is_first = is_first and not reading.bytes_read
+        # Reading on after the first batch that does not fit could be made to cost any amount.
+        left = 0 if reading.does_not_fit else left - reading.bytes_read
 
 
 def _suffices(readings: list[Reading], min_bytes: int) -> bool:
