@@ -88,3 +88,12 @@ def test_a_pulsar_topic_with_any_characters_has_a_legal_kafka_name(topic: str) -
 def test_a_stream_name_leads_back_to_itself(stream: str) -> None:
     if not stream.startswith("public."):
         assert NamespaceName.from_iggy(stream).iggy == stream
+
+
+def test_name_that_is_too_long_for_kafka_is_cut_and_stays_its_own() -> None:
+    first, second = (TopicName("public", "s" * 200, "t" * 199 + end) for end in "ab")
+    for name in (first, second):
+        assert len(name.kafka) == 249
+        assert name.kafka.startswith("s" * 200 + ".ttt")
+        TopicName.from_kafka(name.kafka)
+    assert first.kafka != second.kafka

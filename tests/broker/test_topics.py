@@ -13,7 +13,9 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidPartitionCountError,
+    NamespaceExistsError,
     TopicExistsError,
+    UnknownNamespaceError,
     UnknownPartitionError,
     UnknownTopicError,
 )
@@ -184,6 +186,61 @@ async def test_streams_take_the_lowest_free_number(tmp_path: Path) -> None:
         assert again.stream_id == 1
     async with running(tmp_path) as broker:
         assert [space.name.namespace for space in broker.namespaces.all()] == ["a", "d", "c"]
+
+
+async def test_new_name_and_configuration_of_a_topic_last(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 1, config={"a": "1"})
+        await broker.topics.create(ORDERS._replace(topic="taken"), 1)
+        with pytest.raises(TopicExistsError):
+            await broker.topics.update(topic, ORDERS._replace(topic="taken"), {})
+        await broker.topics.update(topic, ORDERS, {"b": "2"})
+        await broker.topics.update(topic, ORDERS._replace(topic="bills"), {"b": "2"})
+        assert broker.topics.get(ORDERS) is broker.topics.by_kafka_name("orders") is None
+    async with running(tmp_path) as broker:
+        found = broker.topics.by_kafka_name("bills")
+        assert found is not None
+        assert (found.id, found.config) == (topic.id, {"b": "2"})
+        await broker.topics.delete(found)
+        with pytest.raises(UnknownTopicError):
+            await broker.topics.update(found, ORDERS, {})
+
+
+async def test_namespace_takes_its_topics_along(tmp_path: Path) -> None:
+    shop, store = NamespaceName("public", "shop"), NamespaceName("acme", "store")
+    async with running(tmp_path) as broker:
+        empty = await broker.namespaces.create(NamespaceName("public", "empty"))
+        topic = await broker.topics.create(TopicName(*shop, "orders"), 1)
+        await broker.topics.create(TopicName("public", "default", "acme.taken.orders"), 1)
+        with pytest.raises(TopicExistsError):
+            await broker.topics.rename_namespace(shop, NamespaceName("acme", "taken"))
+        with pytest.raises(NamespaceExistsError):
+            await broker.topics.rename_namespace(shop, empty.name)
+        with pytest.raises(UnknownNamespaceError):
+            await broker.topics.rename_namespace(store, shop)
+        await broker.topics.rename_namespace(shop, store)
+        assert topic.name == TopicName(*store, "orders")
+    async with running(tmp_path) as broker:
+        assert broker.namespaces.get(shop) is None
+        moved = broker.namespaces.get(store)
+        assert moved is not None
+        assert moved.stream_id == 1
+        found = broker.topics.by_kafka_name("acme.store.orders")
+        assert found is not None
+        assert found.id == topic.id
+
+
+async def test_namespace_is_deleted_with_its_topics(tmp_path: Path) -> None:
+    shop = NamespaceName("public", "shop")
+    async with running(tmp_path) as broker:
+        await broker.topics.create(TopicName(*shop, "orders"), 2)
+        other = await broker.topics.create(ORDERS, 1)
+        await broker.topics.delete_namespace(shop)
+        assert broker.topics.all() == [other]
+        with pytest.raises(UnknownNamespaceError):
+            await broker.topics.delete_namespace(shop)
+    async with running(tmp_path) as broker:
+        assert [found.name for found in broker.namespaces.all()] == [ORDERS.in_namespace]
 
 
 async def test_committed_offsets_last(tmp_path: Path) -> None:

@@ -206,14 +206,14 @@ class Topics:
         """
         async with self._changing:
             self._check_known(topic)
-            await self._store.write(delete(topic_rows).where(topic_rows.c.id == topic.id.hex))
-            self._forget(topic)
-            for partition in topic.partitions:
-                partition.forget()
-            for listener in self._on_delete:
-                listener(topic)
-            await self._storage.delete_topic(topic.id, [p.log for p in topic.partitions])
-        _logger.info("deleted topic %s", topic.name.kafka)
+            await self._delete(topic)
+
+    async def delete_namespace(self, name: NamespaceName) -> None:
+        """Delete a namespace with all its topics. Raises UnknownNamespaceError."""
+        async with self._changing:
+            for topic in self.in_namespace(name):
+                await self._delete(topic)
+            await self._namespaces.delete(name)
 
     def load(self) -> None:
         """Read the database and open every log, recovering what needs it; blocks."""
@@ -262,6 +262,16 @@ class Topics:
         self._remember(topic)
         _logger.info("created topic %s with %d partitions", name.kafka, partitions)
         return topic
+
+    async def _delete(self, topic: Topic) -> None:
+        await self._store.write(delete(topic_rows).where(topic_rows.c.id == topic.id.hex))
+        self._forget(topic)
+        for partition in topic.partitions:
+            partition.forget()
+        for listener in self._on_delete:
+            listener(topic)
+        await self._storage.delete_topic(topic.id, [p.log for p in topic.partitions])
+        _logger.info("deleted topic %s", topic.name.kafka)
 
     async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:
         ids = {row.number: row.id for row in inserted}

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 @handles(Command.DELETE_STREAM, requests.StreamRequest)
 async def delete_stream(context: Context, request: requests.StreamRequest) -> None:
-    """Delete the topics one after another, then the stream."""
+    """Delete the topics, whoever made them, and then the stream."""
     stream = find_stream(context.broker, request.stream)
-    for topic in context.broker.topics.in_namespace(stream.name):
-        await context.broker.topics.delete(topic)
-    await context.broker.namespaces.delete(stream.name)
+    await context.broker.topics.delete_namespace(stream.name)
