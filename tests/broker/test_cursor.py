@@ -33,7 +33,9 @@ def played(acks: list[tuple[bool, int, int]]) -> tuple[Cursor, set[int]]:
 
 @settings(max_examples=200)
 @given(ACKS)
-def test_holds_what_was_acknowledged_in_the_fewest_ranges(acks: list[tuple[bool, int, int]]) -> None:
+def test_holds_what_was_acknowledged_in_the_fewest_ranges(
+    acks: list[tuple[bool, int, int]],
+) -> None:
     cursor, model = played(acks)
     assert acknowledged(cursor) == model
     assert cursor.acknowledged_above == len(model) - cursor.position
@@ -50,7 +52,8 @@ def test_tells_what_is_open_in_a_batch(
 ) -> None:
     cursor, model = played(acks)
     mask = cursor.open_mask(start, start + size)
-    assert [bool(mask >> i & 1) for i in range(size)] == [start + i not in model for i in range(size)]
+    for index in range(size):
+        assert bool(mask >> index & 1) == (start + index not in model)
     assert mask >> size == 0
     untouched = model.isdisjoint(range(start, start + size))
     assert cursor.is_untouched(start, start + size) == untouched

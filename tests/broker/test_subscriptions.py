@@ -359,6 +359,28 @@ async def test_failover_prefers_priority_over_names(broker: Broker) -> None:
     assert receiver_of(high).activations == [True]
 
 
+async def test_a_read_that_fails_sends_consumers_away_and_lets_them_come_back(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(partition, 1)
+    first, again = consumer(), consumer()
+    subscription = await joined(broker, first)
+
+    async def fail(*_: object) -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(partition, "read", fail)
+        subscription.add_permits(first, 1)
+        await settled()
+    assert receiver_of(first).disconnected == 1
+    assert subscription.state is SubscriptionState.IDLE
+    await joined(broker, again)
+    subscription.add_permits(again, 1)
+    await settled()
+    assert receiver_of(again).offsets == [0]
+
+
 # Shared.
 
 

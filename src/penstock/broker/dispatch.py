@@ -26,15 +26,23 @@ class Dispatcher(ABC):
     """Runs while a subscription has consumers; what kind of subscription it is, subclasses say.
 
     A batch is never split: it is sent while the consumer has a permit left, and costs one for each
-    of its messages that is open, so that permits may go below zero.
+    of its messages that is open, so that permits may go below zero. `changed` is called when the
+    cursor moved without an acknowledgement, and `failed` when no more is sent, ever.
     """
 
     def __init__(
-        self, partition: Partition, cursor: Cursor, magic: Magic, changed: Callable[[], None]
+        self,
+        partition: Partition,
+        cursor: Cursor,
+        magic: Magic,
+        *,
+        changed: Callable[[], None],
+        failed: Callable[[], None],
     ) -> None:
         self._partition = partition
         self._cursor = cursor
         self._changed = changed
+        self._failed = failed
         self.outstanding = Outstanding()
         self.consumers: list[Consumer] = []
         self._reader = EntryReader(partition, cursor.position, magic, self._skipped)
@@ -122,8 +130,7 @@ class Dispatcher(ABC):
                 busy = await self._turn()
             except Exception:
                 _logger.exception("dispatch failed; its consumers are asked to come back")
-                for consumer in tuple(self.consumers):
-                    consumer.receiver.disconnect()
+                self._failed()
                 return
             if busy:
                 await asyncio.sleep(0)  # Others have work too, and permits can last long.

@@ -27,9 +27,15 @@ class SharedDispatcher(Dispatcher):
     """Keeps what has to be sent again, in order of offset, and how often each batch came back."""
 
     def __init__(
-        self, partition: Partition, cursor: Cursor, magic: Magic, changed: Callable[[], None]
+        self,
+        partition: Partition,
+        cursor: Cursor,
+        magic: Magic,
+        *,
+        changed: Callable[[], None],
+        failed: Callable[[], None],
     ) -> None:
-        super().__init__(partition, cursor, magic, changed)
+        super().__init__(partition, cursor, magic, changed=changed, failed=failed)
         self._returned: dict[int, int] = {}
         self._order: list[int] = []
         self._redeliveries: dict[int, int] = {}

@@ -130,9 +130,14 @@ class Subscription:
         self._advance(SubscriptionEvent.CONSUMER_CAME)
         if self._dispatcher is None:
             self.kind = kind
-            dispatcher = DISPATCHERS[kind](self.partition, self.cursor, magic, self._note_change)
-            self._dispatcher = dispatcher
-            dispatcher.start()
+            self._dispatcher = DISPATCHERS[kind](
+                self.partition,
+                self.cursor,
+                magic,
+                changed=self._note_change,
+                failed=self.send_all_away,
+            )
+            self._dispatcher.start()
         assert kind is self.kind, "make_room was asked first"
         self._dispatcher.add(consumer)
 
