@@ -80,6 +80,7 @@ def judge(
     assert batches == [batch for batch in stored if batch in batches], moment
     assert all(each.base_offset >= safe for each in damage), moment
     assert log.end_offset >= safe, moment
+    assert not log.recovery.lost_checkpoint, moment
     state = log.checkpoint_state
     assert state == (b"%d" % log.checkpoint_offset if log.checkpoint_offset else b""), moment
     log.append(make_batch(seed=99))
@@ -182,3 +183,16 @@ async def test_what_recovery_calls_safe_survives_the_next_power_cut(
     again = open_log(disk.after_crash(Survival.NONE), flusher, CONFIG)
     assert read_all(again) == (stored, [])
     killed.abandon()
+
+
+async def test_a_clean_stop_is_one_also_after_a_power_cut(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, CONFIG)
+    stored = fill(log, 20)
+    await log.flushed(log.end_offset - 1)
+    stored += fill(log, 2, first=20)
+    log.close()
+    again = open_log(disk.after_crash(Survival.NONE), flusher, CONFIG)
+    assert again.recovery.scanned_bytes == 0
+    assert read_all(again) == (stored, [])

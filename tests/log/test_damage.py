@@ -155,6 +155,23 @@ async def test_a_batch_inside_a_payload_is_not_taken_for_one_of_the_log(
     log.close()
 
 
+async def test_a_batch_at_the_end_of_the_last_payload_is_not_taken_either(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 2)
+    inner = make_batch(count=1, size=40)
+    inner[0][:8] = (log.end_offset + 5).to_bytes(8)  # type: ignore[index]  # it could be next
+    body = b"before" + b"".join(inner)
+    header = build_header(Magic.PULSAR, body, record_count=9, base_timestamp=1, max_timestamp=1)
+    log.append([header, body])
+    disk.content(DIRECTORY / f"{0:020d}.log").live[sum(map(len, stored)) + 30] ^= 1
+    batches, damage = read_all(log)
+    assert batches == stored
+    assert [d.next_offset for d in damage] == [log.end_offset]
+    log.close()
+
+
 async def test_a_flipped_length_takes_no_memory(disk: FaultyFileSystem, flusher: Flusher) -> None:
     log = open_log(disk, flusher, LogConfig())
     stored = [make_batch(size=1 << 20, seed=number) for number in range(8)]
