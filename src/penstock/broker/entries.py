@@ -112,14 +112,12 @@ class EntryReader:
             for at, header in walk(view):
                 if header.base_offset > expected:
                     self._skipped(expected, header.base_offset)
-                if header.attributes & ATTRIBUTE_CONTROL:
+                if header.attributes & ATTRIBUTE_CONTROL or header.record_count == 0:
                     self._skipped(header.base_offset, header.next_offset)
                 else:
                     self._ahead.append(Entry(header, view[at : at + header.size]))
                 expected = header.next_offset
-        if expected == self.position:
-            self._skip_batch()  # It holds no messages in this encoding.
-        elif not self._ahead:
+        if not self._ahead:
             self.position = expected
 
     def _skip_batch(self) -> None:
