@@ -131,6 +131,20 @@ async def test_produce_overtakes_a_fetch_that_waits(dialog: Dialog) -> None:
     assert b"value" in bytes(response.responses[0].partitions[0].records)
 
 
+async def test_fetches_follow_one_another(dialog: Dialog) -> None:
+    # The answer of one may take 55 MiB, and a client may ask for a thousand before it reads any.
+    await dialog.create_topic()
+    await dialog.produce(encode_batch([Record(b"value")]))
+    waiting = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 1), max_wait_ms=60_000))
+    behind = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), max_wait_ms=0))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not behind.done()
+    await dialog.produce(encode_batch([Record(b"value")]))
+    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(behind, 10)
+
+
 async def test_other_requests_wait_for_those_before(dialog: Dialog) -> None:
     await dialog.create_topic()
     fetching = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), max_wait_ms=60_000))

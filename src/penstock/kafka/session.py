@@ -1,9 +1,10 @@
 """One Kafka client's connection: frames to requests, requests to handlers, answers to frames.
 
-Kafka serves one request of a connection after the other. Here Produce and Fetch may run beside
-each other, for a produce appends before it waits and a fetch that waits must not hold it up;
-everything else runs alone, so that a client that does not wait for answers sees its requests'
-effects in order. The server keeps the answers in order in any case.
+Kafka serves one request of a connection after the other. Here a Produce runs beside others and
+beside a Fetch, for it appends before it waits, and a fetch that waits must not hold it up. Fetches
+follow one another, for the answer of one may be large. Everything else runs alone, so that a client
+that does not wait for answers sees its requests' effects in order. The server keeps the answers in
+order in any case.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 FETCH: Final = 1
 API_VERSIONS: Final = 18
-SIDE_BY_SIDE: Final = frozenset({PRODUCE, FETCH})
+SIDE_BY_SIDE: Final = ({PRODUCE}, {PRODUCE, FETCH})
+"""The sets of API keys whose requests may run at the same time."""
 
 
 class KafkaSession:
@@ -40,8 +42,8 @@ class KafkaSession:
 
     def __init__(self, broker: Broker, transport: Transport) -> None:
         self._client = Client(broker, transport)
-        self._side_by_side: set[asyncio.Future[None]] = set()
-        self._alone: asyncio.Future[None] | None = None
+        self._running: dict[asyncio.Future[None], int] = {}
+        """What ends with each request that runs or waits for its turn, and its API key."""
 
     def frame_size(self, head: memoryview) -> int | None:
         return frame_size(head, KAFKA_REQUEST_BYTES)
@@ -71,22 +73,16 @@ class KafkaSession:
         self._client.gone()
 
     def _must_end_before(self, key: int) -> list[asyncio.Future[None]]:
-        before = [self._alone] if self._alone else []
-        return before if key in SIDE_BY_SIDE else [*before, *self._side_by_side]
+        return [done for done, other in self._running.items() if {key, other} not in SIDE_BY_SIDE]
 
     def _begin(self, key: int) -> asyncio.Future[None]:
         """Note that a request runs until the future that is returned is done."""
         done = asyncio.get_running_loop().create_future()
-        if key in SIDE_BY_SIDE:
-            self._side_by_side.add(done)
-        else:
-            self._alone = done
+        self._running[done] = key
         return done
 
     def _end(self, done: asyncio.Future[None]) -> None:
-        self._side_by_side.discard(done)
-        if self._alone is done:
-            self._alone = None
+        del self._running[done]
         done.set_result(None)
 
     async def _serve(
