@@ -1,4 +1,4 @@
-"""Every topic has one name in each protocol, and the names lead back to it (design, decision 3)."""
+"""Every topic has one name in each protocol, and the names lead back to it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from penstock.broker.names import NamespaceName, TopicName
         ),
     ],
 )
-def test_the_three_names_of_the_design(
+def test_one_topic_has_three_names(
     name: TopicName, kafka: str, pulsar: str, stream: str
 ) -> None:
     assert name.kafka == kafka

@@ -53,7 +53,7 @@ def test_whole(golden: Golden) -> None:
 
 @every_frame
 def test_trailing_bytes_are_ignored(golden: Golden) -> None:
-    # librdkafka leaves some (kafka.md 4.1): what follows the last field is no error.
+    # librdkafka leaves some: what follows the last field is no error.
     longer = resized(golden.frame + b"\x07\x00\xff")
     assert rewritten(longer) == golden.frame
 

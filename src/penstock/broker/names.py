@@ -1,4 +1,4 @@
-"""One topic, three ways to say its name (design, decision 3)."""
+"""One topic, three ways to say its name."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from penstock.log import LogConfig
 
 
 class Flush(StrEnum):
-    """When an acknowledgement may be sent (design, decision 6)."""
+    """When an acknowledgement may be sent."""
 
     ACKNOWLEDGED = "acknowledged"
     """After fdatasync: what is acknowledged survives a power cut."""

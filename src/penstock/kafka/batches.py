@@ -1,4 +1,4 @@
-"""What a batch from a Kafka producer has to fulfil before it is written (kafka.md 5.2, KIP-98).
+"""What a batch from a Kafka producer has to fulfil before it is written (KIP-98).
 
 Only the header is looked at, and every byte once for the checksum; the records are not parsed.
 """

@@ -1,7 +1,7 @@
 """The stream of a table's new files: tasks write them, and Spark carries only their names.
 
 Rows that pass through Spark are converted to its own form and back; a table of raw records needs
-neither, so the workers that decode segments write Parquet themselves (design, decision 8).
+neither, so the workers that decode segments write Parquet themselves.
 """
 
 from __future__ import annotations
