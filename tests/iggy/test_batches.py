@@ -146,6 +146,20 @@ async def test_damaged_batch_is_an_error_and_never_silence(
     assert head.messages_count == 3
 
 
+async def test_poll_ends_before_it_grows_too_large(dialog: Dialog) -> None:
+    batch = producer_batch(*[bytes(1_000_000)] * 7)
+    for _ in range(3):
+        await dialog.produce(batch, 7)
+    head, _ = polled_batches((await dialog.ask(Command.POLL_MESSAGES, poll(0, 99))).body)
+    assert head.messages_count == 14
+    head, _ = polled_batches((await dialog.ask(Command.POLL_MESSAGES, poll(14, 99))).body)
+    assert head.messages_count == 7
+    large = producer_batch(*[bytes(1_000_000)] * 20)
+    await dialog.produce(large, 20)
+    head, _ = polled_batches((await dialog.ask(Command.POLL_MESSAGES, poll(21, 99))).body)
+    assert head.messages_count == 20
+
+
 def damage_the_middle(folder: Path) -> None:
     (file,) = folder.rglob("*.log")
     stored = bytearray(file.read_bytes())

@@ -16,7 +16,7 @@ from penstock.broker.settings import BrokerSettings
 from penstock.iggy.handlers import HANDLERS
 from penstock.iggy.handlers.unavailable import UNAVAILABLE
 from penstock.iggy.wire import frame, requests
-from penstock.iggy.wire.commands import Command, Operation
+from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
 from penstock.iggy.wire.errors import ErrorCode
 from penstock.iggy.wire.identifiers import Identifier
 from penstock.session import PeerError
@@ -102,6 +102,10 @@ async def test_operations_and_codes_that_are_none(dialog: Dialog) -> None:
     for command in (Command.CREATE_STREAM, Command.LOGIN_REGISTER, Command.LOGOUT_USER):
         answer = await dialog.ask(command, b"", Operation.NON_REPLICATED)
         assert answer.status == ErrorCode.INVALID_COMMAND
+
+
+def test_every_command_that_can_be_asked_has_a_handler() -> None:
+    assert {*COMMAND_OF.values(), *NON_REPLICATED} == set(HANDLERS)
 
 
 async def test_refusals_of_writes_are_in_the_result_section(dialog: Dialog) -> None:

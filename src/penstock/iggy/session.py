@@ -77,10 +77,7 @@ class IggySession:
         return framing.build_reply(header, parts)
 
     async def _carry_out(self, header: RequestHeader, body: memoryview) -> Buffers:
-        command = _command(header)
-        handler = HANDLERS.get(command)
-        if handler is None:
-            raise IggyError(ErrorCode.INVALID_COMMAND, command.name)
+        handler = HANDLERS[_command(header)]
         if self._client.session is None and not handler.without_login:
             if header.operation != Operation.NON_REPLICATED:
                 raise framing.EvictedError(framing.EvictionReason.NO_SESSION)
