@@ -104,6 +104,13 @@ REQUEST_BYTES_IN_FLIGHT: Final = Limit(
     when_hit="the connection is not read until answers went out",
 )
 
+WRITES_TOGETHER_BYTES: Final = Limit(
+    64 * KIB,
+    "bytes of answers on one connection",
+    protects="the client's waiting time from answers that are collected for one system call",
+    when_hit="what was collected is sent at once",
+)
+
 WRITE_BUFFER_BYTES: Final = Limit(
     1 * MIB,
     "bytes of answers on one connection that the client has not taken",

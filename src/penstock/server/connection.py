@@ -17,7 +17,7 @@ from penstock import limits
 from penstock.server.answers import Answers, Slot
 from penstock.server.intake import Intake
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
-from penstock.session import Buffers, PeerError, Session, Transport
+from penstock.session import Buffer, Buffers, PeerError, Session, Transport
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ class Connection(asyncio.BufferedProtocol):
         self._connections = connections
         self._intake = Intake(connections.receive_buffer)
         self._answers = Answers(self.write)
+        self._outgoing: list[Buffer] = []
+        self._outgoing_bytes = 0
+        self._send_is_due = False
         self._tasks = Tasks()
         self._session: Session | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -108,8 +111,14 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the session: penstock.session.Transport.
 
     def write(self, parts: Buffers) -> None:
-        if not self._lost:
-            self._transport.writelines(parts)
+        # Small answers of one turn of the event loop share one system call.
+        self._outgoing.extend(parts)
+        self._outgoing_bytes += sum(map(len, parts))
+        if self._outgoing_bytes >= limits.WRITES_TOGETHER_BYTES:
+            self._send()
+        elif not self._send_is_due:
+            self._send_is_due = True
+            self._loop.call_soon(self._send_late)
 
     async def writable(self) -> None:
         """Raise ConnectionResetError when the client is gone, so that no loop pushes for ever."""
@@ -158,6 +167,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(error)
         except Exception as error:
             self._break(error)
+        self._send()
         self._set_reading()
 
     def _take(self, session: Session, frame: memoryview) -> None:
@@ -180,10 +190,22 @@ class Connection(asyncio.BufferedProtocol):
             self._break(error)
         self.last_activity = self._loop.time()
         self._answers.settle(slot, parts)
+        if not self._answers:
+            self._send()
         if self.closing_since is None:
             self._resume()
         else:
             self._close_when_settled()
+
+    def _send(self) -> None:
+        if self._outgoing and not self._lost:
+            parts, self._outgoing = self._outgoing, []
+            self._outgoing_bytes = 0
+            self._transport.writelines(parts)
+
+    def _send_late(self) -> None:
+        self._send_is_due = False
+        self._send()
 
     def _recognise(self) -> None:
         foreign = never_ours(self._intake.head(RECOGNISED_BYTES))
@@ -235,6 +257,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _close_when_settled(self) -> None:
         if not self._answers and not self._lost:
+            self._send()
             self._transport.close()
 
     def _refuse(self, error: PeerError) -> None:
