@@ -14,7 +14,7 @@ from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, print_json
 
 if TYPE_CHECKING:
-    from penstock.pipeline.job import PipelineConfig, Progress
+    from penstock.pipeline.job import PipelineConfig, Progress, Run
 
 pipeline_app = typer.Typer(help="Topics as tables, with Spark.", no_args_is_help=True)
 
@@ -86,12 +86,11 @@ def _run(config: PipelineConfig) -> Progress:
     from rich.console import Console
 
     from penstock.pipeline.job import PipelineError, Run
-    from penstock.pipeline.session import JavaError
+    from penstock.pipeline.session import JavaError, close_session
     from penstock.pipeline.table import TableError
 
     run = Run(config)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: run.stop())
+    _stop_on_signals(run)
     # Progress is for the person at the terminal, what a program reads is the result. The terminal
     # is kept under a number of its own, for the job gives standard error's to Java as it starts.
     terminal = os.fdopen(os.dup(2), "w")
@@ -100,6 +99,21 @@ def _run(config: PipelineConfig) -> Progress:
             return run.run(lambda progress: status.update(_line(progress)))
         except (JavaError, PipelineError, TableError) as error:
             raise CommandError(str(error)) from error
+        finally:
+            close_session()
+
+
+def _stop_on_signals(run: Run) -> None:
+    """Stop in order at the first signal, and at once at the second."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(*_: object) -> None:
+        run.stop()
+        for number in numbers:
+            signal.signal(number, signal.default_int_handler)
+
+    for number in numbers:
+        signal.signal(number, stop)
 
 
 def _line(progress: Progress) -> str:

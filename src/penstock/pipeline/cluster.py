@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 from penstock.kafka.client import KafkaClient, KafkaError
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
 from penstock.pipeline.offsets import Offsets, TopicPartition
+from penstock.pipeline.patience import Patience
 from penstock.pipeline.planning import DataFolder, SourceError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class KafkaCluster:
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._client = KafkaClient(servers, client_id="penstock-spark")
+        self._patience = Patience(answered=False)
         self._looked_for_folder = False
         self._data_folder: DataFolder | None = None
 
@@ -52,7 +54,8 @@ class KafkaCluster:
         if not known:
             return {}
         try:
-            found = self._client.list_offsets(dict.fromkeys(known, end))
+            asked: dict[tuple[str, int], int] = dict.fromkeys(known, end)
+            found = self._patience.ask(lambda: self._client.list_offsets(asked))
         except (KafkaError, OSError) as error:
             raise self._unreachable(error) from error
         return {TopicPartition(*each): offset or 0 for each, offset in found.items()}
@@ -75,15 +78,16 @@ class KafkaCluster:
 
     def _find_data_folder(self) -> DataFolder | None:
         try:
-            cluster_id = self._client.cluster().cluster_id
-            folder = DataFolder(Path(self._client.log_directory([]).path), cluster_id)
+            cluster_id = self._patience.ask(self._client.cluster).cluster_id
+            path = self._patience.ask(lambda: self._client.log_directory([])).path
         except (KafkaError, OSError) as error:
             raise self._unreachable(error) from error
+        folder = DataFolder(Path(path), cluster_id)
         return folder if is_reachable(folder) else None
 
     def _topic(self, name: str) -> TopicDescription | None:
         try:
-            (found,) = self._client.topics([name])
+            (found,) = self._patience.ask(lambda: self._client.topics([name]))
         except KafkaError as error:
             if error.code.name == "UNKNOWN_TOPIC_OR_PARTITION":
                 return None

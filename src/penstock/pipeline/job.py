@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BATCH_ROWS: Final = 2_000_000
 """Rows of one batch: what is done again after a kill, and how often progress is seen."""
 
+STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
 _CAUSE: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
@@ -77,7 +78,7 @@ class Run:
         self._rows = 0
 
     def stop(self) -> None:
-        """Let the batch that runs be committed, and end."""
+        """End soon; a batch that would take long is left for the next run."""
         self._stop.set()
 
     def run(self, report: Callable[[Progress], None]) -> Progress:
@@ -129,7 +130,8 @@ class Run:
         try:
             while not query.awaitTermination(_LOOK_SECONDS):
                 report(self._progress(query))
-                if self._stop.is_set() and not query.status["isTriggerActive"]:
+                if self._stop.is_set():
+                    _finish_batch(query)
                     return
         except Exception as error:
             raise PipelineError(_cause(error)) from error
@@ -137,6 +139,13 @@ class Run:
     def _progress(self, query: StreamingQuery) -> Progress:
         seconds = time.monotonic() - self._began
         return Progress(self._batches, self._rows, _behind(query.lastProgress), seconds)
+
+
+def _finish_batch(query: StreamingQuery) -> None:
+    """Return between two batches, or after a while within one."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def _behind(progress: Any) -> int | None:

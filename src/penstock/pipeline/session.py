@@ -11,7 +11,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.pipeline.source import PenstockSource
 from penstock.pipeline.table_source import TableFilesSource
 
 if TYPE_CHECKING:
@@ -48,9 +47,25 @@ def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> Spa
         builder = builder.config(key, value)
     with _errors_to(log) if log else nullcontext():
         spark = builder.getOrCreate()
-    spark.dataSource.register(PenstockSource)
+    # The source itself is found by Spark, through the package pyspark_penstock.
     spark.dataSource.register(TableFilesSource)
     return spark
+
+
+def close_session() -> None:
+    """End this process's session, and return when its Java is gone."""
+    from pyspark import SparkContext  # noqa: PLC0415  # see open_session
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+    gateway = SparkContext._gateway  # PySpark itself only ends Java with Python
+    if gateway is not None:
+        SparkContext._gateway = SparkContext._jvm = None
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
 
 
 def check_java() -> None:

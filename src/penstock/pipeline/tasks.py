@@ -20,6 +20,7 @@ from penstock.log.header import Magic, walk
 from penstock.log.reader import read_range
 from penstock.pipeline.cluster import is_reachable
 from penstock.pipeline.options import ReadMode
+from penstock.pipeline.patience import Patience
 from penstock.pipeline.planning import SourceError
 from penstock.pipeline.schema import arrow_schema
 from penstock.records.arrow import to_arrow
@@ -90,11 +91,16 @@ def _whole_messages(task: Task, stored: memoryview) -> list[Buffer]:
 
 def _from_broker(task: Task, position: int) -> Iterator[Buffer]:
     source = task.range.source
+    patience = Patience(answered=True)  # for the driver has just been told the offsets
     try:
         with KafkaClient(task.servers, client_id="penstock-spark") as client:
-            for batches in client.fetch_below(
-                *source, position, task.range.end, max_bytes=CHUNK_BYTES
-            ):
+
+            def next_run() -> Buffer:
+                runs = client.fetch_below(*source, position, task.range.end, max_bytes=CHUNK_BYTES)
+                return next(runs)
+
+            while position < task.range.end:
+                batches = patience.ask(next_run)
                 position = _next_offset(batches, position)
                 yield batches
     except (KafkaError, OSError) as error:

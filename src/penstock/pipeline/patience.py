@@ -1,0 +1,36 @@
+"""Waiting for a broker that is being restarted, so that a job outlives it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+Answer = TypeVar("Answer")
+
+WAIT_SECONDS: Final = 60
+_PAUSE_SECONDS: Final = 0.2
+
+
+class Patience:
+    """Tries again when a connection fails, but only once there has been one.
+
+    A first connection that fails is most often a wrong address, and is told at once.
+    """
+
+    def __init__(self, *, answered: bool) -> None:
+        self._answered = answered
+
+    def ask(self, question: Callable[[], Answer]) -> Answer:
+        """Return the answer; raises OSError where the broker stays away."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                answer = question()
+            except OSError:
+                if not self._answered or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                self._answered = True
+                return answer

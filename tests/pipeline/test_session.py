@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import pyspark_penstock
+from penstock.pipeline.session import JavaError, check_java
+from penstock.pipeline.source import PenstockSource
+
+
+def test_spark_finds_the_source_by_itself() -> None:
+    assert "pyspark_penstock" in {module.name for module in pkgutil.iter_modules()}
+    assert pyspark_penstock.DefaultSource is PenstockSource
+    assert PenstockSource.name() == "penstock"
+
+
+def test_the_java_of_this_machine_will_do() -> None:
+    check_java()
+
+
+def test_no_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaError, match=r"no Java found in JAVA_HOME .* needs Java 17"):
+        check_java()
+
+
+@pytest.mark.parametrize("told", ['openjdk version "11.0.2" 2019-01-15', "not a Java at all"])
+def test_a_java_that_is_too_old_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho '{told}' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaError, match=f"{told}.*Spark needs Java 17 or newer"):
+        check_java()
