@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench soak interop protos clean java kernels
+.PHONY: help demo test lint format bench versus report soak interop protos clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,6 +12,8 @@ PYTHON := $(shell for python in python3.11 python3 python3.12 python3.13; do \
 		&& { command -v $$python; break; }; done)
 PROTOS := $(shell find src -name '*.proto')
 SOURCES := src tests benchmarks
+SCALE := quick
+RESULT := docs/benchmarks/versus.json
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +37,12 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU a gigabyte, start-up and m
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/log_append.py
+
+versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=full takes hours, FLAGS=--help says more
+	PYTHONPATH=benchmarks $(BIN)/python -m versus --scale $(SCALE) $(FLAGS)
+
+report: $(INSTALLED) ## docs/benchmarks.md and its plots, from RESULT=file of `make versus`
+	PYTHONPATH=benchmarks $(BIN)/python -m versus.report $(RESULT)
 
 soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random cases
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak --timeout 3600

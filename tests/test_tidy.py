@@ -25,6 +25,7 @@ TEXT_SUFFIXES = {
     ".schema",
 }
 OTHER_NAMES = {"Makefile", "LICENSE", ".gitignore", "py.typed", "run"}
+PICTURE = ".png"
 GENERATED = ("_pb2.py", "_pb2.pyi")
 
 
@@ -39,7 +40,7 @@ def tracked_files() -> list[Path]:
 
 
 def written_files() -> list[Path]:
-    return [path for path in tracked_files() if not path.name.endswith(GENERATED)]
+    return [path for path in tracked_files() if not path.name.endswith((*GENERATED, PICTURE))]
 
 
 def found(pattern: re.Pattern[str]) -> list[str]:
@@ -61,7 +62,7 @@ def test_no_path_of_one_machine_is_named() -> None:
 
 def test_files_are_of_known_kinds_and_small() -> None:
     for path in tracked_files():
-        known = path.suffix in TEXT_SUFFIXES or path.name in OTHER_NAMES
+        known = path.suffix in {*TEXT_SUFFIXES, PICTURE} or path.name in OTHER_NAMES
         assert known, f"{path.relative_to(ROOT)}: add its kind to the test if it belongs here"
         assert path.stat().st_size <= FILE_BYTES_MAX, f"{path.relative_to(ROOT)} is too big"
 

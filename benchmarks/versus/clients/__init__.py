@@ -1,0 +1,1 @@
+"""The load generators: one client per protocol, the same for both sides of a comparison."""

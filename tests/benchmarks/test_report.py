@@ -1,0 +1,85 @@
+"""The page that is made from a result says what was measured, and where Penstock loses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from versus import results
+from versus.report import number, page
+
+LABELS = {"protocol": "kafka", "durability": "flushed", "layout": "two shared", "round": 1}
+
+
+def produced(broker: str, seconds: float) -> dict[str, Any]:
+    numbers = {"messages": 1000, "load_seconds": seconds, "broker_cpu_seconds": 0.5}
+    held = {"broker_resident_mib": 100.0, "disk_bytes": 1_100_000, "limit": "client"}
+    return LABELS | {"broker": broker, "load": "produce-1024-default"} | numbers | held
+
+
+def result(*runs: dict[str, Any]) -> dict[str, Any]:
+    settings = {"flushed": "always", "written": "never"}
+    return {
+        "started": "2026-01-02T03:04:05+00:00",
+        "commit": "abc",
+        "machine": {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "S"},
+        "versions": dict.fromkeys(
+            ("python", "java", "confluent-kafka", "pulsar-client", "apache-iggy"), "1"
+        ),
+        "scale": {"name": "quick", "rounds": 1},
+        "brokers": {"kafka": {"version": "4", "settings": settings}},
+        "not_measured": {"iggy": "there is no cargo"},
+        "runs": list(runs),
+    }
+
+
+def test_a_loss_is_named_on_top() -> None:
+    text = "\n".join(page(result(produced("penstock", 2.0), produced("kafka", 1.0)), []))
+    losses = text.partition("## Where Penstock loses")[2].partition("##")[0]
+    assert "| kafka | flushed | two shared | produce 1 KB, default batches | throughput" in losses
+    assert "**0.50**" in losses
+
+
+def test_no_loss_is_said_as_well() -> None:
+    text = "\n".join(page(result(produced("penstock", 1.0), produced("kafka", 2.0)), []))
+    assert "Nowhere in these runs." in text
+
+
+def test_who_is_not_measured_is_named_with_the_reason() -> None:
+    text = "\n".join(page(result(produced("penstock", 1.0)), []))
+    assert "| iggy | **not measured** | there is no cargo |" in text
+
+
+def test_the_limit_and_each_setting_stand_in_the_table() -> None:
+    text = "\n".join(page(result(produced("penstock", 1.0), produced("kafka", 2.0)), []))
+    assert "**the client**, **the client**" in text
+    assert "| kafka | 4 | always | never |" in text
+
+
+def test_a_failure_stands_where_the_number_would() -> None:
+    failed = LABELS | {"broker": "kafka", "load": "produce-1024-default", "failure": "a | b"}
+    text = "\n".join(page(result(produced("penstock", 1.0), failed), []))
+    assert "failed: a / b" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1234.5, "1,234"), (12.34, "12.3"), (0.1234, "0.12"), (99.99, "100.0")]
+)
+def test_numbers_have_three_digits(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_a_result_is_read_as_it_was_saved(tmp_path: Path) -> None:
+    whole = result(produced("penstock", 1.0), produced("kafka", 2.0))
+    results.save(tmp_path / "folder" / "result.json", whole)
+    assert results.load(tmp_path / "folder" / "result.json") == whole
+
+
+def test_a_result_keeps_no_more_digits_than_it_knows() -> None:
+    assert results.rounded({"a": [1], "b": 1.23456789, "c": {"d": 123456.789}}) == {
+        "a": [1],
+        "b": 1.2346,
+        "c": {"d": 123460.0},
+    }
