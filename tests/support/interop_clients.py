@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
 
-READ_SECONDS = 30
+READ_SECONDS = 10
 STREAM = "default"
 KEY = apache_iggy.HeaderKey.String("penstock.key")
 CODECS = [
@@ -86,15 +86,18 @@ class KafkaClient:
         self._consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
 
     def write(self, messages: list[Message]) -> None:
+        errors: list[object] = []
         for message in messages:
             self._producer.produce(
                 self._topic,
                 message.value,
                 message.key,
                 headers=list(message.headers),
+                on_delivery=lambda error, _: errors.append(error),
                 **({} if message.time_ms is None else {"timestamp": message.time_ms}),
             )
         assert self._producer.flush(READ_SECONDS) == 0
+        assert set(errors) == {None}, errors
 
     def read(self, count: int) -> list[Message]:
         messages: list[Message] = []
