@@ -33,9 +33,9 @@ format: $(INSTALLED) ## Format the source and repair what can be repaired
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: $(INSTALLED) kernels ## Throughput, broker CPU a gigabyte, start-up and memory
-	$(BIN)/python benchmarks/startup.py
-	$(BIN)/python benchmarks/throughput.py
+bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=--save keeps it to compare with
+	$(BIN)/python benchmarks/startup.py $(FLAGS)
+	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
 
 versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=full takes hours, FLAGS=--help says more

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import psutil
 
+import saved
+
 BAR_SECONDS = 0.75
 BAR_MIB = 80
 
@@ -43,7 +45,9 @@ def start_once(folder: Path) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    runs = parser.parse_args().runs
+    saved.add_flag(parser)
+    options = parser.parse_args()
+    runs = options.runs
     with tempfile.TemporaryDirectory(prefix="penstock-startup-") as folder:
         start_once(Path(folder) / "warm-up")
         measured = [start_once(Path(folder) / str(number)) for number in range(runs)]
@@ -52,6 +56,11 @@ def main() -> None:
     print(f"start-up, {runs} runs    median    worst      bar")
     print(f"seconds to ready   {statistics.median(seconds):9.3f}{max(seconds):9.3f}{BAR_SECONDS:9}")
     print(f"MiB resident       {statistics.median(resident):9.1f}{max(resident):9.1f}{BAR_MIB:9}")
+    medians = {
+        "seconds to ready": statistics.median(seconds),
+        "MiB resident": statistics.median(resident),
+    }
+    saved.compare("startup", medians, save=options.save)
 
 
 if __name__ == "__main__":

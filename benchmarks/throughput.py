@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import psutil
 
+import saved
 from penstock.demo.processes import running_broker
 from penstock.kafka.client import KafkaClient
 from penstock.server.data_folder import LOCK_NAME
@@ -67,6 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--bytes", type=int, default=1_000, help="size of a message's value")
+    saved.add_flag(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
         folder = Path(name)
@@ -80,6 +82,18 @@ def main() -> None:
     print(f"{os.cpu_count()} cores; the broker held {memory:.0f} MiB at the end")
     show_writes(writes)
     show_reads(reads)
+    runs = {f"written by {writer}": measured for writer, measured in writes.items()}
+    runs |= {f"{writer} read by {reader}": measured for (writer, reader), measured in reads.items()}
+    saved.compare("throughput", numbers(runs), save=arguments.save)
+
+
+def numbers(runs: dict[str, Measured]) -> dict[str, float]:
+    """One number a name, to be kept and compared."""
+    return {
+        f"{name}, {unit}": number
+        for name, measured in runs.items()
+        for unit, number in zip(("MB/s", "CPU s/GB"), measured, strict=True)
+    }
 
 
 def everything(
