@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from penstock.demo.flights import CarrierDelay, load_flights, write_events
 from penstock.demo.hints import lines_to_try
 from penstock.demo.processes import DemoError, run_workers, running_broker
 from penstock.demo.worker import Client, Job
+from penstock.kafka.client import KafkaClient
 from spark_topics import create, fill
 
 SECONDS = 280
@@ -108,8 +110,18 @@ def test_differences_are_shown() -> None:
     assert text.count("differs") == 2
 
 
-def test_the_lines_to_try_name_the_broker() -> None:
-    text = lines_to_try({"kafka": "k:1", "pulsar": "p:2", "iggy": "i:3"})
-    assert '"bootstrap.servers": "k:1"' in text
-    assert "pulsar://p:2" in text
-    assert 'IggyClient("i:3")' in text
+def test_the_lines_to_try_can_be_tried(shared_server: BrokerProcess) -> None:
+    addresses = {"kafka": shared_server.kafka, "iggy": shared_server.iggy}
+    addresses["pulsar"] = shared_server.pulsar.removeprefix("pulsar://")
+    with KafkaClient(shared_server.kafka) as client:
+        client.create_topic("flights", 1)
+    fill(shared_server.kafka, "flights", [(b"UA1", b"one"), (b"UA2", b"two"), (b"UA3", b"three")])
+    lines = re.findall(r"^python -c '[^']*'$", lines_to_try(addresses), re.MULTILINE)
+    assert len(lines) == 3
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for line in lines:
+        shell = ["sh", "-ec", line]
+        tried = subprocess.run(
+            shell, capture_output=True, text=True, env={"PATH": path}, timeout=60, check=False
+        )
+        assert all(word in tried.stdout for word in ("UA1", "one", "UA3", "three")), tried.stderr

@@ -59,6 +59,26 @@ def test_a_running_job_can_be_stopped(
     assert job.run(report).rows == 10
 
 
+def test_a_running_job_outlives_a_restart_of_its_broker(
+    spark: SparkSession, server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(server.kafka)
+    fill(server.kafka, topic, numbered(0, 10))
+    config = PipelineConfig(server.kafka, (topic,), tmp_path / "table", interval_seconds=0.1)
+    job = Run(config)
+    restarted: list[bool] = []
+
+    def report(progress: Progress) -> None:
+        if progress.rows == 10 and not restarted:
+            restarted.append(True)
+            server.restart()
+            fill(server.kafka, topic, numbered(10, 15))
+        if progress.rows == 15:
+            job.stop()
+
+    assert job.run(report).rows == 15
+
+
 def test_a_job_that_fails_says_why(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
 ) -> None:

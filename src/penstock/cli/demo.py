@@ -36,7 +36,7 @@ def demo_command(
 
     from penstock.demo.processes import DemoError
     from penstock.pipeline.job import PipelineError
-    from penstock.pipeline.session import JavaError, check_java, close_session
+    from penstock.pipeline.session import JavaError, check_java
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console()
@@ -47,8 +47,6 @@ def demo_command(
             agree = demo.run(_wait if keep else None)
         except (DemoError, JavaError, ModuleNotFoundError, PipelineError) as error:
             raise CommandError(str(error)) from error
-        finally:
-            close_session()
     if not agree:
         raise CommandError("not everything agrees; see the rows that say 'differs'")
     console.print("[green]Everything agrees.[/]")

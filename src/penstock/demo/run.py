@@ -17,6 +17,7 @@ from penstock.demo.flights import CarrierDelay, delays_by_carrier, load_flights,
 from penstock.demo.processes import compile_kernels, run_workers, running_broker
 from penstock.demo.worker import Client, Job
 from penstock.kafka.client import KafkaClient
+from penstock.pipeline.session import close_session
 from penstock.records import kernel_cache
 
 if TYPE_CHECKING:
@@ -55,7 +56,10 @@ class Demo:
         with running_broker(self.folder) as addresses:
             self._create_topic(addresses["kafka"])
             agree = self._write_and_read(addresses, expected)
-            agree &= self._table(addresses["kafka"], delays_by_carrier(flights))
+            try:
+                agree &= self._table(addresses["kafka"], delays_by_carrier(flights))
+            finally:
+                close_session()
             self.console.print(tables.seconds(self.seconds))
             if keep is not None:
                 keep(addresses)
