@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.records.arrow import to_arrow
+from penstock.records.columns import (
+    BATCH_FIELDS,
+    CONTENT_SIZE,
+    CONTENT_START,
+    HEADER_FIELDS,
+    KEY_SIZE,
+    KEY_START,
+    NAME_SIZE,
+    NAME_START,
+    OFFSET,
+    RECORD_FIELDS,
+    RECORDS,
+    TIMESTAMP,
+    VALUE_SIZE,
+    VALUE_START,
+    Columns,
+    as_bytes,
+)
+
+Span = tuple[int, int]
+
+DATA = bytes(range(65, 91)) * 4
+spans = st.tuples(st.integers(0, 80), st.integers(-1, 20))
+
+
+def columns(
+    keys: list[Span], values: list[Span], headers: list[list[tuple[Span, Span]]] | None = None
+) -> Columns:
+    """Records whose fields lie anywhere in `DATA`: apart, out of order, over one another."""
+    records = np.zeros((RECORD_FIELDS, len(keys)), np.int64)
+    records[OFFSET] = np.arange(len(keys)) + 7
+    records[TIMESTAMP] = 1_500_000_000_123_456
+    records[[KEY_START, KEY_SIZE]] = np.array(keys, np.int64).reshape(-1, 2).T
+    records[[VALUE_START, VALUE_SIZE]] = np.array(values, np.int64).reshape(-1, 2).T
+    batches = np.zeros((BATCH_FIELDS, 1), np.int64)
+    batches[RECORDS] = len(keys)
+    headers = headers or [[] for _ in keys]
+    table = np.zeros((HEADER_FIELDS, sum(map(len, headers))), np.int64)
+    for column, (name, content) in enumerate(pair for pairs in headers for pair in pairs):
+        table[[NAME_START, NAME_SIZE], column] = name
+        table[[CONTENT_START, CONTENT_SIZE], column] = content
+    starts = np.cumsum([0, *map(len, headers)])
+    return Columns(as_bytes(DATA), records, table, starts, batches)
+
+
+def at(span: Span) -> bytes | None:
+    start, size = span
+    return None if size < 0 else DATA[start : start + size]
+
+
+@given(st.lists(st.tuples(spans, spans), max_size=12))
+def test_fields_are_gathered_wherever_they_lie(fields: list[tuple[Span, Span]]) -> None:
+    keys, values = [key for key, _ in fields], [value for _, value in fields]
+    arrays = to_arrow(columns(keys, values), headers=False)
+    assert arrays["key"].to_pylist() == [at(key) for key in keys]
+    assert arrays["value"].to_pylist() == [at(value) for value in values]
+    assert arrays["offset"].to_pylist() == [7 + index for index in range(len(fields))]
+    for array in arrays.values():
+        array.validate(full=True)
+
+
+named = st.tuples(st.tuples(st.integers(0, 80), st.integers(0, 20)), spans)
+
+
+@given(st.lists(st.lists(named, max_size=3), min_size=1, max_size=6))
+def test_headers_keep_their_order_and_their_records(headers: list[list[tuple[Span, Span]]]) -> None:
+    nothing: list[Span] = [(0, -1)] * len(headers)
+    arrays = to_arrow(columns(nothing, nothing, headers), headers=True)
+    found = [
+        [(h["key"].encode(), h["value"]) for h in row] for row in arrays["headers"].to_pylist()
+    ]
+    assert found == [[(at(name), at(content)) for name, content in row] for row in headers]
+
+
+def test_the_arrays_outlive_the_buffer() -> None:
+    data = bytearray(b"keyvalue")
+    made = columns([(0, 3)], [(3, 5)])
+    made.data = as_bytes(data)
+    arrays = to_arrow(made, headers=False)
+    data[:] = bytes(8)
+    assert (arrays["key"].to_pylist(), arrays["value"].to_pylist()) == ([b"key"], [b"value"])
+
+
+def test_times_are_whole_milliseconds_and_unknown_ones_null() -> None:
+    made = columns([(0, 1)] * 2, [(0, 1)] * 2)
+    made.records[TIMESTAMP, 1] = -1
+    arrays = to_arrow(made, headers=False)
+    assert arrays["timestamp"].to_pylist() == [
+        datetime(2017, 7, 14, 2, 40, 0, 123_000, tzinfo=UTC),
+        None,
+    ]
+    assert arrays["timestampType"].to_pylist() == [0, 0]
+
+
+def test_a_name_that_is_no_text_is_made_one() -> None:
+    made = columns([(0, 1)], [(0, 1)], [[((0, 2), (0, 1))]])
+    made.data = as_bytes(b"\xffA")
+    ((header,),) = to_arrow(made, headers=True)["headers"].to_pylist()
+    assert header["key"] == "\N{REPLACEMENT CHARACTER}A"
