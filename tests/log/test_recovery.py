@@ -341,3 +341,16 @@ async def test_a_checkpoint_of_another_version_is_none(
     assert again.recovery.lost_checkpoint
     assert read_all(again) == (stored, [])
     again.close()
+
+
+async def test_crash_after_crash_does_not_let_recovery_grow(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    config = LogConfig(checkpoint_bytes=3_000)
+    for _ in range(12):
+        log = open_log(disk, flusher, config)
+        assert log.recovery.scanned_bytes < 1.5 * config.checkpoint_bytes
+        fill(log, 10)
+        await log.flushed(log.end_offset - 1)
+        log.abandon()
+    assert log.size_bytes > 3 * config.checkpoint_bytes
