@@ -19,6 +19,7 @@ from stored_batches import (
     TIME,
     Record,
     batched,
+    entries,
     entry,
     iggy_batch,
     iggy_body,
@@ -27,6 +28,7 @@ from stored_batches import (
     metadata,
     pulsar_batch,
     read,
+    singles,
 )
 
 PRODUCER = (b"penstock.pulsar.producer", b"maker")
@@ -39,27 +41,6 @@ def single(**fields: object) -> SingleMessageMetadata:
 
 def decoded(body: bytes, count: int = 1) -> list[Record]:
     return read(records.decode(pulsar_batch(body, 0, count)))
-
-
-def entries(batches: bytes) -> list[tuple[MessageMetadata, bytes]]:
-    """Metadata and payload of every entry, parsed by protobuf."""
-    found = []
-    for position, header in walk(batches):
-        body = batches[position + 61 : position + header.size]
-        assert body[:2] == b"\x0e\x01"
-        end = 10 + int.from_bytes(body[6:10], "big")
-        found.append((MessageMetadata.FromString(body[10:end]), body[end:]))
-    return found
-
-
-def singles(payload: bytes) -> list[tuple[SingleMessageMetadata, bytes]]:
-    messages, position = [], 0
-    while position < len(payload):
-        end = position + 4 + int.from_bytes(payload[position : position + 4], "big")
-        message = SingleMessageMetadata.FromString(payload[position + 4 : end])
-        position = end + message.payload_size
-        messages.append((message, payload[end:position]))
-    return messages
 
 
 @pytest.mark.parametrize("checksum", [True, False])

@@ -11,7 +11,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from fastcrc.crc32 import iscsi as crc32c
 from xxhash import xxh3_64_intdigest
 
-from penstock.log.header import Magic, build_header, stamp
+from penstock.log.header import HEADER_SIZE, Magic, build_header, stamp, walk
 from penstock.records.pulsar_metadata import MessageMetadata, SingleMessageMetadata
 
 if TYPE_CHECKING:
@@ -105,6 +105,27 @@ def batched(messages: Sequence[tuple[SingleMessageMetadata, bytes]]) -> bytes:
         encoded = single.SerializeToString()
         parts += [len(encoded).to_bytes(4, "big"), encoded, payload]
     return b"".join(parts)
+
+
+def entries(batches: bytes) -> list[tuple[MessageMetadata, bytes]]:
+    """Metadata and payload of every entry, parsed by protobuf."""
+    found = []
+    for position, header in walk(batches):
+        body = batches[position + HEADER_SIZE : position + header.size]
+        assert body[:2] == b"\x0e\x01"
+        end = 10 + int.from_bytes(body[6:10], "big")
+        found.append((MessageMetadata.FromString(body[10:end]), body[end:]))
+    return found
+
+
+def singles(payload: bytes) -> list[tuple[SingleMessageMetadata, bytes]]:
+    messages, position = [], 0
+    while position < len(payload):
+        end = position + 4 + int.from_bytes(payload[position : position + 4], "big")
+        message = SingleMessageMetadata.FromString(payload[position + 4 : end])
+        position = end + message.payload_size
+        messages.append((message, payload[end:position]))
+    return messages
 
 
 def iggy_body(

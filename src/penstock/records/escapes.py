@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from penstock.records.columns import (
 from penstock.records.iggy import LONGEST_FIELD
 from penstock.records.jit import (
     INPUT,
-    INTEGER,
     MASK,
     NOTHING,
     NUMBERS_INPUT,
@@ -54,20 +53,18 @@ _PAIRWISE_HEADERS: Final = 64
 """Up to so many headers of a record are compared with each other to find equal names."""
 
 
-class _Limits(NamedTuple):
-    """What the headers of an encoding can say."""
-
-    smallest: int
-    largest: int
-    nulls: bool
-    duplicates: bool
-    any_bytes: bool
-
-
+# What the headers of an encoding can say: the sizes of names and values, whether a value may be
+# null, a name repeat, a value be other than text, and a name that is not said to be a string.
+_SMALLEST: Final = 0
+_LARGEST: Final = 1
+_NULLS: Final = 2
+_DUPLICATES: Final = 3
+_ANY_BYTES: Final = 4
+_ANY_NAMES: Final = 5
 _LIMITS: Final = {
-    Magic.KAFKA: _Limits(0, _UNLIMITED, nulls=True, duplicates=True, any_bytes=True),
-    Magic.PULSAR: _Limits(0, _UNLIMITED, nulls=False, duplicates=False, any_bytes=False),
-    Magic.IGGY: _Limits(1, LONGEST_FIELD, nulls=False, duplicates=False, any_bytes=True),
+    Magic.KAFKA: np.array([0, _UNLIMITED, True, True, True, False]),
+    Magic.PULSAR: np.array([0, _UNLIMITED, False, False, False, False]),
+    Magic.IGGY: np.array([1, LONGEST_FIELD, False, False, True, True]),
 }
 
 
@@ -87,9 +84,9 @@ def restore(columns: Columns) -> Columns:
 def escape(columns: Columns, target: Magic) -> Columns:
     """Return the columns with headers for what `target` can't say; they are spent."""
     columns = _escape_times(columns, target)
-    limits = _LIMITS[target]
     unsayable = np.zeros(columns.headers.shape[1], np.bool_)
-    mark_unsayable(columns.data, columns.headers, columns.header_start, *limits, unsayable)
+    tables = (columns.headers, columns.header_start)
+    mark_unsayable(columns.data, *tables, _LIMITS[target], unsayable)
     rows = set(rows_of(columns, unsayable))
     if target == Magic.IGGY:
         sizes = columns.records[KEY_SIZE]
@@ -249,33 +246,26 @@ def _has_equal(data: Any, headers: Any, first: int, header: int) -> Any:
 
 
 @helper
-def _is_sayable(
-    data: Any, headers: Any, header: int, smallest: int, largest: int, nulls: int, any_bytes: int
-) -> Any:
+def _is_sayable(data: Any, headers: Any, header: int, limits: Any) -> Any:
     name = headers[NAME_SIZE, header]
     content = headers[CONTENT_SIZE, header]
     kinds = headers[KINDS, header]
+    if name < limits[_SMALLEST] or name > limits[_LARGEST]:
+        return False
+    is_string = kinds >> 4 == KIND_STRING or kinds == KINDS_UNTOLD or not limits[_ANY_NAMES]
+    if is_string and not is_text(data, headers[NAME_START, header], name):
+        return False
     if content < 0:
-        if not nulls:
-            return False
-    elif content < smallest or content > largest:
+        return limits[_NULLS] != 0
+    if content < limits[_SMALLEST] or content > limits[_LARGEST]:
         return False
-    if name < smallest or name > largest:
-        return False
-    if not is_text(data, headers[NAME_START, header], name):
-        return False
-    if content < 0 or (any_bytes and kinds & 15 != KIND_STRING):
+    if limits[_ANY_BYTES] and kinds & 15 != KIND_STRING:
         return True
     return is_text(data, headers[CONTENT_START, header], content)
 
 
-@kernel(
-    NOTHING, INPUT, TABLE_INPUT, NUMBERS_INPUT, INTEGER, INTEGER, INTEGER, INTEGER, INTEGER, MASK
-)
-def mark_unsayable(
-    data: Any, headers: Any, header_start: Any, smallest: int, largest: int, nulls: int,
-    duplicates: int, any_bytes: int, out: Any,
-) -> None:  # fmt: skip
+@kernel(NOTHING, INPUT, TABLE_INPUT, NUMBERS_INPUT, NUMBERS_INPUT, MASK)
+def mark_unsayable(data: Any, headers: Any, header_start: Any, limits: Any, out: Any) -> None:
     """Mark the headers that these limits rule out. Of equal names the first may stay.
 
     In a record of very many headers all are marked where names must differ.
@@ -284,8 +274,8 @@ def mark_unsayable(
         first = header_start[row]
         last = header_start[row + 1]
         for header in range(first, last):
-            if not _is_sayable(data, headers, header, smallest, largest, nulls, any_bytes):
+            if not _is_sayable(data, headers, header, limits):
                 out[header] = True
-            elif not duplicates:
+            elif not limits[_DUPLICATES]:
                 crowded = last - first > _PAIRWISE_HEADERS
                 out[header] = crowded or _has_equal(data, headers, first, header)

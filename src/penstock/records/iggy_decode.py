@@ -68,7 +68,7 @@ _TOMBSTONE = reserved.constant(reserved.TOMBSTONE)
 _HEX = reserved.constant(b"0123456789abcdef")
 _RESERVED = reserved.constant(reserved.PREFIX)
 ID_DIGITS = 32
-_LATEST_ORIGIN = 1 << 62
+_LATEST_ORIGIN = (1 << 63) - (1 << 33)
 
 
 @helper

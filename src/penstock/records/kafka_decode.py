@@ -41,7 +41,8 @@ from penstock.records.scan import KAFKA
 SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers, its length included."""
 _SMALLEST_HEADER = 2
-_LATEST_MILLISECOND = (1 << 63) // 1000 - 1
+_LATEST_MILLISECOND = ((1 << 63) - (1 << 34)) // 1000
+"""It leaves room for what Iggy adds to a batch's earliest time."""
 
 
 @helper

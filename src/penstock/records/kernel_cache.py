@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 
@@ -42,6 +41,8 @@ def mark_complete() -> None:
 
 
 def _mark() -> Path:
+    from importlib.metadata import version  # noqa: PLC0415 (takes long to load)
+
     return cache_directory() / f"{sys.implementation.cache_tag}-numba-{version('numba')}"
 
 
