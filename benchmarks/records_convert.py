@@ -1,0 +1,143 @@
+"""How fast records change their encoding, against copying the same bytes: one core, best of five.
+
+    python benchmarks/records_convert.py
+
+Every batch is 64 KiB of records with keys. MB/s count the stored bytes that go in; the ratio is
+to the copy, which is what handing a batch to a client of its own protocol costs at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import cramjam
+import numpy as np
+
+from penstock import records
+from penstock.log.header import Magic, build_header, stamp
+from penstock.records.arrow import to_arrow
+from penstock.records.columns import Columns
+from penstock.records.conversion import encode
+
+BATCH_BYTES = 64 * 1024
+RUN_BYTES = 8 * 1024 * 1024
+TIME = 1_700_000_000_000
+
+
+def kafka_run(value_size: int, *, zstd: bool = False) -> bytes:
+    """A run of stored Kafka batches; values are half noise, so that they compress by half."""
+    noise = np.random.default_rng(1).integers(0, 256, RUN_BYTES, np.uint8).tobytes()
+    run = bytearray()
+    offset = 0
+    while len(run) < RUN_BYTES:
+        body = bytearray()
+        count = max(1, BATCH_BYTES // (value_size + 20))
+        for index in range(count):
+            start = (offset + index) * 7919 % (RUN_BYTES - value_size)
+            value = noise[start : start + value_size // 2].ljust(value_size, b"x")
+            body += record(index, b"key-%07d" % (offset + index), value)
+        attributes = 4 if zstd else 0
+        stored = bytes(cramjam.zstd.compress(bytes(body))) if zstd else bytes(body)
+        header = build_header(
+            Magic.KAFKA,
+            stored,
+            record_count=count,
+            base_timestamp=TIME,
+            max_timestamp=TIME,
+            attributes=attributes,
+        )
+        stamp(header, offset, 0)
+        run += header + stored
+        offset += count
+    return bytes(run)
+
+
+def record(delta: int, key: bytes, value: bytes) -> bytes:
+    body = b"\0\0" + varint(delta) + varint(len(key)) + key + varint(len(value)) + value + b"\0"
+    return varint(len(body)) + body
+
+
+def varint(number: int) -> bytes:
+    rest, out = number << 1, bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*out, rest])
+
+
+def best(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def copied(run: bytes) -> float:
+    source = np.frombuffer(run, np.uint8)
+    target = np.empty_like(source)
+    return best(lambda: np.copyto(target, source))
+
+
+def converted(run: bytes, target: Magic) -> bytes:
+    return b"".join(bytes(part) for part in records.convert(run, target))
+
+
+def rows(run: bytes) -> list[object]:
+    return [to_arrow(columns, headers=False) for columns in pieces(run)]
+
+
+def pieces(run: bytes) -> list[Columns]:
+    return list(records.decode_run(run, headers=False))
+
+
+def report(name: str, run: bytes, seconds: float, copy: float, count: int) -> None:
+    speed = len(run) / seconds / 1e6
+    print(
+        f"{name:34} {speed:8.0f} MB/s {count / seconds / 1e6:7.2f} Mrecords/s"
+        f" {seconds / copy:7.1f} times a copy"
+    )
+
+
+def main() -> None:
+    for value_size in (1000, 100):
+        kafka = kafka_run(value_size)
+        print(f"\nvalues of {value_size} bytes")
+        copy = copied(kafka)
+        report("copy", kafka, copy, copy, len(records.decode(kafka)))
+        runs = {magic: converted(kafka, magic) for magic in Magic}
+        for source, run in runs.items():
+            count = len(records.decode(run))
+            report(f"{source.name} to columns", run, best(lambda r=run: pieces(r)), copy, count)
+            report(f"{source.name} to Arrow", run, best(lambda r=run: rows(r)), copy, count)
+            for target in Magic:
+                if target != source:
+                    seconds = best(lambda r=run, t=target: list(records.convert(r, t)))
+                    report(f"{source.name} to {target.name}", run, seconds, copy, count)
+        squeezed = kafka_run(value_size, zstd=True)
+        seconds = best(lambda r=squeezed: rows(r))
+        report("KAFKA zstd to Arrow", squeezed, seconds, copy, len(records.decode(squeezed)))
+        small = converted_one_by_one(kafka)
+        seconds = best(lambda r=small: list(records.convert(r, Magic.PULSAR)))
+        report("KAFKA, batches of one, to PULSAR", small, seconds, copy, len(records.decode(small)))
+
+
+def converted_one_by_one(run: bytes) -> bytes:
+    """The first thousand records of a run, each in a batch of its own."""
+    columns = records.decode(run)
+    batches = np.repeat(columns.batches[:, :1], 1000, axis=1)
+    batches[2] = np.arange(1000)
+    batches[3] = 0
+    batches[10] = np.arange(1000)
+    batches[11] = 1
+    columns.batches = np.ascontiguousarray(batches)
+    columns.records = np.ascontiguousarray(columns.records[:, :1000])
+    columns.records[0] = np.arange(1000)
+    columns.header_start = columns.header_start[:1001]
+    return bytes(encode(columns, Magic.KAFKA))
+
+
+if __name__ == "__main__":
+    main()
