@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from log_batches import SMALL, fill, headers_of, make_batch, read_all, split
+from faulty_files import FaultyFileSystem, failing
+from log_batches import SMALL, fill, headers_of, make_batch, open_log, read_all, split
 from penstock.log import (
+    Flusher,
     InvalidBatchError,
     Log,
     LogClosedError,
@@ -221,3 +223,17 @@ async def test_readers_and_a_writer_take_turns(open_anywhere: Open) -> None:
     *followed, _ = await asyncio.gather(follow(), follow(), follow(), write())
     assert followed == [stored, stored, stored]
     log.close()
+
+
+async def test_a_finished_log_has_nothing_left_to_do_at_its_close(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 20)
+    await asyncio.gather(log.finish(), log.finish())
+    disk.hook = failing(1, "fdatasync")
+    log.close()
+    again = open_log(disk, flusher)
+    assert again.recovery.scanned_bytes == 0
+    assert read_all(again) == (stored, [])
+    again.close()

@@ -354,3 +354,21 @@ async def test_crash_after_crash_does_not_let_recovery_grow(
         await log.flushed(log.end_offset - 1)
         log.abandon()
     assert log.size_bytes > 3 * config.checkpoint_bytes
+
+
+async def test_an_index_that_lost_entries_in_a_crash_is_built_anew_at_once(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, ONE_SEGMENT)
+    stored = fill(log, 60)
+    log.close()
+    log = open_log(disk, flusher, ONE_SEGMENT)
+    stored += fill(log, 5, first=60)
+    copy = crashed(disk)
+    (path,) = segments(copy, ".index")
+    copy.content(path).write(16, None)
+    again = open_log(copy, flusher, ONE_SEGMENT)
+    assert path in again.recovery.rebuilt_indexes
+    assert again.batch_at(50) is not None
+    assert again.rebuilt_indexes == 0
+    log.close()

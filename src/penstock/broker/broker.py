@@ -60,7 +60,7 @@ class Broker:
         """Make everything durable and let the data folder go. No session may be left."""
         await self.subscriptions.close()
         await self._store.close()
-        self.topics.close()
+        await self.topics.close()
         self._storage.close()
 
     def _forget(self, topic: Topic) -> None:

@@ -227,11 +227,13 @@ class Topics:
             self._remember(topic)
         self._storage.tidy(self._by_id)
 
-    def close(self) -> None:
-        """Checkpoint and close every log, for a next start without recovery; blocks."""
-        for topic in self._by_name.values():
-            for partition in topic.partitions:
-                partition.log.close()
+    async def close(self) -> None:
+        """Checkpoint and close every log, for a next start without recovery."""
+        logs = [each.log for topic in self._by_name.values() for each in topic.partitions]
+        # A log that failed has said so, and is closed like the others.
+        await asyncio.gather(*(log.finish() for log in logs), return_exceptions=True)
+        for log in logs:
+            log.close()
 
     async def _create(
         self, name: TopicName, partitions: int, partitioned: bool, config: Mapping[str, str]

@@ -21,9 +21,12 @@ logger = logging.getLogger(__name__)
 
 
 class Flusher:
-    """The threads of one node that wait for the disk on behalf of all its logs."""
+    """The threads of one node that wait for the disk on behalf of all its logs.
 
-    def __init__(self, threads: int = 4) -> None:
+    They do little but wait, and file systems join what several of them ask for at a time.
+    """
+
+    def __init__(self, threads: int = 16) -> None:
         assert threads > 0, "a flush needs a thread"
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="flush")
 
@@ -52,6 +55,8 @@ class Round:
     """Directories with names that aren't durable yet."""
 
     indexes: list[Path] = field(default_factory=list)
+    """Those of the full segments: nobody will look at them again at the next start."""
+
     checkpoint: Checkpoint | None = None
 
     def run(self) -> None:

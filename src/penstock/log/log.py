@@ -220,6 +220,16 @@ class Log:
     def remove_append_listener(self, listener: Callable[[], None]) -> None:
         self._listeners.pop(listener, None)
 
+    async def finish(self) -> None:
+        """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do.
+
+        Raises LogError.
+        """
+        self._refuse_unless_writable()
+        if self._checkpoint.offset != self.end_offset:
+            self._unchecked_bytes = self._config.checkpoint_bytes
+            await self._commit.whole_round()
+
     def close(self) -> None:
         """Flush, write a checkpoint so that the next start reads nothing, and close. Blocks."""
         if self._is_closed:
@@ -325,11 +335,10 @@ class Log:
         round_.active = None if self._active is None else self._active.file
         for segment in sealed:
             segment.file = None
+        round_.indexes = [path for segment in sealed for path in segment.index.paths]
         if self._unchecked_bytes >= self._config.checkpoint_bytes:
-            changed = [*sealed] if self._active is None else [*sealed, self._active]
             if self._active is not None:
                 self._active.index.save()
-            round_.indexes = [path for segment in changed for path in segment.index.paths]
             round_.checkpoint = self._checkpoint = self._next_checkpoint()
             self._unchecked_bytes = 0
         return round_

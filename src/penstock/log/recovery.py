@@ -140,6 +140,7 @@ class Recovery:
             return
         if self._has_index(segment):
             segment.index.cut(end.position, end.offset - segment.base_offset - 1)
+            segment.check_index_before(end)
         else:
             segment.index.fits = False
         if not segment.index.fits:

@@ -88,6 +88,12 @@ class Segment:
             self.add_to_index(batch)
         self.index.save()
 
+    def check_index_before(self, end: Place) -> None:
+        """Look whether the index lacks what it should have shortly before `end`. Raises OSError."""
+        assert end.offset > self.base_offset, "something precedes the end"
+        with self.reading() as file:
+            self._find(file, end.offset - 1)
+
     def add_to_index(self, batch: Batch) -> None:
         header = batch.header
         relative = header.last_offset - self.base_offset
