@@ -34,6 +34,13 @@ CONNECTIONS: Final = Limit(
     when_hit="a new connection is closed at once",
 )
 
+OPEN_FILES: Final = Limit(
+    1 << 20,
+    "files and connections, where the operating system allows as many",
+    protects="the operating system's own tables",
+    when_hit="connections are not accepted and partitions are not created until some are closed",
+)
+
 FIRST_FRAME_SECONDS: Final = Limit(
     10,
     "seconds",

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from broker_process import BrokerProcess
+from penstock import limits
+from penstock.kafka.client import KafkaClient
 
 StartServer = Callable[..., BrokerProcess]
 
@@ -39,6 +44,43 @@ def test_a_client_that_asks_nothing_does_not_delay_the_end(server: BrokerProcess
     host, _, port = server.kafka.partition(":")
     with socket.create_connection((host, int(port))):
         assert server.stop() == 0
+
+
+@pytest.fixture
+def long_poll(server: BrokerProcess) -> Iterator[threading.Thread]:
+    """A client that waits for a message for longer than any test; the broker has its request."""
+    client = KafkaClient(server.kafka)
+    client.create_topic("quiet", 1)
+    arrived = threading.Event()
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            arrived.set()
+            client.fetch("quiet", 0, 0, max_wait_ms=600_000)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    arrived.wait()
+    with KafkaClient(server.kafka) as other:
+        other.topics()  # By the time that this is answered, the earlier request is there too.
+    yield thread
+    thread.join(30)
+
+
+def test_a_request_that_waits_is_dropped_after_a_while(
+    server: BrokerProcess, long_poll: threading.Thread
+) -> None:
+    began = time.monotonic()
+    assert server.stop() == 0
+    assert time.monotonic() - began < limits.SHUTDOWN_SECONDS + 5
+    long_poll.join(30)
+    assert not long_poll.is_alive()
+
+
+def test_a_second_ctrl_c_ends_at_once(server: BrokerProcess, long_poll: threading.Thread) -> None:
+    os.kill(server.pid, signal.SIGINT)
+    server.wait_for_log("connections finish")
+    assert server.stop(signal.SIGINT) == 130
 
 
 def test_the_ports_stay_when_it_is_started_again(server: BrokerProcess) -> None:

@@ -64,6 +64,8 @@ def _serve(settings: Config, began: float, output: Format) -> None:
         uvloop.run(serve(settings, started))
     except (DataFolderError, ListenError, MetadataError) as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"the data folder {settings.data_folder} failed: {error}") from error
 
 
 def _log_to_stderr(level: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -80,9 +81,12 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
 
     Raises DataFolderError, ListenError and what Broker.open raises.
     """
+    _allow_open_files()
     with DataFolderLock(config.data_folder):
-        stop_asked = _stop_on_signals()
         broker = await Broker.open(config.data_folder, _broker_settings(config))
+        # Only now: a recovery that takes long keeps the event loop from hearing of signals, and
+        # may be ended by them as a crash would.
+        stop_asked = _stop_on_signals()
         server = Server(broker, config)
         try:
             await server.start()
@@ -105,6 +109,13 @@ async def _each(*steps: Callable[[], Awaitable[None]]) -> None:
             failure = failure or error
     if failure is not None:
         raise failure
+
+
+def _allow_open_files() -> None:
+    # Connections and segments need more than the 1024 that are common.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, limits.OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
 def _stop_on_signals() -> asyncio.Event:
