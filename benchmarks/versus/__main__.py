@@ -23,7 +23,7 @@ from versus.peers.pulsar import Pulsar
 from versus.scale import SCALES, Scale
 
 PEERS: Final[dict[str, type[Peer]]] = {"kafka": Kafka, "pulsar": Pulsar, "iggy": Iggy}
-BUILD: Final = Path("build/versus")
+BUILD: Final = Path("build/versus").resolve()
 RESULTS: Final = Path("benchmarks/results")
 
 
@@ -47,6 +47,7 @@ def main() -> None:
         "brokers": {
             peer.name: {
                 "version": peer.version,
+                "client": peer.client.name.partition("-")[2] if peer.client else None,
                 "settings": {str(level): peer.setting(level) for level in Durability},
             }
             for peer in [*peers.values(), penstock()]
@@ -116,11 +117,14 @@ def rounds(
         if options.layouts and layout.name not in options.layouts:
             continue
         for protocol in options.protocols:
-            pair = [penstock(), *([peers[protocol]] if protocol in peers else [])]
+            peer = peers.get(protocol)
+            pair = [penstock(), *([peer] if peer else [])]
+            client = peer.client if peer else None
             for durability in options.durabilities:
                 for number in range(1, scale.rounds + 1):
-                    for peer in pair:
-                        yield Round(protocol, peer, number, Durability(durability), layout), these
+                    for side in pair:
+                        level = Durability(durability)
+                        yield Round(protocol, side, number, level, layout, client), these
 
 
 def measured(of: Round, loads: list[Load], scale: Scale) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ PACKAGES: Final = Path(__file__).parents[1]
 DEADLINE_SECONDS: Final = 150
 
 
-class GeneratorError(Exception):
+class GeneratorError(RuntimeError):
     """The load did not come to its end; the message is its reason."""
 
 
@@ -56,9 +56,13 @@ class Generator:
 
 
 @contextmanager
-def generating(order: Order, folder: Path, cpus: Sequence[int]) -> Iterator[Generator]:
+def generating(
+    order: Order, folder: Path, cpus: Sequence[int], client: Path | None
+) -> Iterator[Generator]:
+    """Run a load generator; with `client`, that folder's client instead of the installed one."""
     log = folder / "generator.log"
-    environment = os.environ | {"PYTHONPATH": str(PACKAGES)}
+    places = [PACKAGES, *([client] if client else [])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, places))}
     command = [sys.executable, "-m", "versus.driver", order.to_json()]
     with running(
         command, folder=folder, log=log, cpus=cpus, environment=environment, talks=True

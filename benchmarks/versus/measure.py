@@ -51,6 +51,8 @@ class Round:
     number: int
     durability: Durability
     layout: Layout
+    client: Path | None
+    """Folder of the client, where it is not the installed one."""
 
     def labels(self) -> Result:
         return {
@@ -165,7 +167,7 @@ class Session:
 
     @contextmanager
     def _generating(self, order: Order) -> Iterator[Generator]:
-        with generating(order, self._folder, self._of.layout.client) as generator:
+        with generating(order, self._folder, self._of.layout.client, self._of.client) as generator:
             yield generator
 
     def _numbers(self, told: Result) -> Result:

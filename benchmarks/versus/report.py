@@ -110,7 +110,10 @@ def setting(result: dict[str, Any]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for name, broker in result["brokers"].items():
         settings = broker["settings"]
-        yield f"| {name} | {broker['version']} | {settings['flushed']} | {settings['written']} |"
+        version = broker["version"]
+        if broker["client"]:
+            version += f", both sides with its client {broker['client']}"
+        yield f"| {name} | {version} | {settings['flushed']} | {settings['written']} |"
     for name, reason in result["not_measured"].items():
         yield f"| {name} | **not measured** | {reason} | |"
     yield ""

@@ -29,7 +29,7 @@ def result(*runs: dict[str, Any]) -> dict[str, Any]:
             ("python", "java", "confluent-kafka", "pulsar-client", "apache-iggy"), "1"
         ),
         "scale": {"name": "quick", "rounds": 1},
-        "brokers": {"kafka": {"version": "4", "settings": settings}},
+        "brokers": {"kafka": {"version": "4", "client": None, "settings": settings}},
         "not_measured": {"iggy": "there is no cargo"},
         "runs": list(runs),
     }

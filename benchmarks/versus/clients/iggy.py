@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
-from apache_iggy import Consumer, IggyClient, Partitioning, PollingStrategy, SendMessage
+from apache_iggy import Consumer, IggyClient, PollingStrategy, SendMessage, TcpConfig
 
 from versus.clients.client import DEADLINE_SECONDS, STAMP, Begin, Client, LoadError
 from versus.order import Done
@@ -23,6 +23,8 @@ BATCH_BYTES_MAX: Final = 1 << 20
 TUNED_REQUESTS: Final = 4
 """Requests under way when tuned; by default there is one."""
 TUNED_POLL: Final = 4000
+PUBLISH_CONNECTIONS: Final = 32
+"""Connections of an open loop: one client sends a request only after the answer to the last."""
 EMPTY_POLL_SECONDS: Final = 0.001
 """Iggy's polls do not wait for messages: without a pause they would take a whole core."""
 
@@ -83,21 +85,23 @@ class IggyLoad(Client):
 
     async def _requests(self, begin: Begin) -> Done:
         await self._connect(create=1)
+        clients = [await self._new_client() for _ in range(self.order.window)]
         message = [SendMessage(self.value)]
         answered = 0
         began = begin()
 
-        async def worker() -> None:
+        async def worker(client: IggyClient) -> None:
             nonlocal answered
             while time.perf_counter() < began + self.order.seconds:
-                await self._send(message)
+                await client.send_messages(STREAM, self.order.topic, 0, message)
                 answered += 1
 
-        await _together(worker() for _ in range(self.order.window))
+        await _together(worker(client) for client in clients)
         return Done(answered, time.perf_counter() - began)
 
     async def _publish(self, begin: Begin) -> Done:
         await self._connect(create=1)
+        clients = [await self._new_client() for _ in range(PUBLISH_CONNECTIONS)]
         message = [SendMessage(self.value)]
         await self._send(message)
         began = begin()
@@ -105,7 +109,8 @@ class IggyLoad(Client):
         latencies = [0] * schedule.count
 
         async def send(number: int, due: int) -> None:
-            await self._send(message)
+            client = clients[number % len(clients)]
+            await client.send_messages(STREAM, self.order.topic, 0, message)
             latencies[number] = time.perf_counter_ns() - due
 
         await _paced(schedule, send)
@@ -119,9 +124,18 @@ class IggyLoad(Client):
         schedule = Schedule(time.perf_counter_ns(), self.order.rate, self.order.seconds)
         latencies: list[int] = []
         reader = asyncio.ensure_future(self._receive(schedule.count, latencies))
+        waiting: list[SendMessage] = []
+        sending = asyncio.Lock()
 
         async def send(_number: int, due: int) -> None:
-            await self._send([SendMessage(self.stamped(due))])
+            waiting.append(SendMessage(self.stamped(due)))
+            async with sending:
+                # What came while the last request was under way goes together, as it would
+                # with the client's own producer.
+                batch = waiting[:]
+                waiting.clear()
+                if batch:
+                    await self._send(batch)
 
         await _paced(schedule, send)
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -159,9 +173,7 @@ class IggyLoad(Client):
         return [SendMessage(self.value) for _ in range(size)]
 
     async def _send(self, batch: list[SendMessage], partition: int = 0) -> None:
-        await self._client.send_messages(
-            STREAM, self.order.topic, Partitioning.partition_id(partition), batch
-        )
+        await self._client.send_messages(STREAM, self.order.topic, partition, batch)
 
     async def _poll(self, offset: int, count: int) -> list[Any]:
         return await self._client.poll_messages(
@@ -174,11 +186,15 @@ class IggyLoad(Client):
             partition_id=0,
         )
 
+    async def _new_client(self) -> IggyClient:
+        client = IggyClient(TcpConfig(server_address=self.order.address, nodelay=True))
+        await client.connect()
+        await client.login_user(USER, PASSWORD)
+        return client
+
     async def _connect(self, *, create: int = 0) -> None:
         """Connect, log in and create the topic with so many partitions, where it is missing."""
-        self._client = IggyClient(self.order.address)
-        await self._client.connect()
-        await self._client.login_user(USER, PASSWORD)
+        self._client = await self._new_client()
         if create:
             with suppress(RuntimeError):  # it is there already
                 await self._client.create_stream(STREAM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -17,6 +18,8 @@ SOURCE: Final = "https://github.com/apache/iggy"
 TAG: Final = "server-0.9.0"
 """The server of the protocol that apache-iggy 0.9 speaks."""
 BUILD_SECONDS: Final = 3600
+FITTING_CLIENTS: Final = {"0.9.0-edge.5": "0.9.0.dev5"}
+"""A server before its release refuses the topic options of the client's release."""
 
 
 class Iggy(Peer):
@@ -28,6 +31,7 @@ class Iggy(Peer):
             [self._server, "--version"], capture_output=True, text=True, check=False
         )
         self.version = told.stdout.strip().rpartition(" ")[2] or "unknown"
+        self.client = _client(cache, FITTING_CLIENTS.get(self.version))
 
     def setting(self, durability: Durability) -> str:
         return ", ".join(f"{key}={value}" for key, value in options(durability).items())
@@ -58,6 +62,20 @@ def variables(data: Path, port: int) -> dict[str, str]:
         "IGGY_ROOT_USERNAME": "iggy",
         "IGGY_ROOT_PASSWORD": "iggy",
     }
+
+
+def _client(cache: Path, version: str | None) -> Path | None:
+    """Folder with that version of the client; None where the installed one will do."""
+    if version is None:
+        return None
+    folder = cache / "iggy" / f"client-{version}"
+    if not folder.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        command += ["--target", str(folder), f"apache-iggy=={version}"]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            raise NotAvailableError(f"its client {version} can't be had: {ended.stderr[-200:]}")
+    return folder
 
 
 def _found(cache: Path) -> str | None:

@@ -44,6 +44,9 @@ class Peer(ABC):
 
     version: str = ""
     """Known after `obtain`."""
+    client: Path | None = None
+    """Folder of a client that fits this broker, where the installed one does not; both sides of
+    its comparison are then driven by this one."""
 
     @abstractmethod
     def obtain(self, cache: Path) -> None:
