@@ -125,6 +125,21 @@ async def test_a_batch_that_contradicts_itself_is_refused(
     log.close()
 
 
+async def test_a_batch_without_a_whole_header_is_refused(open_anywhere: Open) -> None:
+    log = open_anywhere()
+    with pytest.raises(InvalidBatchError):
+        log.append([bytearray(60), b"x" * 100])
+    log.close()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"segment_bytes": 0}, {"segment_bytes": 1 << 31}, {"checkpoint_bytes": 0}]
+)
+def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="bytes"):
+        LogConfig(**wrong)
+
+
 async def test_headers_run_from_the_batch_of_the_start_to_the_end(open_anywhere: Open) -> None:
     log = open_anywhere()
     headers = headers_of(fill(log, 60))
@@ -225,14 +240,18 @@ async def test_readers_and_a_writer_take_turns(open_anywhere: Open) -> None:
     log.close()
 
 
+@pytest.mark.parametrize("config", [SMALL, LogConfig()])
 async def test_a_finished_log_has_nothing_left_to_do_at_its_close(
-    disk: FaultyFileSystem, flusher: Flusher
+    disk: FaultyFileSystem, flusher: Flusher, config: LogConfig
 ) -> None:
-    log = open_log(disk, flusher)
+    log = open_log(disk, flusher, config)
+    await log.finish()
     stored = fill(log, 20)
     await asyncio.gather(log.finish(), log.finish())
+    assert log.flushed_offset == log.end_offset
     disk.hook = failing(1, "fdatasync")
     log.close()
+    disk.hook = None
     again = open_log(disk, flusher)
     assert again.recovery.scanned_bytes == 0
     assert read_all(again) == (stored, [])

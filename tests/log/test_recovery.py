@@ -372,3 +372,19 @@ async def test_an_index_that_lost_entries_in_a_crash_is_built_anew_at_once(
     assert again.batch_at(50) is not None
     assert again.rebuilt_indexes == 0
     log.close()
+
+
+async def test_the_segment_of_the_checkpoint_has_nothing_sound_left(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    stored = fill(log, 40)
+    log.close()
+    last = segments(disk)[-1]
+    disk.content(last).write(10, None)
+    again = open_log(disk, flusher)
+    assert again.end_offset == log.end_offset
+    batches, damage = read_all(again)
+    assert batches == [b for b in stored if headers_of([b])[0].base_offset < int(last.stem)]
+    assert [(d.base_offset, d.next_offset) for d in damage] == [(int(last.stem), log.end_offset)]
+    again.close()

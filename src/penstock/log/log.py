@@ -229,6 +229,8 @@ class Log:
         if self._checkpoint.offset != self.end_offset:
             self._unchecked_bytes = self._config.checkpoint_bytes
             await self._commit.whole_round()
+        else:
+            await self._commit.reach(self.end_offset - 1)
 
     def close(self) -> None:
         """Flush, write a checkpoint so that the next start reads nothing, and close. Blocks."""
