@@ -77,7 +77,7 @@ SHUTDOWN_SECONDS: Final = Limit(
 )
 
 RECEIVE_BUFFER_BYTES: Final = Limit(
-    64 * KIB,
+    256 * KIB,
     "bytes, one buffer for all connections",
     protects="memory: an idle connection costs no receive buffer",
     when_hit="a frame that does not fit gets a buffer of its own",
