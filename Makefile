@@ -68,7 +68,8 @@ ifeq ($(PYTHON),)
 endif
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "venv is missing: on Debian, apt-get install python3-venv" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo "Installing into $(VENV), once; this takes a minute or two."
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 # Done here so that no client waits for it: half a minute, once for each state of the source.
