@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
 
@@ -76,7 +77,11 @@ def test_a_topic_is_created_listed_described_and_deleted(penstock: Penstock, top
     assert topic in penstock("topic", "list").stdout
     described = json.loads(penstock("topic", "describe", topic, "-f", "json").stdout)
     assert [row["partition"] for row in described["partitions"]] == [0, 1, 2]
-    assert "NEXT OFFSET" in penstock("topic", "describe", topic).stdout
+    assert described["config"]["cleanup.policy"] == "delete"
+    table = penstock("topic", "describe", topic).stdout
+    assert "NEXT OFFSET" in table
+    assert "cleanup.policy" not in table
+    assert "cleanup.policy = delete" in penstock("topic", "describe", topic, "--settings").stdout
     penstock("topic", "delete", topic, "--yes")
     assert topic not in penstock("topic", "list").stdout
 
@@ -92,6 +97,34 @@ def test_lines_with_keys_go_in_and_come_out(penstock: Penstock, topic: str) -> N
     text = penstock("consume", topic, "--count", "3").stdout
     assert len(text.splitlines()) == 3
     assert text.startswith("key-")
+
+
+def test_a_group_is_listed_and_described(
+    penstock: Penstock, shared_server: BrokerProcess, topic: str
+) -> None:
+    penstock("produce", topic, stdin="\n".join("abcdef"))
+    consumer = Consumer(
+        {
+            "bootstrap.servers": shared_server.kafka,
+            "group.id": f"group-of-{topic}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    read = consumer.consume(6, timeout=30)
+    assert len(read) == 6
+    consumer.commit(message=read[0], asynchronous=False)
+    groups = json.loads(penstock("group", "list", "-f", "json").stdout)
+    assert f"group-of-{topic}" in [group["group"] for group in groups]
+    told = json.loads(penstock("group", "describe", f"group-of-{topic}", "-f", "json").stdout)
+    assert told["state"] == "Stable"
+    assert [row["next_offset"] for row in told["partitions"]] == [2, 2, 2]
+    assert sorted(row["lag"] for row in told["partitions"]) == [1, 2, 2]
+    table = penstock("group", "describe", f"group-of-{topic}").stdout
+    assert "1 member" in table
+    assert "LAG" in table
+    consumer.close()
 
 
 def test_lines_without_keys_are_spread(penstock: Penstock, topic: str) -> None:

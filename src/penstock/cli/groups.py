@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
-from penstock.cli.output import Format, FormatOption, print_json, print_rows
+from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
     from penstock.kafka.client import GroupDescription, KafkaClient
@@ -43,7 +43,7 @@ def describe_command(
         members = [member._asdict() for member in group.members]
         print_json({"group": name, "state": group.state, "members": members, "partitions": rows})
         return
-    typer.echo(f"{name}: {group.state.lower()}, {len(group.members)} members")
+    typer.echo(f"{name}: {group.state.lower()}, {counted(len(group.members), 'member')}")
     print_rows(rows, _COLUMNS, output, empty="It has committed nothing and reads nothing.")
 
 

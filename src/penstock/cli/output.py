@@ -35,6 +35,11 @@ def print_line(text: str) -> None:
         raise OutputClosed from error
 
 
+def counted(number: int, noun: str) -> str:
+    """Say how many there are of what is named by a regular noun."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def print_json(value: object) -> None:
     """Print one JSON value on one line, at once. Raises OutputClosed."""
     print_line(json.dumps(value, ensure_ascii=False, default=str))

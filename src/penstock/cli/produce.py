@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
-from penstock.cli.output import Format, FormatOption, print_json
+from penstock.cli.output import Format, FormatOption, counted, print_json
 
 if TYPE_CHECKING:
     from penstock.kafka.client import KafkaClient
@@ -47,7 +47,7 @@ def produce_command(
     if output is Format.JSON:
         print_json({"topic": topic, "messages": writer.written})
     else:
-        typer.echo(f"{writer.written} messages written to {topic}")
+        typer.echo(f"{counted(writer.written, 'message')} written to {topic}")
 
 
 class _Writer:

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
 from penstock.cli.failure import CommandError, UsageError
-from penstock.cli.output import Format, FormatOption, print_json, print_rows
+from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
     from penstock.kafka.client import KafkaClient
@@ -38,7 +38,7 @@ def create_command(
     if output is Format.JSON:
         print_json({"topic": name, "partitions": partitions})
     else:
-        typer.echo(f"created {name} with {partitions} partition{'s' if partitions > 1 else ''}")
+        typer.echo(f"created {name} with {counted(partitions, 'partition')}")
 
 
 @topic_app.command("list")
@@ -54,7 +54,12 @@ def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE)
 
 @topic_app.command("describe")
 def describe_command(
-    name: Name, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
+    name: Name,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Show the topic's settings too; JSON has them.")
+    ] = False,
+    server: Server = DEFAULT_SERVER,
+    output: Output = Format.TABLE,
 ) -> None:
     """Show the partitions of a topic: first and next offset, and size on disk."""
     with connected(server) as client:
@@ -64,7 +69,7 @@ def describe_command(
         print_json({"topic": name, "config": config, "partitions": rows})
         return
     print_rows(rows, ["partition", "first_offset", "next_offset", "bytes"], output, empty="")
-    for key, value in sorted(config.items()):
+    for key, value in sorted(config.items()) if settings else ():
         typer.echo(f"{key} = {value}")
 
 
