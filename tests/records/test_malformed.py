@@ -13,13 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock import records
-from penstock.log.header import HEADER_SIZE, Magic
+from penstock.log.header import HEADER_SIZE, Magic, build_header
 from penstock.records import MalformedBatchError
 from penstock.records.iggy import IggyBatchError, verify_iggy_batch
 from penstock.records.pulsar_metadata import KeyValue, SingleMessageMetadata
 from stored_batches import (
     GuardedMemory,
     Record,
+    at_offset,
     batched,
     entry,
     iggy_batch,
@@ -148,6 +149,15 @@ def test_the_error_says_where_the_batch_is() -> None:
     with pytest.raises(MalformedBatchError, match="batch at offset 13") as caught:
         records.decode(good + bytes(bad))
     assert (caught.value.base_offset, caught.value.next_offset) == (13, 16)
+
+
+@pytest.mark.parametrize("magic", Magic)
+def test_a_batch_of_nothing_is_a_gap(magic: Magic) -> None:
+    """As compaction leaves it, and as a broker fills a place that says nothing to the reader."""
+    times = {"base_timestamp": 0, "max_timestamp": 0}
+    empty = at_offset(build_header(magic, b"", record_count=0, last_offset_delta=4, **times), 10)
+    run = kafka_batch(RECORDS, 7) + empty + kafka_batch(RECORDS, 15)
+    assert records.decode(run).offsets.tolist() == [7, 8, 9, 15, 16, 17]
 
 
 def test_an_unknown_encoding_is_refused() -> None:

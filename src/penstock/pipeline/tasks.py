@@ -117,10 +117,10 @@ def _next_offset(batches: Buffer, position: int) -> int:
 
 def _columns(stored: Buffer, *, include_headers: bool) -> Iterator[Columns]:
     if not include_headers:
-        yield records.decode(stored, headers=False)
+        yield from records.decode_run(stored, headers=False)
         return
     for batches in records.convert(stored, Magic.KAFKA):
-        yield records.decode(batches)
+        yield from records.decode_run(batches)
 
 
 def _rows(task: Task, columns: Columns, schema: pa.Schema) -> pa.RecordBatch:

@@ -161,7 +161,7 @@ def _check_room(table: Numbers, entries: Numbers) -> None:
     room = np.where(table[MAGIC] == KAFKA, sizes // SMALLEST_RECORD, singles)
     frames = (sizes - BATCH_HEADER_SIZE) // FRAME_SIZE
     room = np.where(table[MAGIC] == IGGY, frames, room)
-    crowded = np.flatnonzero(table[RECORDS] > room)
+    crowded = np.flatnonzero(table[RECORDS] > np.maximum(room, 0))
     if len(crowded):
         raise malformed(table, int(crowded[0]), "it declares more records than it has room for")
 

@@ -127,7 +127,7 @@ def _body_count(data: Any, start: int, end: int) -> Any:
 def read_iggy_records(data: Any, batches: Any, records: Any) -> Any:
     """Fill the records of every Iggy batch; returns the index of a malformed batch, or -1."""
     for batch in range(batches.shape[1]):
-        if batches[MAGIC, batch] != IGGY:
+        if batches[MAGIC, batch] != IGGY or batches[RECORDS, batch] == 0:
             continue
         start = batches[BODY_START, batch]
         batch_end = batches[BODY_END, batch]

@@ -128,7 +128,7 @@ def read_entries(data: Any, batches: Any, entries: Any) -> Any:
     """
     fields = np.empty((FIELDS, 2), np.int64)
     for batch in range(batches.shape[1]):
-        if batches[MAGIC, batch] != PULSAR:
+        if batches[MAGIC, batch] != PULSAR or batches[COUNT, batch] == 0:
             continue
         start = batches[BODY_START, batch]
         if not _read_entry(data, start, batches[BODY_END, batch], fields, entries, batch):
