@@ -56,8 +56,8 @@ IDLE_SECONDS: Final = Limit(
 )
 
 WRITE_STALL_SECONDS: Final = Limit(
-    60,
-    "seconds",
+    600,
+    "seconds (a Kafka consumer may read nothing for five minutes between two polls)",
     protects="memory from clients that ask and never read the answers",
     when_hit="the connection is cut",
 )
