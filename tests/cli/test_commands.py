@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import typer
 from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
+from penstock.cli.app import app
 
 Penstock = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -206,3 +208,14 @@ def test_a_reader_that_has_had_enough_is_no_error(
         assert process.stdout.readline() == "line\n"
         process.stdout.close()
         assert process.stderr.read() == ""
+
+
+def test_every_command_and_option_has_a_help_text() -> None:
+    def look(command: Any, path: str) -> None:
+        assert command.help, path
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), f"{path} {parameter.name}"
+        for name, inner in getattr(command, "commands", {}).items():
+            look(inner, f"{path} {name}")
+
+    look(typer.main.get_command(app), "penstock")
