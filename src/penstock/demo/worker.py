@@ -12,13 +12,16 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
 
 from penstock.demo.flights import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    Tell: TypeAlias = Callable[..., None]
 
 REPORT_SECONDS: Final = 0.1
 
@@ -56,18 +59,24 @@ class Job:
 
 def main() -> None:
     """Do the job of this process."""
-    job = Job(**json.loads(sys.argv[1]))
+    # Pulsar's client logs to standard output; what goes there is for the log from here on.
+    output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    _work(Job(**json.loads(sys.argv[1])), partial(_tell, output))
+
+
+def _work(job: Job, tell: Tell) -> None:
     module: Any = importlib.import_module(f"penstock.demo.{job.client}_client")
     if job.events is None:
-        digest = module.read(job.address, job.topic, _reporter())
-        _tell(count=digest.count, digest=asdict(digest), done=True)
+        digest = module.read(job.address, job.topic, _reporter(tell))
+        tell(count=digest.count, digest=asdict(digest), done=True)
         return
     events = list(read_events(Path(job.events), job.part, job.parts))
-    module.write(job.address, job.topic, events, _reporter())
-    _tell(count=len(events), done=True)
+    module.write(job.address, job.topic, events, _reporter(tell))
+    tell(count=len(events), done=True)
 
 
-def _reporter() -> Callable[[int], None]:
+def _reporter(tell: Tell) -> Callable[[int], None]:
     told_at = time.monotonic()
 
     def report(count: int) -> None:
@@ -75,14 +84,14 @@ def _reporter() -> Callable[[int], None]:
         now = time.monotonic()
         if now - told_at > REPORT_SECONDS:
             told_at = now
-            _tell(count=count)
+            tell(count=count)
 
     return report
 
 
-def _tell(**what: object) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
-    sys.stdout.flush()
+def _tell(output: TextIO, **what: object) -> None:
+    output.write(json.dumps(what) + "\n")
+    output.flush()
 
 
 if __name__ == "__main__":
