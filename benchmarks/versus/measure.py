@@ -14,6 +14,8 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, Final
 
+import psutil
+
 from versus.accounting import Watch, resident_mib
 from versus.bottleneck import bottleneck
 from versus.generator import Generator, GeneratorError, generating
@@ -132,8 +134,8 @@ class Session:
             return {"failure": f"nothing was written to {load.topic}"}
         try:
             return self._measure(load, seconds)
-        except GeneratorError as error:
-            return {"failure": str(error)}
+        except (GeneratorError, psutil.Error, OSError) as error:
+            return {"failure": f"{error or type(error).__name__}"}
 
     def _measure(self, load: Load, seconds: float | None) -> Result:
         order = self._order(load)

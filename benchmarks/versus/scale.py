@@ -43,10 +43,10 @@ SCALES: Final = {
         Scale(
             name="full",
             rounds=5,
-            warm_up_seconds=8.0,
-            load_seconds=4.0,
+            warm_up_seconds=4.0,
+            load_seconds=3.0,
             load_bytes_max=1 << 30,
-            latency_seconds=12.0,
+            latency_seconds=10.0,
             partitions=1000,
             idle_connections=1000,
             everything=True,
