@@ -240,8 +240,10 @@ async def test_a_log_that_failed_is_a_storage_error(
 ) -> None:
     await dialog.create_topic()
 
-    async def fail(offset: int) -> None:
-        raise LogFailedError("the disk is gone")
+    def fail(offset: int) -> asyncio.Future[None]:
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        failed.set_exception(LogFailedError("the disk is gone"))
+        return failed
 
     monkeypatch.setattr(partition(dialog.broker), "durable", fail)
     result = await dialog.produce(batch())

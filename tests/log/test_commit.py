@@ -50,9 +50,9 @@ async def test_a_thousand_appends_share_two_flushes(
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
     gate.shut()
-    waiting = [asyncio.create_task(log.flushed(log.append(make_batch())))]
+    waiting = [log.flushed(log.append(make_batch()))]
     await gate.held_up()
-    waiting += [asyncio.create_task(log.flushed(log.append(make_batch()))) for _ in range(999)]
+    waiting += [log.flushed(log.append(make_batch())) for _ in range(999)]
     await asyncio.sleep(0)
     gate.open()
     await asyncio.gather(*waiting)
@@ -78,11 +78,11 @@ async def test_who_came_before_the_flush_does_not_wait_for_the_next(
     gate = Gate(disk)
     early = log.append(make_batch())
     gate.shut()
-    first = asyncio.create_task(log.flushed(early))
+    first = log.flushed(early)
     await gate.held_up()
     late = log.append(make_batch())
-    joins_first = asyncio.create_task(log.flushed(early))
-    waits_longer = asyncio.create_task(log.flushed(late))
+    joins_first = log.flushed(early)
+    waits_longer = log.flushed(late)
     await asyncio.sleep(0)
     assert log.flushed_offset == 0
     gate.open()
@@ -99,7 +99,7 @@ async def test_an_appender_that_gives_up_harms_nobody(
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
     gate.shut()
-    tasks = [asyncio.create_task(log.flushed(log.append(make_batch()))) for _ in range(3)]
+    tasks = [log.flushed(log.append(make_batch())) for _ in range(3)]
     await gate.held_up()
     tasks[1].cancel()
     gate.open()
@@ -207,8 +207,7 @@ async def test_whoever_waits_when_the_log_is_abandoned_is_told(
     disk: FaultyFileSystem, flusher: Flusher
 ) -> None:
     log = open_log(disk, flusher)
-    waiting = asyncio.create_task(log.flushed(log.append(make_batch())))
-    await asyncio.sleep(0)
+    waiting = log.flushed(log.append(make_batch()))
     log.abandon()
     with pytest.raises(LogClosedError):
         await waiting

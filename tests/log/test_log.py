@@ -197,7 +197,7 @@ async def test_a_clean_close_leaves_nothing_to_recover(open_anywhere: Open) -> N
 async def test_a_closed_log_refuses_all(open_anywhere: Open) -> None:
     log = open_anywhere()
     fill(log, 5)
-    waiting = asyncio.create_task(log.flushed(0))
+    waiting = log.flushed(0)
     await asyncio.sleep(0)
     log.close()
     log.close()

@@ -8,9 +8,11 @@ from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers import ProducerStates
 from penstock.broker.settings import Flush
 from penstock.broker.translation import translate
+from penstock.log.commit import durable_already
 from penstock.log.header import Magic, read_header, walk
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Sequence
 
     from penstock.broker.topics import Topic
@@ -56,13 +58,14 @@ class Partition:
         self._notify()
         return base_offset
 
-    async def durable(self, offset: int) -> None:
-        """Return when the batch at `offset` may be acknowledged as the topic's flush policy says.
+    def durable(self, offset: int) -> asyncio.Future[None]:
+        """Done when the batch at `offset` may be acknowledged as the topic's flush policy says.
 
-        Raises LogFailedError when it did not reach stable storage.
+        Fails with LogFailedError when it did not reach stable storage.
         """
         if self.topic.flush is Flush.ACKNOWLEDGED:
-            await self.log.flushed(offset)
+            return self.log.flushed(offset)
+        return durable_already()
 
     async def read(self, offset: int, max_bytes: int, magic: Magic) -> list[Buffer]:
         """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.

@@ -69,7 +69,7 @@ class Refusal(NamedTuple):
 ACCEPTED: Final = Refusal(ErrorCode.NONE, None)
 
 
-def refusal(error: Exception) -> Refusal:
+def refusal(error: BaseException) -> Refusal:
     """Return what to tell the client; what is a bug of the broker is logged with its traceback."""
     if isinstance(error, RequestError):
         return Refusal(error.code, str(error))

@@ -21,7 +21,7 @@ from penstock.kafka.wire import (
     frame_size,
 )
 from penstock.limits import KAFKA_REQUEST_BYTES
-from penstock.session import PeerError
+from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
@@ -33,8 +33,14 @@ if TYPE_CHECKING:
 PRODUCE: Final = 0
 FETCH: Final = 1
 API_VERSIONS: Final = 18
-SIDE_BY_SIDE: Final = ({PRODUCE}, {PRODUCE, FETCH})
-"""The sets of API keys whose requests may run at the same time."""
+OTHERS: Final = -1
+"""Stands for all APIs but the two."""
+MUST_END_BEFORE: Final = {
+    PRODUCE: (OTHERS,),
+    FETCH: (OTHERS, FETCH),
+    OTHERS: (OTHERS, FETCH, PRODUCE),
+}
+"""The requests that have to end before one of an API begins."""
 
 
 class KafkaSession:
@@ -42,8 +48,10 @@ class KafkaSession:
 
     def __init__(self, broker: Broker, transport: Transport) -> None:
         self._client = Client(broker, transport)
-        self._running: dict[asyncio.Future[None], int] = {}
-        """What ends with each request that runs or waits for its turn, and its API key."""
+        self._running: dict[int, set[asyncio.Future[None]]] = {
+            key: set() for key in MUST_END_BEFORE
+        }
+        """What is done when a request is that runs or waits for its turn, by API."""
 
     def frame_size(self, head: memoryview) -> int | None:
         return frame_size(head, KAFKA_REQUEST_BYTES)
@@ -61,40 +69,20 @@ class KafkaSession:
             )
         request = header.api.request.decode(frame, header.version, header.body_start)
         call = Call(self._client, header.version, header.client_id or "")
-        before = self._must_end_before(header.api.key)
+        key = header.api.key if header.api.key in MUST_END_BEFORE else OTHERS
+        before = [done for other in MUST_END_BEFORE[key] for done in self._running[other]]
+        running = self._running[key]
         if before:
-            return self._serve_later(before, self._begin(header.api.key), handler, request, header)
+            return self._serve_later(before, _begin(running), handler, request, header)
         answer = handler.handle(request, call)
         if answer is None or isinstance(answer, Struct):
             return _encode(header, answer)
-        return self._serve(answer, self._begin(header.api.key), header)
+        if isinstance(answer, Deferred):
+            return _defer(answer, running, header)
+        return _serve(answer, _begin(running), header)
 
     def close(self) -> None:
         self._client.gone()
-
-    def _must_end_before(self, key: int) -> list[asyncio.Future[None]]:
-        return [done for done, other in self._running.items() if {key, other} not in SIDE_BY_SIDE]
-
-    def _begin(self, key: int) -> asyncio.Future[None]:
-        """Note that a request runs until the future that is returned is done."""
-        done = asyncio.get_running_loop().create_future()
-        self._running[done] = key
-        return done
-
-    def _end(self, done: asyncio.Future[None]) -> None:
-        del self._running[done]
-        done.set_result(None)
-
-    async def _serve(
-        self,
-        answer: Awaitable[Struct | None],
-        done: asyncio.Future[None],
-        header: RequestHeader,
-    ) -> Buffers | None:
-        try:
-            return _encode(header, await answer)
-        finally:
-            self._end(done)
 
     async def _serve_later(
         self,
@@ -113,7 +101,35 @@ class KafkaSession:
             waiting: Awaitable[Struct | None] = answer
             return _encode(header, await waiting)
         finally:
-            self._end(done)
+            done.set_result(None)
+
+
+async def _serve(
+    answer: Awaitable[Struct | None], done: asyncio.Future[None], header: RequestHeader
+) -> Buffers | None:
+    try:
+        return _encode(header, await answer)
+    finally:
+        done.set_result(None)
+
+
+def _begin(running: set[asyncio.Future[None]]) -> asyncio.Future[None]:
+    """Note among those that run a request that does so until the returned future is done."""
+    done = asyncio.get_running_loop().create_future()
+    running.add(done)
+    done.add_done_callback(running.discard)
+    return done
+
+
+def _defer(
+    answer: Deferred[Struct], running: set[asyncio.Future[None]], header: RequestHeader
+) -> Deferred[Buffers | None]:
+    def finish(_: BaseException | None) -> Buffers | None:
+        running.discard(answer.ready)
+        return _encode(header, answer.result())
+
+    running.add(answer.ready)
+    return Deferred(answer.ready, finish)
 
 
 def _encode(header: RequestHeader, answer: Struct | None) -> Buffers | None:

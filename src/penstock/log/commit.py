@@ -75,6 +75,13 @@ class Round:
             write_checkpoint(self.files, self.directory, self.checkpoint)
 
 
+def durable_already() -> asyncio.Future[None]:
+    """What to wait for where nothing is left to wait for."""
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
+
+
 class GroupCommit:
     """Runs one log's rounds one after the other; whoever comes while one runs joins the next."""
 
@@ -92,19 +99,18 @@ class GroupCommit:
         self._next: list[asyncio.Future[None]] = []
         self._is_asked = False
 
-    async def reach(self, offset: int) -> None:
-        """Return when everything up to and with `offset` is durable. Raises LogError."""
+    def reach(self, offset: int) -> asyncio.Future[None]:
+        """Done when everything up to and with `offset` is durable; fails with LogError."""
         if offset < self.flushed_offset:
-            return
+            return durable_already()
         if self._running is not None and offset < self._running[0].offset:
-            await self._join(self._present)
-        else:
-            await self.whole_round()
+            return self._join(self._present)
+        return self.whole_round()
 
-    async def whole_round(self) -> None:
-        """Return when a round that has yet to begin is over. Raises LogError."""
+    def whole_round(self) -> asyncio.Future[None]:
+        """Done when a round that has yet to begin is over; fails with LogError."""
         self.ask()
-        await self._join(self._next)
+        return self._join(self._next)
 
     def ask(self) -> None:
         """Have a round begin, once what the loop is about to do now has been done as well."""
@@ -137,12 +143,13 @@ class GroupCommit:
         if self.failure is not None:
             raise self.failure
 
-    async def _join(self, waiting: list[asyncio.Future[None]]) -> None:
-        if self.failure is not None:
-            raise self.failure
+    def _join(self, waiting: list[asyncio.Future[None]]) -> asyncio.Future[None]:
         future = asyncio.get_running_loop().create_future()
-        waiting.append(future)
-        await future
+        if self.failure is not None:
+            future.set_exception(self.failure)
+        else:
+            waiting.append(future)
+        return future
 
     def _start(self) -> None:
         """Begin the next round, if there is one to begin, and have its end told to the loop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -143,10 +144,10 @@ class Log:
             listener()
         return base_offset
 
-    async def flushed(self, offset: int) -> None:
-        """Return when `offset` is on stable storage. Raises LogFailedError, LogClosedError."""
+    def flushed(self, offset: int) -> asyncio.Future[None]:
+        """Done when `offset` is on stable storage; fails with LogFailedError, LogClosedError."""
         assert offset < self.end_offset, "only what was appended can be flushed"
-        await self._commit.reach(offset)
+        return self._commit.reach(offset)
 
     def read(self, offset: int, max_bytes: int) -> memoryview:
         """Return whole stored batches, from the one that contains `offset` on; nothing at the end.

@@ -20,7 +20,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     CommandCloseProducer,
     CommandPing,
 )
-from penstock.session import PeerError
+from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -159,6 +159,8 @@ class PulsarSession:
             return self._refuse(handler, request, error)
         if answer is None:
             return None
+        if isinstance(answer, Deferred):
+            return Deferred(answer.ready, lambda _: self._finish(handler, request, answer))
         if isinstance(answer, Awaitable):
             return self._wait_for(handler, request, answer)
         return [frames.encode_command(answer)]
@@ -171,6 +173,14 @@ class PulsarSession:
         except ANSWERED as error:
             return self._refuse(handler, request, error)
         return None if command is None else [frames.encode_command(command)]
+
+    def _finish(
+        self, handler: Handler, request: Any, answer: Deferred[BaseCommand]
+    ) -> Buffers | None:
+        try:
+            return [frames.encode_command(answer.result())]
+        except ANSWERED as error:
+            return self._refuse(handler, request, error)
 
     def _refuse(self, handler: Handler, request: Any, error: Exception) -> Buffers | None:
         _logger.debug("%s: %s refused: %s", self.transport.peer, handler.field, error)

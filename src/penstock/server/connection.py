@@ -17,7 +17,7 @@ from penstock import limits
 from penstock.server.answers import Answers, Slot
 from penstock.server.intake import Intake
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
-from penstock.session import Buffer, Buffers, PeerError, Session, Transport
+from penstock.session import Buffer, Buffers, Deferred, PeerError, Session, Transport
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._session = self._factory(self)
         except Exception as error:
-            self._break(error)
+            self._give_up(error)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -163,10 +163,8 @@ class Connection(asyncio.BufferedProtocol):
                 self.served = True
                 self._take(session, frame)
             self._intake.keep()
-        except PeerError as error:
-            self._refuse(error)
         except Exception as error:
-            self._break(error)
+            self._give_up(error)
         self._send()
         self._set_reading()
 
@@ -174,7 +172,10 @@ class Connection(asyncio.BufferedProtocol):
         answer = session.receive(frame)
         if answer is None:
             return
-        if isinstance(answer, Awaitable):
+        if isinstance(answer, Deferred):
+            slot = self._answers.reserve(len(frame))
+            answer.ready.add_done_callback(lambda _: self._finish(slot, answer))
+        elif isinstance(answer, Awaitable):
             slot = self._answers.reserve(len(frame))
             self._tasks.start(self._wait_for(slot, answer), f"{self.protocol} {self.peer}")
         else:
@@ -184,10 +185,19 @@ class Connection(asyncio.BufferedProtocol):
         parts: Buffers | None = None
         try:
             parts = await answer
-        except PeerError as error:
-            self._refuse(error)
         except Exception as error:
-            self._break(error)
+            self._give_up(error)
+        self._settle(slot, parts)
+
+    def _finish(self, slot: Slot, answer: Deferred[Buffers | None]) -> None:
+        parts: Buffers | None = None
+        try:
+            parts = answer.result()
+        except Exception as error:
+            self._give_up(error)
+        self._settle(slot, parts)
+
+    def _settle(self, slot: Slot, parts: Buffers | None) -> None:
         self.last_activity = self._loop.time()
         self._answers.settle(slot, parts)
         if not self._answers:
@@ -259,6 +269,12 @@ class Connection(asyncio.BufferedProtocol):
         if not self._answers and not self._lost:
             self._send()
             self._transport.close()
+
+    def _give_up(self, error: Exception) -> None:
+        if isinstance(error, PeerError):
+            self._refuse(error)
+        else:
+            self._break(error)
 
     def _refuse(self, error: PeerError) -> None:
         if self._lost:

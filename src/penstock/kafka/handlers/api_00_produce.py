@@ -27,7 +27,7 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, Struct, api
-from penstock.session import PeerError
+from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -99,22 +99,29 @@ def _append(topic: Topic, part: Struct, version: int, result: Struct) -> Written
     return Written(partition, offset, result)
 
 
-async def _when_durable(answer: Struct, written: list[Written]) -> Struct:
-    if len(written) == 1:
-        await _wait(written[0])
-    else:
-        await asyncio.gather(*map(_wait, written))
+def _when_durable(answer: Struct, written: list[Written]) -> Awaitable[Struct]:
+    if len(written) > 1:
+        return _when_all_durable(answer, written)
+    partition, offset, result = written[0]
+
+    def judged(failure: BaseException | None) -> Struct:
+        if failure is not None:
+            _refuse(result, failure)
+        return answer
+
+    return Deferred(partition.durable(offset), judged)
+
+
+async def _when_all_durable(answer: Struct, written: list[Written]) -> Struct:
+    durable = [each.partition.durable(each.offset) for each in written]
+    await asyncio.wait(durable)
+    for each, future in zip(written, durable, strict=True):
+        if (failure := future.exception()) is not None:
+            _refuse(each.result, failure)
     return answer
 
 
-async def _wait(written: Written) -> None:
-    try:
-        await written.partition.durable(written.offset)
-    except Exception as error:
-        _refuse(written.result, error)
-
-
-def _refuse(result: Struct, error: Exception) -> None:
+def _refuse(result: Struct, error: BaseException) -> None:
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
 

@@ -26,11 +26,9 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     MessageIdData,
     ServerError,
 )
-from penstock.session import PeerError
+from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.pulsar.producers import Producer
     from penstock.pulsar.session import PulsarSession
 
@@ -40,7 +38,7 @@ TIME_MAX_MS: Final = 253_402_300_799_999
 
 def handle(
     session: PulsarSession, request: CommandSend, entry: memoryview
-) -> Awaitable[BaseCommand | None] | None:
+) -> Deferred[BaseCommand] | None:
     producer = session.producers.get(request.producer_id)
     if producer is None:
         if request.producer_id in session.closed_producers:
@@ -103,12 +101,16 @@ def _timestamp(entry: Entry) -> int:
     return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
 
 
-async def _receipt(producer: Producer, request: CommandSend, offset: int) -> BaseCommand:
-    await producer.partition.durable(offset)
-    receipt = CommandSendReceipt(
-        producer_id=request.producer_id,
-        sequence_id=request.sequence_id,
-        message_id=MessageIdData(ledgerId=producer.partition.id, entryId=offset),
-        highest_sequence_id=request.highest_sequence_id,
-    )
-    return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)
+def _receipt(producer: Producer, request: CommandSend, offset: int) -> Deferred[BaseCommand]:
+    def receipt(failure: BaseException | None) -> BaseCommand:
+        if failure is not None:
+            raise failure
+        receipt = CommandSendReceipt(
+            producer_id=request.producer_id,
+            sequence_id=request.sequence_id,
+            message_id=MessageIdData(ledgerId=producer.partition.id, entryId=offset),
+            highest_sequence_id=request.highest_sequence_id,
+        )
+        return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)
+
+    return Deferred(producer.partition.durable(offset), receipt)
