@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from penstock import records
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from penstock.session import Buffer
 
 _LOOK_BACK_BYTES: Final = 1 << 20
+_AT_ONCE_BYTES: Final = 32 << 10
+"""Up to so much is converted on the event loop, which takes less than a change of threads. What is
+more, and what inflates to more, would keep the other connections waiting."""
 
 
 async def translate(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
@@ -28,15 +32,24 @@ async def translate(log: Log, stored: memoryview, target: Magic) -> list[Buffer]
     Raises MalformedBatchError for a body that its own protocol could not read either.
     """
     await records.prepare()
-    translated: list[Buffer] = []
+    pieces = list(_pieces(log, stored, target))
+    if sum(map(len, pieces)) > _AT_ONCE_BYTES:
+        translated = await asyncio.to_thread(_convert, pieces, target)
+    else:
+        translated = _convert(pieces, target)
+    return translated or [_gap(stored, target)]
+
+
+def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
+    converted: list[Buffer] = []
     size = 0
-    for piece in _pieces(log, stored, target):
+    for piece in pieces:
         for part in records.convert(piece, target):
-            translated.append(part)
+            converted.append(part)
             size += len(part)
             if size > INFLATED_BATCH_BYTES:
-                return translated
-    return translated or [_gap(stored, target)]
+                return converted
+    return converted
 
 
 def _gap(stored: memoryview, target: Magic) -> bytearray:
