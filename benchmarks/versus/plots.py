@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
 from versus.loads import BY_NAME
 from versus.ratios import CPU_GB, LATENCIES, PENSTOCK, SPEED, Comparison, Run, compare
 
@@ -32,17 +35,15 @@ def draw(result: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _figure(runs: list[Run], protocol: str, durability: str, folder: Path) -> Path:
-    # Without a display, and only when a plot is wanted.
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(12, 4.2), layout="constrained")
-    speed, cpu, latency = figure.subplots(1, 3)
-    _bars(speed, _comparisons(runs, BATCHED, SPEED), "throughput, MB/s: more is better", protocol)
-    _bars(cpu, _comparisons(runs, BATCHED, CPU_GB), "broker CPU, s/GB: less is better", protocol)
+    speed, cpu, latency = figure.subplots(1, 3, width_ratios=(1, 1, 1.1))
+    _bars(speed, _comparisons(runs, BATCHED, SPEED), "throughput, MB/s (more is better)", protocol)
+    _bars(cpu, _comparisons(runs, BATCHED, CPU_GB), "broker CPU, s/GB (less is better)", protocol)
+    cpu.set_yticklabels([])
     _percentiles(latency, runs, protocol)
     figure.suptitle(f"{protocol} clients, {durability}")
     path = folder / f"{protocol}-{durability}.png"
-    # A fixed date keeps a plot that did not change the same file.
+    # The drawing library writes its version into a file, which would change with each update.
     figure.savefig(path, dpi=DOTS_AN_INCH, metadata={"Software": None})
     return path
 
@@ -77,7 +78,7 @@ def _bars(axes: Axes, comparisons: list[Comparison], title: str, peer: str) -> N
 
 
 def _percentiles(axes: Axes, runs: list[Run], peer: str) -> None:
-    axes.set_title("latency at a fixed rate, ms: less is better", fontsize=10)
+    axes.set_title("latency, ms (less is better)", fontsize=10)
     for load, style in zip(PACED, ("-", "--", ":"), strict=False):
         found = {one.measure.name: one for one in compare(runs, load)}
         for name in (PENSTOCK, peer):
@@ -90,6 +91,8 @@ def _percentiles(axes: Axes, runs: list[Run], peer: str) -> None:
                 label = f"{name if name == PENSTOCK else peer + ' (peer)'}: {load}"
                 axes.plot(*zip(*points, strict=True), style, color=COLOURS[name], label=label)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     if axes.lines:
         axes.legend(fontsize=7)
 
