@@ -39,7 +39,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers = Answers(self.write)
         self._outgoing: list[Buffer] = []
         self._outgoing_bytes = 0
-        self._send_is_due = False
+        self._turn_end_is_due = False
         self._tasks = Tasks()
         self._session: Session | None = None
         self._writable: asyncio.Future[None] | None = None
@@ -116,9 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self._outgoing_bytes += sum(map(len, parts))
         if self._outgoing_bytes >= limits.WRITES_TOGETHER_BYTES:
             self._send()
-        elif not self._send_is_due:
-            self._send_is_due = True
-            self._loop.call_soon(self._send_late)
+        else:
+            self._end_turn_soon()
 
     async def writable(self) -> None:
         """Raise ConnectionResetError when the client is gone, so that no loop pushes for ever."""
@@ -202,20 +201,27 @@ class Connection(asyncio.BufferedProtocol):
         self._answers.settle(slot, parts)
         if not self._answers:
             self._send()
-        if self.closing_since is None:
-            self._resume()
-        else:
+        if self.closing_since is not None:
             self._close_when_settled()
+        elif not self._reading:
+            # Many requests end in one turn: reading on for each alone would be one frame at a time.
+            self._end_turn_soon()
+
+    def _end_turn_soon(self) -> None:
+        if not self._turn_end_is_due:
+            self._turn_end_is_due = True
+            self._loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._turn_end_is_due = False
+        self._send()
+        self._resume()
 
     def _send(self) -> None:
         if self._outgoing and not self._lost:
             parts, self._outgoing = self._outgoing, []
             self._outgoing_bytes = 0
             self._transport.writelines(parts)
-
-    def _send_late(self) -> None:
-        self._send_is_due = False
-        self._send()
 
     def _recognise(self) -> None:
         foreign = never_ours(self._intake.head(RECOGNISED_BYTES))
