@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import typer
 from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
-from penstock.cli.app import app
+from penstock.cli.app import app, run
 
-Penstock = Callable[..., subprocess.CompletedProcess[str]]
+
+class Ran(NamedTuple):
+    """What a command printed."""
+
+    stdout: str
+    stderr: str
+
+
+Penstock = Callable[..., Ran]
 
 
 @pytest.fixture
-def penstock(shared_server: BrokerProcess) -> Penstock:
-    """Runs a command that needs a broker and expects it to succeed."""
+def penstock(
+    shared_server: BrokerProcess,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Penstock:
+    """Runs a command that needs a broker, in this process, and checks its exit code."""
 
-    def run(*words: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
-        return run_penstock(*words, "--server", shared_server.kafka, stdin=stdin, code=code)
+    def run_here(*words: str, stdin: str = "", code: int = 0) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["penstock", *words, "--server", shared_server.kafka])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            run()
+        printed = Ran(*capsys.readouterr())
+        assert ended.value.code == code, printed
+        return printed
 
-    return run
+    return run_here
 
 
 @pytest.fixture
@@ -37,12 +56,10 @@ def topic(penstock: Penstock) -> str:
     return name
 
 
-def run_penstock(*words: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
+def run_process(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command as a person does."""
     command = [sys.executable, "-m", "penstock", *words]
-    environment = dict(os.environ, COLUMNS="100", NO_COLOR="1")
-    ran = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, check=False, env=environment
-    )
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == code, ran.stderr + ran.stdout
     assert "Traceback" not in ran.stderr
     return ran
@@ -61,8 +78,8 @@ def test_without_a_command_the_commands_are_listed() -> None:
 
 
 def test_version() -> None:
-    assert "penstock" in run_penstock("version").stdout
-    assert set(json.loads(run_penstock("version", "--format", "json").stdout)) == {
+    assert "penstock" in run_process("version").stdout
+    assert set(json.loads(run_process("version", "--format", "json").stdout)) == {
         "penstock",
         "python",
         "platform",
@@ -188,7 +205,7 @@ def test_bad_offsets_and_partitions_are_refused(penstock: Penstock, topic: str) 
 
 
 def test_without_a_broker_the_next_step_is_named() -> None:
-    ran = run_penstock("topic", "list", "--server", "127.0.0.1:1", code=1)
+    ran = run_process("topic", "list", "--server", "127.0.0.1:1", code=1)
     assert "'penstock serve' starts one" in ran.stderr
 
 
