@@ -4,7 +4,7 @@
     python crash_client.py read pulsar 127.0.0.1:6650 topic 4
 
 Both print a line `partition offset value` for every message: a writer when the broker has
-acknowledged it, a reader when it has read it. A place that the client is not told is `- -`.
+acknowledged it, a reader when it has read it.
 """
 
 from __future__ import annotations
@@ -122,9 +122,10 @@ async def _write_iggy(address: str, topic: str, prefix: str) -> None:
     while True:
         batch = list(itertools.islice(stream, MESSAGES_BETWEEN_PAUSES))
         messages = [SendMessage(value) for value in batch]
-        await client.send_messages("default", topic, Partitioning.balanced(), messages)
-        for value in batch:
-            tell("-", "-", value)
+        answer = await client.send_messages("default", topic, Partitioning.balanced(), messages)
+        (place,) = answer.confirmations
+        for offset, value in enumerate(batch, place.base_offset):
+            tell(place.partition_id, offset, value)
 
 
 def read_iggy(address: str, topic: str, partitions: int) -> None:
