@@ -62,9 +62,6 @@ FIRST_RECORD: Final = 10
 RECORDS: Final = 11
 BATCH_FIELDS: Final = 12
 
-TIMESTAMP_CREATE: Final = 0
-TIMESTAMP_LOG_APPEND: Final = 1
-
 
 @dataclass(slots=True)
 class Columns:

@@ -72,8 +72,6 @@ _ENTRY = 10
 """Bytes of a user header besides its name and its value."""
 _LONGEST_SPAN = (1 << 32) - 1
 """Microseconds between a batch's earliest and latest message: 71 minutes."""
-NO_FACTS = 2
-"""Numbers of `ids` a record: the low and the high half of its message id."""
 
 
 def encode_iggy(columns: Columns, ids: Numbers) -> memoryview:

@@ -88,9 +88,7 @@ def _take_kinds(headers: list[Header]) -> list[Header]:
         return headers
     kinds = bytes.fromhex(text.decode())
     pairs = list(zip(plain, kinds, strict=True))
-    if not all(
-        _fits(header.name, kind >> 4) and _fits(header.content, kind & 15) for header, kind in pairs
-    ):
+    if not all(_fit(header, both) for header, both in pairs):
         return headers
     kind_of = {id(header): kind for header, kind in pairs}
     return [

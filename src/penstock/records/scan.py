@@ -8,7 +8,6 @@ import numpy as np
 
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
-    ATTRIBUTE_LOG_APPEND_TIME,
     HEADER_SIZE,
     PREFIX_SIZE,
     Magic,
@@ -47,8 +46,6 @@ KAFKA = int(Magic.KAFKA)
 IGGY = int(Magic.IGGY)
 PULSAR = int(Magic.PULSAR)
 _CONTROL = ATTRIBUTE_CONTROL
-
-__all__ = ["ATTRIBUTE_LOG_APPEND_TIME", "IGGY", "KAFKA", "PULSAR", "scan"]
 
 
 def scan(data: Bytes) -> Numbers:

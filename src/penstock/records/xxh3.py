@@ -42,11 +42,6 @@ _LANES = 8
 
 
 @helper
-def _word(number: int) -> Any:
-    return uint64(number)
-
-
-@helper
 def _secret(position: int) -> Any:
     return load_word(SECRET, position)
 
