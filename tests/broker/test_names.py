@@ -33,9 +33,7 @@ from penstock.broker.names import NamespaceName, TopicName
         ),
     ],
 )
-def test_one_topic_has_three_names(
-    name: TopicName, kafka: str, pulsar: str, stream: str
-) -> None:
+def test_one_topic_has_three_names(name: TopicName, kafka: str, pulsar: str, stream: str) -> None:
     assert name.kafka == kafka
     assert name.pulsar == pulsar
     assert name.in_namespace.iggy == stream
