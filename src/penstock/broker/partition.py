@@ -9,7 +9,7 @@ from penstock.broker.producers import ProducerStates
 from penstock.broker.settings import Flush
 from penstock.broker.translation import translate
 from penstock.log.commit import durable_already
-from penstock.log.header import Magic, read_header, walk
+from penstock.log.header import NO_PRODUCER_ID, Magic, read_header, walk
 
 if TYPE_CHECKING:
     import asyncio
@@ -54,7 +54,8 @@ class Partition:
         if duplicate is not None:
             return duplicate.offset
         base_offset = self.log.append(parts)
-        self.producers.update(header._replace(base_offset=base_offset))
+        if header.producer_id != NO_PRODUCER_ID:
+            self.producers.update(header._replace(base_offset=base_offset))
         self._notify()
         return base_offset
 

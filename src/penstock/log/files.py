@@ -112,19 +112,18 @@ def write_all(file: File, parts: Sequence[Buffer], position: int) -> None:
 
     Raises OSError; some of the bytes may be in the file then.
     """
-    views = [memoryview(part) for part in parts]
-    while views:
-        written = file.pwritev(views, position)
-        assert written <= sum(map(len, views)), "no more is written than was given"
+    while parts:
+        written = file.pwritev(parts, position)
+        assert written <= sum(map(len, parts)), "no more is written than was given"
         if written <= 0:
             raise OSError(errno.EIO, "the file took no bytes")
         position += written
-        views = _after(views, written)
+        parts = _after(parts, written)
 
 
-def _after(views: list[memoryview], written: int) -> list[memoryview]:
-    for index, view in enumerate(views):
-        if written < len(view):
-            return [view[written:], *views[index + 1 :]]
-        written -= len(view)
+def _after(parts: Sequence[Buffer], written: int) -> Sequence[Buffer]:
+    for index, part in enumerate(parts):
+        if written < len(part):
+            return [memoryview(part)[written:], *parts[index + 1 :]]
+        written -= len(part)
     return []
