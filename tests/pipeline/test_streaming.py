@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.query import StreamingQuery
 
 from broker_process import BrokerProcess
 from penstock.kafka.client import KafkaClient
+from penstock.pipeline.options import parse
+from penstock.pipeline.source import StreamReader
 from spark_topics import create, fill, numbered
 
 
@@ -92,3 +95,24 @@ def test_given_offsets_begin_a_stream(
     starting = json.dumps({topic: {"0": 90}})
     run(stream(spark, shared_server.kafka, topic, startingOffsets=starting), folder)
     assert values(spark, folder) == expected(90, 100)
+
+
+def test_a_stream_from_the_latest_offset_settles_where_it_begins(
+    spark: SparkSession, shared_server: BrokerProcess, folder: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    options = {"penstock.bootstrap.servers": shared_server.kafka, "subscribe": topic}
+    reader = StreamReader(parse(options, streaming=True))
+    start = reader.initialOffset()
+    fill(shared_server.kafka, topic, numbered(10, 15))
+    assert reader.latestOffset(start, ReadAllAvailable()) == start == {topic: {"0": 10}}
+    assert reader.latestOffset(start, ReadAllAvailable()) == {topic: {"0": 15}}
+    reader.stop()
+
+    run(stream(spark, shared_server.kafka, topic, startingOffsets="latest"), folder)
+    fill(shared_server.kafka, topic, numbered(15, 18))
+    # As after a crash in the first batch: it is done again, from another latest offset.
+    (folder / "checkpoint" / "commits" / "0").unlink()
+    run(stream(spark, shared_server.kafka, topic, startingOffsets="latest"), folder)
+    assert values(spark, folder) == expected(15, 18)

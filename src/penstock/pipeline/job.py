@@ -127,18 +127,22 @@ class Run:
         self._batches += 1
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
-        try:
-            while not query.awaitTermination(_LOOK_SECONDS):
-                report(self._progress(query))
-                if self._stop.is_set():
-                    _finish_batch(query)
-                    return
-        except Exception as error:
-            raise PipelineError(_cause(error)) from error
+        while not _has_ended(query):
+            report(self._progress(query))
+            if self._stop.is_set():
+                _finish_batch(query)
+                return
 
     def _progress(self, query: StreamingQuery) -> Progress:
         seconds = time.monotonic() - self._began
         return Progress(self._batches, self._rows, _behind(query.lastProgress), seconds)
+
+
+def _has_ended(query: StreamingQuery) -> bool:
+    try:
+        return bool(query.awaitTermination(_LOOK_SECONDS))
+    except Exception as error:
+        raise PipelineError(_cause(error)) from error
 
 
 def _finish_batch(query: StreamingQuery) -> None:
@@ -151,11 +155,14 @@ def _finish_batch(query: StreamingQuery) -> None:
 def _behind(progress: Any) -> int | None:
     if progress is None or not progress["sources"]:
         return None
-    source = progress["sources"][0]
-    if not source["latestOffset"] or not source["endOffset"]:
+    # A batch that Spark does again after a crash is told before the source was asked for its end.
+    end, latest = (
+        json.loads(progress["sources"][0][name] or "null") for name in ("endOffset", "latestOffset")
+    )
+    if end is None or latest is None:
         return None
-    end, latest = (from_json(json.loads(source[name])) for name in ("endOffset", "latestOffset"))
-    return sum(max(0, offset - end.get(key, 0)) for key, offset in latest.items())
+    done = from_json(end)
+    return sum(max(0, offset - done.get(key, 0)) for key, offset in from_json(latest).items())
 
 
 def _cause(error: Exception) -> str:

@@ -93,6 +93,12 @@ def includes_headers(options: Mapping[str, str]) -> bool:
     return _flag(given, "includeHeaders", default=False)
 
 
+def begins_at_latest(options: SourceOptions) -> bool:
+    """Whether the starting offsets are others each time that they are resolved."""
+    starting = options.starting
+    return LATEST in starting.values() if isinstance(starting, dict) else starting == LATEST
+
+
 def _refuse_unknown(given: Mapping[str, str]) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 
 from penstock.pipeline.cluster import KafkaCluster
 from penstock.pipeline.offsets import Offsets, from_json, to_json
-from penstock.pipeline.options import SourceOptions, includes_headers, parse
+from penstock.pipeline.options import SourceOptions, begins_at_latest, includes_headers, parse
 from penstock.pipeline.planning import Planner, Task
 from penstock.pipeline.schema import spark_schema
 from penstock.pipeline.tasks import read_task
@@ -86,6 +86,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._cluster: KafkaCluster | None = None
         self._target: Offsets | None = None
+        self._unsettled: dict[str, Any] | None = None
         self._latest: Offsets = {}
         self._asked_at = float("-inf")
 
@@ -93,7 +94,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_cluster": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return to_json(self._planner().starting())
+        start = to_json(self._planner().starting())
+        self._unsettled = start if begins_at_latest(self._options) else None
+        return start
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         rows = self._options.max_offsets_per_trigger
@@ -103,6 +106,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._latest = self._planner().latest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        if start == self._unsettled:
+            # Spark stores a batch's end and not its start, and after a crash in the first batch it
+            # would ask for the latest offset anew. An empty first batch stores where to begin.
+            self._unsettled = None
+            return start
         known = from_json(start)
         planner = self._planner()
         latest = planner.following(known, self._newest() if self._target is None else self._target)
