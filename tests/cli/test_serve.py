@@ -36,6 +36,7 @@ def test_a_signal_ends_it_in_order(server: BrokerProcess, number: int) -> None:
         "SIGINT:" if number == signal.SIGINT else "SIGTERM:",
         "stopping:",
         "stopping:",
+        "stopping:",
         "stopped",
     ]
 

@@ -97,8 +97,13 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
             await stop_asked.wait()
         finally:
             began = time.monotonic()
-            await _each(server.stop, broker.close)
+            await _each(server.stop, lambda: _close(broker))
             logger.info("stopped in %.2f s", time.monotonic() - began)
+
+
+async def _close(broker: Broker) -> None:
+    _phase("logs and database are flushed and closed")
+    await broker.close()
 
 
 async def _each(*steps: Callable[[], Awaitable[None]]) -> None:
