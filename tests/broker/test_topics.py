@@ -162,6 +162,22 @@ async def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(tmp_pa
         assert topic.partitions[0].log.end_offset == 2
 
 
+async def test_producers_are_found_in_the_log_where_their_snapshot_is_of_another_version(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    async with running(tmp_path) as broker:
+        partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
+        partition.append(batch())
+        partition.append(batch(**sent))
+        partition.log.snapshot = lambda: b"of another version"
+    async with running(tmp_path) as broker:
+        topic = broker.topics.by_kafka_name("orders")
+        assert topic is not None
+        assert topic.partitions[0].append(batch(**sent)) == 1
+    assert "read from its beginning" in caplog.text
+
+
 async def test_append_stamps_offset_and_order(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         partition = (await broker.topics.create(ORDERS, 1)).partitions[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import UnknownTopicError
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics import Topic
     from penstock.log import Log
     from penstock.session import Buffer
+
+_logger = logging.getLogger(__name__)
 
 
 class Partition:
@@ -104,6 +107,11 @@ class Partition:
             raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")
 
     def _restore_producers(self) -> None:
-        self.producers.restore(self.log.checkpoint_state)
-        for header in self.log.headers(self.log.checkpoint_offset):
+        replayed_from = self.log.checkpoint_offset
+        try:
+            self.producers.restore(self.log.checkpoint_state)
+        except ValueError as error:
+            _logger.warning("%s: read from its beginning, for %s", self.log.directory, error)
+            replayed_from = self.log.start_offset
+        for header in self.log.headers(replayed_from):
             self.producers.update(header)
