@@ -18,6 +18,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
 from penstock.records import kernel_cache
+from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
@@ -83,6 +84,7 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     Raises DataFolderError, ListenError and what Broker.open raises.
     """
     _allow_open_files()
+    keep_freed_memory()
     with DataFolderLock(config.data_folder):
         broker = await Broker.open(config.data_folder, _broker_settings(config))
         # Only now: a recovery that takes long keeps the event loop from hearing of signals, and
