@@ -62,6 +62,12 @@ def disk_bytes(folder: Path) -> int:
     return total
 
 
+def machine_cpu_seconds() -> float:
+    """What all programs and the system itself have spent since the machine was started."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
+
+
 class Watch:
     """A broker's use between `begin` and `end`, with the most memory it held meanwhile."""
 
@@ -75,15 +81,18 @@ class Watch:
     def begin(self) -> None:
         self._disk = disk_bytes(self._folder)
         self._thread.start()
+        self._machine = machine_cpu_seconds()
         self._before = look(self._pid)
 
     def end(self) -> dict[str, float]:
         after = look(self._pid)
+        machine = machine_cpu_seconds() - self._machine
         self._ended.set()
         self._thread.join()
         before = self._before.thread_seconds
         threads = after.thread_seconds.items()
         return {
+            "machine_cpu_seconds": machine,
             "broker_cpu_seconds": after.cpu_seconds - self._before.cpu_seconds,
             "broker_busiest_thread_seconds": max(
                 spent - before.get(thread, 0.0) for thread, spent in threads

@@ -174,9 +174,11 @@ class Session:
 
     def _numbers(self, told: Result) -> Result:
         layout = self._of.layout
-        seconds = told["client_seconds"]
+        ours = told["client_cpu_seconds"] + told["broker_cpu_seconds"]
+        told["others_cpu_seconds"] = max(0.0, told.pop("machine_cpu_seconds") - ours)
         told["limit"] = bottleneck(
-            seconds=seconds,
+            seconds=told["client_seconds"],
+            others=told["others_cpu_seconds"],
             client_busiest=told["client_busiest_thread_seconds"],
             client=told["client_cpu_seconds"],
             broker_busiest=told["broker_busiest_thread_seconds"],

@@ -37,6 +37,7 @@ LIMITS: Final = {
     "broker": "the broker",
     "client": "**the client**",
     "processor": "both cores together",
+    "others": "**disturbed**",
     "waiting": "waiting",
     "": NONE,
 }
@@ -59,7 +60,7 @@ with five rounds; `make report RESULT=file` makes this page from a result.
 - **Limit** names what could not have gone faster, for Penstock and for the peer: the broker, the
   client, both cores together, or none of them, and then it was waiting for the disk and for
   answers. Where it is the client, the throughput says little about the brokers, and their CPU says
-  more.
+  more. Disturbed means that other programs took a fifth of the machine or more.
 - Latency is taken at a fixed rate, from the time at which a message was due and not from when it
   was sent, so that a stall counts for every message that it delays. A percentile for which too few
   messages were sent is left out.
@@ -105,7 +106,9 @@ def setting(result: dict[str, Any]) -> Iterator[str]:
     named = ", ".join(f"{client} {versions[client]}" for client in clients)
     yield f"- Python {versions['python']}, Java {versions['java']}; clients: {named}"
     yield f"- Penstock at commit {result['commit']}, on {result['started'][:10]}"
-    yield f"- scale {scale['name']}, rounds: {scale['rounds']}\n"
+    yield f"- scale {scale['name']}, rounds: {scale['rounds']}"
+    disturbed = sum(run.get("limit") == "others" for run in result["runs"])
+    yield f"- runs: {len(result['runs'])}, of which other programs disturbed {disturbed}\n"
     yield "| broker | version | flushed | written |"
     yield "| --- | --- | --- | --- |"
     for name, broker in result["brokers"].items():

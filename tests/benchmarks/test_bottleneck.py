@@ -27,6 +27,7 @@ def test_what_could_not_go_faster(
         client=client,
         broker_busiest=broker_busiest,
         broker=broker,
+        others=1.0,
         cores=2,
         shared=True,
     )
@@ -40,7 +41,26 @@ def test_cores_of_their_own_do_not_add_up() -> None:
         client=8.0,
         broker_busiest=6.0,
         broker=8.0,
+        others=0.0,
         cores=1,
         shared=False,
     )
     assert found == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("others", "shared", "expected"),
+    [(3.9, True, "broker"), (4.0, True, "others"), (4.0, False, "broker"), (8.0, False, "others")],
+)
+def test_other_programs_spoil_a_run(others: float, shared: bool, expected: str) -> None:
+    found = bottleneck(
+        seconds=10.0,
+        client_busiest=1.0,
+        client=1.0,
+        broker_busiest=10.0,
+        broker=10.0,
+        others=others,
+        cores=2,
+        shared=shared,
+    )
+    assert found == expected
