@@ -27,7 +27,8 @@ class PeerError(Exception):
 class Deferred(Generic[ResultT]):
     """An answer that waits for one future only, so that nobody needs a task to wait for it.
 
-    `make` is called once, when `ready` is done, with what `ready` failed with or None.
+    `make` is called once, when `ready` is done, with what `ready` failed with or None. Nothing
+    cancels it, so `ready` is something that ends whatever the client does: a flush, for one.
     """
 
     __slots__ = ("make", "ready")

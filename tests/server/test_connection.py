@@ -12,7 +12,7 @@ import pytest
 from penstock import limits
 from penstock.server.connection import Connection
 from penstock.server.connections import Connections
-from penstock.session import Buffers, PeerError, Transport
+from penstock.session import Buffers, Deferred, PeerError, Transport
 
 FRAME_MAX = 64 << 20
 
@@ -20,8 +20,9 @@ FRAME_MAX = 64 << 20
 class ScriptedSession:
     """Frames are 4 bytes of size and a text; the text says what to do."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, defers: bool) -> None:
         self.transport = transport
+        self.defers = defers
         self.received: list[bytes] = []
         self.waits: dict[bytes, asyncio.Future[Buffers | None]] = {}
         self.closed = 0
@@ -39,7 +40,7 @@ class ScriptedSession:
         self.received.append(text)
         if text.startswith(b"wait"):
             self.waits[text] = asyncio.get_running_loop().create_future()
-            return self.waits[text]
+            return self._deferred(self.waits[text]) if self.defers else self.waits[text]
         if text == b"silent":
             return None
         if text == b"bug":
@@ -52,6 +53,23 @@ class ScriptedSession:
 
     def close(self) -> None:
         self.closed += 1
+
+    def _deferred(self, answer: asyncio.Future[Buffers | None]) -> Deferred[Buffers | None]:
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def pass_on(_: object) -> None:
+            if answer.exception() is None:
+                ready.set_result(None)
+            else:
+                ready.set_exception(answer.exception())
+
+        def make(failure: BaseException | None) -> Buffers | None:
+            if failure is not None:
+                raise failure
+            return answer.result()
+
+        answer.add_done_callback(pass_on)
+        return Deferred(ready, make)
 
 
 class Peer:
@@ -76,8 +94,9 @@ class Peer:
 class Host:
     """A listening server whose sessions are scripted."""
 
-    def __init__(self) -> None:
+    def __init__(self, defers: bool = False) -> None:
         self.connections = Connections("")
+        self.defers = defers
         self.sessions: list[ScriptedSession] = []
 
     async def start(self) -> None:
@@ -87,7 +106,7 @@ class Host:
         self.port = self.server.sockets[0].getsockname()[1]
 
     def _session(self, transport: Transport) -> ScriptedSession:
-        self.sessions.append(ScriptedSession(transport))
+        self.sessions.append(ScriptedSession(transport, self.defers))
         return self.sessions[-1]
 
     async def connect(self) -> Peer:
@@ -97,9 +116,13 @@ class Host:
         return Peer(reader, writer, self.sessions[-1])
 
 
-@pytest.fixture
-async def host():
-    host = Host()
+ONLY_AWAITED = pytest.mark.parametrize("host", [False], indirect=True)
+"""What is deferred ends by itself and is never cancelled."""
+
+
+@pytest.fixture(params=[False, True], ids=["awaited", "deferred"])
+async def host(request):
+    host = Host(request.param)
     await host.start()
     yield host
     host.server.close()
@@ -170,6 +193,21 @@ async def test_a_connection_with_too_many_requests_in_flight_is_not_read(host, m
         await until(lambda text=text: text in peer.session.waits)
         peer.session.waits[text].set_result([frame(text)])
         assert await peer.answer() == text
+
+
+async def test_a_full_connection_reads_on_once_for_all_answers_of_a_turn(host, monkeypatch):
+    monkeypatch.setattr(limits, "REQUESTS_IN_FLIGHT", 50)
+    peer = await host.connect()
+    texts = [b"wait %d" % number for number in range(100)]
+    peer.send(*texts)
+    await until(lambda: len(peer.session.received) == 50)
+    for text in texts[:50]:
+        peer.session.waits[text].set_result([frame(text)])
+    await until(lambda: len(peer.session.received) > 50)
+    assert peer.session.received == texts
+    for text in texts[50:]:
+        peer.session.waits[text].set_result([frame(text)])
+    assert [await peer.answer() for _ in texts] == texts
 
 
 async def test_a_client_that_does_not_read_is_not_read_either(host):
@@ -305,6 +343,7 @@ async def test_a_foreign_client_is_named_in_the_log(host, caplog, sent, said):
     assert said in caplog.text
 
 
+@ONLY_AWAITED
 async def test_a_client_that_leaves_ends_its_session_once_and_its_requests_run_on(host):
     peer = await host.connect()
     peer.send(b"wait")
@@ -332,6 +371,7 @@ async def test_one_connection_too_many_is_closed(monkeypatch):
     await host.connections.cut()
 
 
+@ONLY_AWAITED
 async def test_finish_answers_what_was_asked_and_cut_ends_the_rest(host):
     prompt, stuck = await host.connect(), await host.connect()
     prompt.send(b"wait")
