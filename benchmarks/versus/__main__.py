@@ -24,6 +24,7 @@ from versus.scale import SCALES, Scale
 
 PEERS: Final[dict[str, type[Peer]]] = {"kafka": Kafka, "pulsar": Pulsar, "iggy": Iggy}
 BUILD: Final = Path("build/versus").resolve()
+LAYOUTS: Final = ("two shared", "one each")
 RESULTS: Final = Path("benchmarks/results")
 
 
@@ -70,7 +71,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--loads", nargs="+", metavar="LOAD", help="only these")
     parser.add_argument("--rounds", type=int, help="starts of each broker of a pair")
     parser.add_argument("--durabilities", nargs="+", choices=levels, default=levels)
-    parser.add_argument("--layouts", nargs="+", help="only these")
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, help="which cores are used")
     parser.add_argument("--output", type=Path, help="result file")
     return parser.parse_args()
 
@@ -103,7 +104,7 @@ def layouts() -> list[Layout]:
     if len(cpus) < 2:
         sys.exit("a broker and its client need two cores to be compared")
     both = (cpus[0], cpus[1])
-    return [Layout("two shared", both, both), Layout("one each", both[:1], both[1:])]
+    return [Layout(LAYOUTS[0], both, both), Layout(LAYOUTS[1], both[:1], both[1:])]
 
 
 def rounds(
@@ -112,9 +113,9 @@ def rounds(
     """All rounds in order. The two brokers of a pair take turns, so that drift hits both."""
     shared, apart = layouts()
     quick = [load for load in loads if load.quick]
-    plan = [(shared, loads), (apart, quick)] if scale.everything else [(shared, loads)]
-    for layout, these in plan:
-        if options.layouts and layout.name not in options.layouts:
+    names = options.layouts or (list(LAYOUTS) if scale.everything else LAYOUTS[:1])
+    for layout, these in ((shared, loads), (apart, quick)):
+        if layout.name not in names:
             continue
         for protocol in options.protocols:
             peer = peers.get(protocol)

@@ -27,7 +27,13 @@ TUNED: Final = QUIET | {
     "batch.num.messages": 100_000,
     "queue.buffering.max.messages": 1_000_000,
 }
-TUNED_FETCH: Final = {"fetch.message.max.bytes": 8 << 20, "queued.max.messages.kbytes": 256 << 10}
+TUNED_FETCH: Final = {
+    "fetch.message.max.bytes": 8 << 20,
+    "queued.max.messages.kbytes": 256 << 10,
+    # By default, the client rests for a second each time it has 100,000 messages.
+    "queued.min.messages": 1_000_000,
+    "fetch.queue.backoff.ms": 1,
+}
 UNBATCHED: Final = {"linger.ms": 0, "batch.num.messages": 1, "socket.nagle.disable": True}
 
 

@@ -1,4 +1,4 @@
-"""pulsar-client, whose core is Pulsar's C++ client."""
+"""pulsar-client, whose core is Pulsar's C++ client; floods use that core without Python."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from typing import Any, Final
 import pulsar
 
 from versus.clients.client import DEADLINE_SECONDS, STAMP, Begin, Client, LoadError
+from versus.clients.libpulsar import Library
 from versus.order import Done
 from versus.schedule import Schedule, follow
 
 ACKNOWLEDGE_EVERY: Final = 1000
+SENT_AT_ONCE: Final = 10
+"""Messages between two looks at the clock, and for each of many producers in turn."""
 BATCHED: Final = {"batching_enabled": True}
 """The Python client's own default is no batches; with them on, its limits stay the default ones."""
 TUNED: Final = BATCHED | {
@@ -45,8 +48,9 @@ class PulsarClient(Client):
                 return
 
     def produce(self, begin: Begin) -> Done:
-        producer = self._producer(self.order.topic, **(TUNED if self.order.tuned else BATCHED))
-        return self._flood([producer], begin)
+        library = Library(self.order.address)
+        producer = library.producer(self.order.topic, TUNED if self.order.tuned else BATCHED)
+        return self._flood(library, [producer], begin)
 
     def consume(self, begin: Begin) -> Done:
         consumer = self._client.subscribe(
@@ -122,32 +126,28 @@ class PulsarClient(Client):
         return Done(schedule.count, seconds, schedule.settled(latencies))
 
     def many(self, begin: Begin) -> Done:
+        library = Library(self.order.address)
         creation = time.perf_counter()
         names = [f"{self.order.topic}-{number}" for number in range(self.order.partitions)]
-        producers = [self._producer(name, **BATCHED) for name in names]
+        producers = [library.producer(name, BATCHED) for name in names]
         creation = time.perf_counter() - creation
-        done = self._flood(producers, begin)
+        done = self._flood(library, producers, begin)
         done.extra["creation_seconds"] = creation
         return done
 
-    def _flood(self, producers: list[pulsar.Producer], begin: Begin) -> Done:
-        check = _Check()
-        value, order = self.value, self.order
+    def _flood(self, library: Library, producers: list[Any], begin: Begin) -> Done:
+        order = self.order
         began = begin()
         end = began + order.seconds
         sent = 0
         for producer in itertools.cycle(producers):
-            # The clock is looked at once for ten messages: at 100 B it would cost a tenth.
-            for _ in range(10):
-                producer.send_async(value, check)
-            sent += 10
+            library.send(producer, self.value, SENT_AT_ONCE)
+            sent += SENT_AT_ONCE
             if sent >= order.count_max or time.perf_counter() >= end:
                 break
         for producer in producers:
-            producer.flush()
-        seconds = time.perf_counter() - began
-        check.raise_failure()
-        return Done(sent, seconds)
+            library.flush(producer)
+        return Done(sent, time.perf_counter() - began)
 
     def _producer(self, topic: str, **settings: Any) -> pulsar.Producer:
         fixed = {"block_if_queue_full": True, "send_timeout_millis": TIMEOUT_MS}
