@@ -16,6 +16,7 @@ from penstock.broker.partition import Partition
 from penstock.broker.settings import BrokerSettings
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
+from penstock.pulsar.wire.entry import ChecksumMismatchError, read_entry
 from receivers import message_batch
 
 
@@ -102,20 +103,32 @@ async def test_damage_costs_its_own_batch_only(partition: Partition) -> None:
     data[len(data) // 2] ^= 1
     segment.write_bytes(data)
     reader, skipped = reader_of(partition)
-    assert await taken(reader) == [0, 4]
-    assert skipped == [(2, 4)]
+    assert await taken(reader) == [0, 2, 4]
+    assert skipped == []
 
 
-async def test_a_foreign_batch_that_can_not_be_read_is_skipped_alone(
+async def test_a_damaged_batch_fails_the_checksum_of_whoever_gets_it(partition: Partition) -> None:
+    partition.append(foreign(b"no record at all", 3))
+    reader, _ = reader_of(partition)
+    await reader.fill()
+    entry = reader.take()
+    assert entry is not None
+    assert (entry.header.base_offset, entry.header.next_offset) == (0, 3)
+    assert entry.header.record_count == 1, "a client returns one permit for what it drops"
+    with pytest.raises(ChecksumMismatchError):
+        read_entry(entry.body)
+
+
+async def test_a_foreign_batch_that_can_not_be_read_is_damaged_alone(
     partition: Partition, caplog: pytest.LogCaptureFixture
 ) -> None:
     partition.append(message_batch(2))
     partition.append(foreign(b"no record at all", 3))
     partition.append(message_batch(1))
     reader, skipped = reader_of(partition)
-    assert await taken(reader) == [0, 5]
-    assert skipped == [(2, 5)]
-    assert "skip the batch at 2" in caplog.text
+    assert await taken(reader) == [0, 2, 5]
+    assert skipped == []
+    assert "messages 2 to 4 are damaged" in caplog.text
 
 
 async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Partition) -> None:

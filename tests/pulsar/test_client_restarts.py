@@ -47,6 +47,33 @@ def test_published_messages_outlast_a_crash(
     assert payloads(receive(connect(server.pulsar).subscribe(topic, "sub"), 50)) == numbered(50)
 
 
+def test_a_client_reports_damage_and_goes_on(
+    server: BrokerProcess, topic: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    client = pulsar.Client(server.pulsar)
+    producer = client.create_producer(topic, batching_enabled=False)
+    for payload in numbered(3):
+        producer.send(payload)
+    client.close()
+    (segment,) = server.data_folder.glob("topics/*/0/*.log")
+    data = segment.read_bytes()
+    segment.write_bytes(data.replace(b"message 1", b"massage 1"))
+
+    client = pulsar.Client(server.pulsar)
+    consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
+    received = receive(consumer, 2)
+    for message in received:
+        consumer.acknowledge(message)
+    client.close()
+    assert payloads(received) == [b"message 0", b"message 2"]
+    assert "checksum" in "".join(capfd.readouterr()).lower()
+    assert "messages 1 to 1 are damaged" in server.log
+
+    client = pulsar.Client(server.pulsar)
+    expect_nothing(client.subscribe(topic, "s"))
+    client.close()
+
+
 def test_clients_come_back_by_themselves(
     server: BrokerProcess, connect: Connect, topic: str
 ) -> None:

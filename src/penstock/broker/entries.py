@@ -10,6 +10,7 @@ from penstock.broker.errors import UnknownTopicError
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
 from penstock.records import MalformedBatchError
+from penstock.records.damage import damaged_entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +41,9 @@ class Entry(NamedTuple):
 class EntryReader:
     """`position` is the offset of what comes next.
 
-    `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, is
-    damaged, or was never a message. Nobody can acknowledge it.
+    `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, or
+    was never a message. Nobody can acknowledge it. What is damaged is one entry that its reader
+    finds damaged.
     """
 
     def __init__(
@@ -91,16 +93,15 @@ class EntryReader:
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.log.start_offset)
         except CorruptBatchError as error:
-            _logger.warning(
-                "consumers skip damaged messages %d to %d", error.base_offset, error.next_offset - 1
-            )
-            self._skip(position, error.next_offset)
+            return self._damaged(error.base_offset, error.next_offset)
         except MalformedBatchError as error:
             if max_bytes > ONE_BATCH:
                 return await self._read(ONE_BATCH)  # The bad one may not be the first.
             if rewinds == self._rewinds:
-                _logger.warning("consumers skip the batch at %d, unreadable: %s", position, error)
-                self._skip_batch()
+                _logger.warning("%s", error)
+                header = self._partition.log.batch_at(position)
+                assert header is not None, "the log keeps what it has shown"
+                return self._damaged(header.base_offset, header.next_offset)
         except UnknownTopicError:
             pass  # Deleted this moment; the caller sees it too.
         return None
@@ -120,10 +121,9 @@ class EntryReader:
         if not self._ahead:
             self.position = expected
 
-    def _skip_batch(self) -> None:
-        header = self._partition.log.batch_at(self.position)
-        if header is not None:
-            self._skip(self.position, header.next_offset)
+    def _damaged(self, start: int, end: int) -> list[Buffer]:
+        _logger.warning("consumers are told that messages %d to %d are damaged", start, end - 1)
+        return [damaged_entry(start, end)]
 
     def _skip(self, start: int, end: int) -> None:
         if self.position == start and end > start:
