@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iggy_dialog import STREAM, TOPIC, Dialog, Transport
+from iggy_dialog import STREAM, TOPIC, Dialog, Transport, polled_batches, producer_batch
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.iggy.handlers import HANDLERS
@@ -18,7 +18,14 @@ from penstock.iggy.handlers.unavailable import UNAVAILABLE
 from penstock.iggy.wire import frame, requests
 from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
 from penstock.iggy.wire.errors import ErrorCode
-from penstock.iggy.wire.identifiers import Identifier
+from penstock.iggy.wire.identifiers import (
+    Consumer,
+    ConsumerKind,
+    Identifier,
+    PollingKind,
+    PollingStrategy,
+)
+from penstock.log import Log, LogFailedError
 from penstock.session import PeerError
 
 
@@ -56,7 +63,7 @@ async def test_frame_that_no_client_sends_ends_the_connection(dialog: Dialog) ->
     reply[48:52] = frame.HEADER_SIZE.to_bytes(4, "little")
     reply[60] = frame.FrameKind.REPLY
     with pytest.raises(PeerError, match="no request"):
-        await dialog.session.receive(memoryview(reply))
+        dialog.session.receive(memoryview(reply))
 
 
 async def test_login_is_judged_and_may_be_tried_again(dialog: Dialog) -> None:
@@ -156,6 +163,38 @@ async def test_requests_that_come_at_once_are_done_in_their_order(dialog: Dialog
         dialog.ask(Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup(STREAM, TOPIC, "g")),
     )
     assert [answer.rejected for answer in answers] == [0, 0, 0]
+
+
+async def test_send_is_done_before_what_comes_behind_it(dialog: Dialog) -> None:
+    await dialog.set_up()
+    reader = Consumer(ConsumerKind.CONSUMER, Identifier(7))
+    first = PollingStrategy(PollingKind.FIRST)
+    poll = requests.PollMessages(reader, STREAM, TOPIC, 0, first, 10, auto_commit=False)
+    for sent in (1, 2):  # the first one waits for the compiled functions, the second one does not
+        _, polled, pong = await asyncio.gather(
+            dialog.produce(producer_batch(b"x"), 1),
+            dialog.ask(Command.POLL_MESSAGES, poll),
+            dialog.ask(Command.PING),
+        )
+        head, _ = polled_batches(polled.body)
+        assert (head.messages_count, pong) == (sent, (0, b"", 0))
+
+
+async def test_send_that_does_not_reach_the_disk_is_refused(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await dialog.set_up()
+
+    def failed(log: Log, _: int) -> asyncio.Future[None]:
+        future = asyncio.get_running_loop().create_future()
+        future.set_exception(LogFailedError(f"{log.directory}: a flush failed"))
+        return future
+
+    monkeypatch.setattr(Log, "flushed", failed)
+    for _ in range(2):
+        answer = await dialog.produce(producer_batch(b"x"), 1)
+        assert answer == (ErrorCode.CANNOT_APPEND_MESSAGE, b"", 0)
+    assert (await dialog.ask(Command.PING)).status == 0
 
 
 async def test_connection_that_ends_is_forgotten(broker: Broker) -> None:

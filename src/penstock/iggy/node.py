@@ -36,7 +36,8 @@ class Node:
         self._sessions = itertools.count(1)
         self._turns = itertools.count()
         self._preparing = asyncio.Lock()
-        self._prepared = False
+        self.is_prepared = False
+        """Whether `prepare` has nothing left to do."""
 
     @classmethod
     def of(cls, broker: Broker) -> Self:
@@ -53,11 +54,11 @@ class Node:
         All other conversions take longer, and clients give up after 30 seconds: they are not waited
         for here.
         """
-        if self._prepared:
+        if self.is_prepared:
             return
         async with self._preparing:
             await asyncio.to_thread(import_module, "penstock.records.iggy_cut")
-            self._prepared = True
+            self.is_prepared = True
 
     def connect(self, transport: Transport) -> Client:
         """Give a connection its number."""

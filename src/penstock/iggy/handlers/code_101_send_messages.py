@@ -16,8 +16,11 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.identifiers import PartitioningKind
 from penstock.iggy.wire.xxh32 import xxh32
+from penstock.session import Deferred
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from penstock.broker.partition import Partition
     from penstock.broker.topics import Topic
     from penstock.iggy.handlers.registry import Context
@@ -25,17 +28,35 @@ if TYPE_CHECKING:
 
 
 @handles(Command.SEND_MESSAGES, requests.SendMessages)
-async def send_messages(context: Context, request: requests.SendMessages) -> replies.Confirmations:
+def send_messages(
+    context: Context, request: requests.SendMessages
+) -> Awaitable[replies.Confirmations]:
     """Check, stamp and append the batch; answer when it is safe."""
+    if context.node.is_prepared:
+        return _send(context, request)
+    return _prepare_and_send(context, request)
+
+
+async def _prepare_and_send(
+    context: Context, request: requests.SendMessages
+) -> replies.Confirmations:
     await context.node.prepare()
+    return await _send(context, request)
+
+
+def _send(context: Context, request: requests.SendMessages) -> Deferred[replies.Confirmations]:
+    stream = find_stream(context.broker, request.stream)
     topic = find_topic(context.broker, request.stream, request.topic)
     partition = _choose(context, topic, request.partitioning)
     base_offset = append(partition, check(request.batch, request.messages_count))
-    await partition.durable(base_offset)
-    stream = find_stream(context.broker, request.stream)
-    return replies.Confirmations(
-        [replies.Confirmation(stream.stream_id, topic.iggy_topic_id, partition.index, base_offset)]
-    )
+
+    def confirm(failure: BaseException | None) -> replies.Confirmations:
+        if failure is not None:
+            raise failure
+        place = (stream.stream_id, topic.iggy_topic_id, partition.index, base_offset)
+        return replies.Confirmations([replies.Confirmation(*place)])
+
+    return Deferred(partition.durable(base_offset), confirm)
 
 
 def _choose(context: Context, topic: Topic, partitioning: Partitioning) -> Partition:

@@ -32,7 +32,7 @@ class Handler(NamedTuple):
     """One command's body and the function that answers it.
 
     The function returns a reply, parts of one, or None for an empty one, and raises IggyError or
-    another of `penstock.iggy.errors.ANSWERED`.
+    another of `penstock.iggy.errors.ANSWERED`. What waits for one future only is best a Deferred.
     """
 
     request: type[Message]
