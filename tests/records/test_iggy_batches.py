@@ -114,6 +114,12 @@ def test_a_tombstone_with_a_payload_is_a_header_like_others() -> None:
     assert (record.value, record.headers) == (b"x", ((b"penstock.tombstone", b"\1"),))
 
 
+def test_a_second_tombstone_is_a_header() -> None:
+    both = ((b"penstock.tombstone", b"\1"), (b"a", b"1"), (b"penstock.tombstone", b"2"))
+    found = read(records.decode(iggy_batch(iggy_body([Record(b"", headers=both)]))))
+    assert found == [Record(None, headers=both[1:])]
+
+
 def test_a_second_key_is_a_header() -> None:
     stored = iggy_batch(iggy_body([Record(b"x", b"2", ((b"penstock.key", b"1"),))]))
     (record,) = read(records.decode(stored))

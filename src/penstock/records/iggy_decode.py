@@ -83,11 +83,9 @@ def _content(data: Any, entry: int) -> Any:
 
 
 @helper
-def _is_own(data: Any, entry: int, records: Any, row: int) -> Any:
-    """Whether this entry has become the record's key, or says that its value is null."""
-    if records[KEY_SIZE, row] >= 0 and records[KEY_START, row] == _content(data, entry) + 5:
-        return True
-    return records[VALUE_SIZE, row] < 0 and _is(data, entry, _TOMBSTONE)
+def _is_key(content: int, records: Any, row: int) -> Any:
+    """Whether the entry whose value is here has become the record's key."""
+    return records[KEY_SIZE, row] >= 0 and records[KEY_START, row] == content + 5
 
 
 @helper
@@ -175,10 +173,14 @@ def read_iggy_headers(
             position = records[BLOCK_START, row]
             end = records[BLOCK_END, row]
             header = header_start[row]
+            untold = records[VALUE_SIZE, row] < 0
             while position < end:
                 following = entry_end(data, position, end)
-                if not _is_own(data, position, records, row):
-                    content = _content(data, position)
+                content = _content(data, position)
+                if untold and _is(data, position, _TOMBSTONE):
+                    # Only the first one was not counted: another is a header like any other.
+                    untold = False
+                elif not _is_key(content, records, row):
                     headers[NAME_START, header] = position + 5
                     headers[NAME_SIZE, header] = content - position - 5
                     headers[CONTENT_START, header] = content + 5
