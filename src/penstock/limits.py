@@ -160,6 +160,14 @@ KAFKA_FETCH_BYTES: Final = Limit(
     when_hit="the answer ends early; the consumer fetches on",
 )
 
+KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
+    2 * MIB,
+    "bytes of one partition in an answer to a Kafka Fetch with a min_bytes of 0 or 1, the default",
+    protects="other clients' time from one read, and the client's own: it waits for the first byte "
+    "until the last one is read and checked",
+    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
+)
+
 DECODED_ROWS: Final = Limit(
     1 << 22,
     "records, and as many headers, of one batch",

@@ -14,6 +14,7 @@ import pytest
 from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
 from penstock.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.header import walk
 
 LONG_MS = 60_000
@@ -86,6 +87,17 @@ async def test_the_first_batch_is_whole_and_the_rest_within_limits(dialog: Dialo
     assert (offsets(first), offsets(second)) == ([0, 1, 2], [])
     response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 3), (1, 0), max_bytes=1))
     assert offsets(response.responses[0].partitions[1]) == [0]
+
+
+async def test_who_asks_for_no_minimum_soon_gets_a_part(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    for _ in range(4):
+        await dialog.produce(batch(bytes(KAFKA_PROMPT_FETCH_BYTES // 3)))
+    large = {"partition_max_bytes": 8 << 20, "max_bytes": 8 << 20}
+    for minimum in (0, 1):
+        assert offsets(await dialog.fetch(0, min_bytes=minimum, **large)) == [0, 1]
+    assert offsets(await dialog.fetch(2, min_bytes=1, **large)) == [2, 3]
+    assert offsets(await dialog.fetch(0, min_bytes=2, **large)) == [0, 1, 2, 3]
 
 
 async def test_a_full_answer_costs_no_more_reads_but_tells_errors(

@@ -5,6 +5,8 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
 * Stored batches are handed out whole, from the one that contains the offset on. The first one of
   the answer is whole even when it is larger than all limits (KIP-74). A batch of another protocol
   is converted first.
+* Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
+  nothing of an answer goes out before all of it is read and checked, and so long the client idles.
 * With fewer than min_bytes to read, the answer waits for appends up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
@@ -24,7 +26,7 @@ from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic
 from penstock.kafka.wire import ErrorCode, Struct, api
-from penstock.limits import KAFKA_FETCH_BYTES
+from penstock.limits import KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
@@ -34,14 +36,17 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
+NO_MINIMUM: Final = 1
+"""The min_bytes of a client that waits for anything at all, which is the default, or 0."""
 
 
 class Reading:
     """One partition of the request, and the part of the answer that is filled from it."""
 
-    def __init__(self, asked: Struct, result: Struct) -> None:
+    def __init__(self, asked: Struct, result: Struct, max_bytes: int) -> None:
         self.asked = asked
         self.result = result
+        self._max_bytes = min(asked.partition_max_bytes, max_bytes)
         self.partition: Partition | None = None
         self.bytes_read = 0
         self.does_not_fit = False
@@ -66,7 +71,7 @@ class Reading:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
         self._begin()
         assert self.partition is not None
-        wanted = min(max_bytes, self.asked.partition_max_bytes)
+        wanted = min(max_bytes, self._max_bytes)
         parts = await self.partition.read(self.asked.fetch_offset, wanted, Magic.KAFKA)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
@@ -104,10 +109,12 @@ async def fetch(request: Struct, call: Call) -> Struct:
     response = api("Fetch").response
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    is_prompt = request.min_bytes <= NO_MINIMUM
+    partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
     topics = []
     readings: list[Reading] = []
     for topic in request.topics:
-        found = [_find(topic, asked, call) for asked in topic.partitions]
+        found = [_find(topic, asked, call, partition_max) for asked in topic.partitions]
         readings += found
         topics.append(
             response.FetchableTopicResponse(
@@ -127,11 +134,11 @@ async def fetch(request: Struct, call: Call) -> Struct:
     return response(responses=topics)
 
 
-def _find(topic: Struct, asked: Struct, call: Call) -> Reading:
+def _find(topic: Struct, asked: Struct, call: Call, partition_max: int) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
-    reading = Reading(asked, result)
+    reading = Reading(asked, result, partition_max)
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
