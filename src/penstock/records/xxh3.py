@@ -12,33 +12,16 @@ from numba import types
 
 from penstock.records.jit import INPUT, INTEGER, WORD, helper, kernel
 from penstock.records.primitives import load_half, load_word
+from penstock.records.xxh3_lanes import SECRET_BYTES, sum_lanes
 
 uint64: Any = types.uint64
-_SECRET_BYTES = bytes.fromhex(
-    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
-    "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"
-    "3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
-    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364"
-    "eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
-    "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
-)
-SECRET = np.frombuffer(_SECRET_BYTES, np.uint8)
+SECRET = np.frombuffer(SECRET_BYTES, np.uint8)
 
-_PRIME32_1 = 0x9E3779B1
-_PRIME32_2 = 0x85EBCA77
-_PRIME32_3 = 0xC2B2AE3D
 _PRIME64_1 = 0x9E3779B185EBCA87
 _PRIME64_2 = 0xC2B2AE3D27D4EB4F
 _PRIME64_3 = 0x165667B19E3779F9
-_PRIME64_4 = 0x85EBCA77C2B2AE63
-_PRIME64_5 = 0x27D4EB2F165667C5
 _MIX_1 = 0x165667919E3779F9
 _MIX_2 = 0x9FB21C651E98DF25
-
-_STRIPE = 64
-_STRIPES_PER_BLOCK = 16
-_BLOCK = _STRIPE * _STRIPES_PER_BLOCK
-_LANES = 8
 
 
 @helper
@@ -147,51 +130,13 @@ def _to_240(data: Any, start: int, size: int) -> Any:
 
 
 @helper
-def _accumulate(lanes: Any, data: Any, position: int, secret: int) -> None:
-    for lane in range(_LANES):
-        word = load_word(data, position + 8 * lane)
-        keyed = word ^ _secret(secret + 8 * lane)
-        lanes[lane ^ 1] += word
-        lanes[lane] += (keyed & uint64(0xFFFFFFFF)) * (keyed >> uint64(32))
-
-
-@helper
-def _scramble(lanes: Any) -> None:
-    for lane in range(_LANES):
-        word = lanes[lane] ^ (lanes[lane] >> uint64(47)) ^ _secret(128 + 8 * lane)
-        lanes[lane] = word * uint64(_PRIME32_1)
-
-
-@helper
-def _merge(lanes: Any, size: int) -> Any:
+def _long(data: Any, start: int, size: int) -> Any:
+    lanes = sum_lanes(data, start, size)
     total = uint64(size) * uint64(_PRIME64_1)
-    for pair in range(_LANES // 2):
+    for pair in range(len(lanes) // 2):
         left = lanes[2 * pair] ^ _secret(11 + 16 * pair)
         total += _fold(left, lanes[2 * pair + 1] ^ _secret(11 + 16 * pair + 8))
     return _avalanche(total)
-
-
-@helper
-def _long(data: Any, start: int, size: int) -> Any:
-    lanes = np.empty(_LANES, np.uint64)
-    lanes[0] = _PRIME32_3
-    lanes[1] = _PRIME64_1
-    lanes[2] = _PRIME64_2
-    lanes[3] = _PRIME64_3
-    lanes[4] = _PRIME64_4
-    lanes[5] = _PRIME32_2
-    lanes[6] = _PRIME64_5
-    lanes[7] = _PRIME32_1
-    blocks = (size - 1) // _BLOCK
-    for block in range(blocks):
-        for stripe in range(_STRIPES_PER_BLOCK):
-            _accumulate(lanes, data, start + block * _BLOCK + stripe * _STRIPE, 8 * stripe)
-        _scramble(lanes)
-    position = start + blocks * _BLOCK
-    for stripe in range((size - 1 - blocks * _BLOCK) // _STRIPE):
-        _accumulate(lanes, data, position + stripe * _STRIPE, 8 * stripe)
-    _accumulate(lanes, data, start + size - _STRIPE, 128 - 7)
-    return _merge(lanes, size)
 
 
 @helper
