@@ -132,6 +132,13 @@ INFLATED_BATCH_BYTES: Final = Limit(
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
 
+TRANSLATED_BYTES: Final = Limit(
+    32 * MIB,
+    "bytes of batches in another encoding than the stored one, of all partitions",
+    protects="memory",
+    when_hit="what nobody read for longest is let go, and converted again for who asks for it",
+)
+
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
     "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",

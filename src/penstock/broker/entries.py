@@ -95,8 +95,6 @@ class EntryReader:
         except CorruptBatchError as error:
             return self._damaged(error.base_offset, error.next_offset)
         except MalformedBatchError as error:
-            if max_bytes > ONE_BATCH:
-                return await self._read(ONE_BATCH)  # The bad one may not be the first.
             if rewinds == self._rewinds:
                 _logger.warning("%s", error)
                 header = self._partition.log.batch_at(position)

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers import ProducerStates
 from penstock.broker.settings import Flush
-from penstock.broker.translation import translate
 from penstock.log.commit import durable_already
-from penstock.log.header import NO_PRODUCER_ID, Magic, read_header, walk
+from penstock.log.header import NO_PRODUCER_ID, read_header
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
     from penstock.broker.topics import Topic
+    from penstock.broker.translated import Translations
     from penstock.log import Log
+    from penstock.log.header import Magic
     from penstock.session import Buffer
 
 _logger = logging.getLogger(__name__)
@@ -29,13 +30,16 @@ class Partition:
     `id` is unique among all partitions that ever were; Pulsar clients know it as the ledger id.
     """
 
-    def __init__(self, topic: Topic, index: int, partition_id: int, log: Log) -> None:
+    def __init__(
+        self, topic: Topic, index: int, partition_id: int, log: Log, translations: Translations
+    ) -> None:
         self.topic = topic
         self.index = index
         self.id = partition_id
         self.log = log
         self.deleted = False
         self.producers = ProducerStates()
+        self._translations = translations
         self._listeners: list[Callable[[], None]] = []
         self._restore_producers()
         log.snapshot = self.producers.snapshot
@@ -75,16 +79,14 @@ class Partition:
         """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.
 
         Batches that were written in that encoding are views of the stored bytes; the others are
-        converted and keep their offsets. Empty when nothing was written from `offset` on. Stored
-        sizes count towards `max_bytes`, and the first batch is returned whatever its size (KIP-74).
+        converted and keep their offsets. Empty when nothing was written from `offset` on. The first
+        batch is returned whatever its size, the others fit in `max_bytes` (KIP-74).
 
-        Raises UnknownTopicError, OffsetOutOfRangeError, CorruptBatchError, MalformedBatchError.
+        Raises UnknownTopicError, OffsetOutOfRangeError, and where `offset` is in a batch that can't
+        be read, CorruptBatchError or MalformedBatchError.
         """
         self._check_alive()
-        stored = memoryview(self.log.read(offset, max_bytes))
-        if all(header.magic == magic for _, header in walk(stored)):
-            return [stored] if stored else []
-        return await translate(self.log, stored, magic)
+        return await self._translations.read(self.log, offset, max_bytes, magic)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Have `listener` called after every append, and when the topic is deleted."""
@@ -96,6 +98,7 @@ class Partition:
     def forget(self) -> None:
         """The topic is gone: refuse what comes, and wake who waits."""
         self.deleted = True
+        self._translations.forget(self.log)
         self._notify()
 
     def _notify(self) -> None:

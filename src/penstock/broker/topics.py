@@ -21,6 +21,7 @@ from penstock.broker.errors import (
 from penstock.broker.names import NamespaceName, TopicName
 from penstock.broker.partition import Partition
 from penstock.broker.settings import Flush
+from penstock.broker.translated import Translations
 from penstock.metadata.schema import partitions as partition_rows
 from penstock.metadata.schema import topics as topic_rows
 
@@ -96,6 +97,7 @@ class Topics:
         self._storage = storage
         self._namespaces = namespaces
         self._settings = settings
+        self._translations = Translations()
         self._by_name: dict[TopicName, Topic] = {}
         self._by_kafka_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
@@ -223,7 +225,7 @@ class Topics:
         for row in self._store.query(select(topic_rows).order_by(topic_rows.c.created_at_us)):
             topic = self._topic(row._asdict())
             numbers = ids.get(row.id, {})
-            _add_partitions(topic, numbers, self._storage.open_logs(topic.id, sorted(numbers)))
+            self._add_partitions(topic, numbers, self._storage.open_logs(topic.id, sorted(numbers)))
             self._remember(topic)
         self._storage.tidy(self._by_id)
 
@@ -278,7 +280,7 @@ class Topics:
     async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:
         ids = {row.number: row.id for row in inserted}
         logs = await asyncio.to_thread(self._storage.open_logs, topic.id, sorted(ids))
-        _add_partitions(topic, ids, logs)
+        self._add_partitions(topic, ids, logs)
 
     def _topic(self, row: Mapping[str, Any]) -> Topic:
         return Topic(
@@ -300,6 +302,14 @@ class Topics:
         del self._by_name[topic.name]
         del self._by_kafka_name[topic.name.kafka]
         del self._by_id[topic.id]
+
+    def _add_partitions(
+        self, topic: Topic, ids: Mapping[int, int], logs: Mapping[int, Log]
+    ) -> None:
+        for index in sorted(ids):
+            assert index == len(topic.partitions), "partitions are numbered without gaps"
+            partition = Partition(topic, index, ids[index], logs[index], self._translations)
+            topic.partitions.append(partition)
 
     def _free_iggy_id(self, namespace: NamespaceName) -> int:
         taken = {topic.iggy_topic_id for topic in self.in_namespace(namespace)}
@@ -343,9 +353,3 @@ def _update_of(topic: Topic, name: TopicName, config: Mapping[str, str]) -> tupl
 
 def _rows_of_partitions(topic_id: uuid.UUID, indexes: Iterable[int]) -> list[dict[str, Any]]:
     return [{"topic_id": topic_id.hex, "number": index} for index in indexes]
-
-
-def _add_partitions(topic: Topic, ids: Mapping[int, int], logs: Mapping[int, Log]) -> None:
-    for index in sorted(ids):
-        assert index == len(topic.partitions), "partitions are numbered without gaps"
-        topic.partitions.append(Partition(topic, index, ids[index], logs[index]))
