@@ -15,7 +15,8 @@ from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
 from penstock.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
-from penstock.log.header import walk
+from penstock.log.header import Magic, build_header, walk
+from stored_batches import entry, metadata
 
 LONG_MS = 60_000
 
@@ -223,3 +224,15 @@ async def test_a_session_is_not_made_and_not_known(dialog: Dialog) -> None:
 async def test_nothing_to_read_is_answered_at_once(dialog: Dialog) -> None:
     response = await dialog.ask("Fetch", 12, max_wait_ms=LONG_MS, min_bytes=1)
     assert response.responses == []
+
+
+async def test_who_would_not_wait_still_gets_what_has_to_be_converted(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    topic = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert topic is not None
+    body = bytes(entry(metadata(), bytes(1 << 20)))
+    times = {"base_timestamp": 1, "max_timestamp": 1}
+    header = build_header(Magic.PULSAR, body, record_count=1, **times)
+    topic.partition(0).append([header, body])
+    result = await dialog.fetch(0, max_wait_ms=0)
+    assert offsets(result) == [0]

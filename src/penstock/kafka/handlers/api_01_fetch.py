@@ -39,6 +39,9 @@ NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
 
+CONVERSION_SECONDS: Final = 5.0
+"""A consumer that does not want to wait for messages still waits for these to be converted."""
+
 
 class Reading:
     """One partition of the request, and the part of the answer that is filled from it."""
@@ -123,8 +126,8 @@ async def fetch(request: Struct, call: Call) -> Struct:
         )
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     try:
-        # Reading waits for nothing but, once after an installation, the compiled conversions.
-        async with asyncio.timeout(request.max_wait_ms / 1000):
+        # What takes so long is compiling the conversions, once after an installation.
+        async with asyncio.timeout(max(request.max_wait_ms / 1000, CONVERSION_SECONDS)):
             await _read(readings, max_bytes)
     except TimeoutError:
         return response(responses=topics)
