@@ -77,7 +77,7 @@ LOADS: Final = (
     *_batched(KIB, tuned=False, quick=True),
     *_batched(KIB, tuned=True, quick=True),
     *_batched(100, tuned=False, quick=True),
-    *_batched(100, tuned=True, quick=False),
+    *_batched(100, tuned=True, quick=True),
     *_batched(10 * KIB, tuned=False, quick=True),
     *_batched(10 * KIB, tuned=True, quick=False),
     Load("requests-1", Kind.REQUESTS, "unbatched 1 KB, one request at a time", window=1),

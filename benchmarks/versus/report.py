@@ -61,6 +61,11 @@ with five rounds; `make report RESULT=file` makes this page from a result.
   client, both cores together, or none of them, and then it was waiting for the disk and for
   answers. Where it is the client, the throughput says little about the brokers, and their CPU says
   more. Disturbed means that other programs took a fifth of the machine or more.
+- With its defaults, librdkafka rests for a second (`fetch.queue.backoff.ms`) each time it holds
+  100,000 messages or 64 MiB that nobody took yet (`queued.min.messages`), and they are taken long
+  before it goes on. A broker that answers faster fills that queue sooner and more often. Where a
+  consumer from Kafka with default batches is waiting, above all of 100 B, it waits for itself, and
+  the ratio of the throughputs says nothing about the brokers; with tuned batches it does not rest.
 - Latency is taken at a fixed rate, from the time at which a message was due and not from when it
   was sent, so that a stall counts for every message that it delays. A percentile for which too few
   messages were sent is left out.
