@@ -38,7 +38,7 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
 
-versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=full takes hours, FLAGS=--help says more
+versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help
 	PYTHONPATH=benchmarks $(BIN)/python -m versus --scale $(SCALE) $(FLAGS)
 
 report: $(INSTALLED) ## docs/benchmarks.md and its plots, from RESULT=file of `make versus`

@@ -117,14 +117,14 @@ def rounds(
     for layout, these in ((shared, loads), (apart, quick)):
         if layout.name not in names:
             continue
-        for protocol in options.protocols:
-            peer = peers.get(protocol)
-            pair = [penstock(), *([peer] if peer else [])]
-            client = peer.client if peer else None
-            for durability in options.durabilities:
+        for durability in options.durabilities:
+            for protocol in options.protocols:
+                peer = peers.get(protocol)
+                pair = [penstock(), *([peer] if peer else [])]
+                client = peer.client if peer else None
+                level = Durability(durability)
                 for number in range(1, scale.rounds + 1):
                     for side in pair:
-                        level = Durability(durability)
                         yield Round(protocol, side, number, level, layout, client), these
 
 

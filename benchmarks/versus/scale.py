@@ -41,6 +41,17 @@ SCALES: Final = {
             everything=False,
         ),
         Scale(
+            name="medium",
+            rounds=5,
+            warm_up_seconds=2.0,
+            load_seconds=1.5,
+            load_bytes_max=512 << 20,
+            latency_seconds=4.0,
+            partitions=1000,
+            idle_connections=1000,
+            everything=True,
+        ),
+        Scale(
             name="full",
             rounds=5,
             warm_up_seconds=4.0,
