@@ -91,8 +91,8 @@ FRAME_HEAD_BYTES: Final = Limit(
 )
 
 FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
-    1 * MIB,
-    "bytes",
+    1280 * KIB,
+    "bytes: a megabyte of messages and what a protocol puts around them",
     protects="memory from a frame that announces a size and never arrives",
     when_hit="the frame's buffer doubles as its bytes really arrive",
 )

@@ -62,6 +62,14 @@ def test_memory_follows_what_really_arrived() -> None:
         assert intake.next_frame(frame_size) is None
 
 
+def test_nothing_is_shown_of_a_frame_but_what_arrived() -> None:
+    intake = Intake(memoryview(bytearray(1024)))
+    begun = (1 << 20).to_bytes(4) + b"begun"
+    feed(intake, begun, [100])
+    assert intake.head(100) == begun
+    assert intake.next_frame(frame_size) is None
+
+
 def test_a_session_that_finds_no_frame_is_an_error_before_the_buffer_is_full() -> None:
     intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)))
     space = intake.space()

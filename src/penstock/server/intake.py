@@ -6,14 +6,18 @@ does not fit in what was read gets a buffer of its own, and the socket then writ
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from penstock import limits
 from penstock.session import PeerError
 
 FrameSize: TypeAlias = Callable[[memoryview], int | None]
 _NOTHING = memoryview(b"")
+_new_bytearray: Final = ctypes.pythonapi.PyByteArray_FromStringAndSize
+_new_bytearray.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
+_new_bytearray.restype = ctypes.py_object
 
 
 class Intake:
@@ -85,7 +89,7 @@ class Intake:
 
     def _begin_frame(self, size: int) -> None:
         # A length is only a claim: the peer has to send as much as it wants us to hold.
-        self._frame = bytearray(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
+        self._frame = _unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
         self._frame_size = size
         self._filled = len(self._window)
         self._frame[: self._filled] = self._window
@@ -94,7 +98,7 @@ class Intake:
     def _grown(self, frame: bytearray) -> bytearray:
         if self._filled < len(frame):
             return frame
-        larger = bytearray(min(self._frame_size, 2 * len(frame)))
+        larger = _unfilled(min(self._frame_size, 2 * len(frame)))
         larger[: self._filled] = frame
         self._frame = larger
         return larger
@@ -104,3 +108,12 @@ class Intake:
             return None
         self._frame = None
         return memoryview(frame)
+
+
+def _unfilled(size: int) -> bytearray:
+    """Return memory as it was found: what the peer has yet to send takes no page of the system's.
+
+    Nothing behind what the socket wrote may leave this module.
+    """
+    made: bytearray = _new_bytearray(None, size)
+    return made
