@@ -103,6 +103,8 @@ class IggySession:
         except _TOLD as error:
             return _tell(header, error)
         if isinstance(answer, Deferred):
+            if answer.ready.done():  # as for every send that need not reach the disk
+                return _finish(header, answer)
             return Deferred(answer.ready, lambda _: _finish(header, answer))
         return _wait(header, answer)
 
