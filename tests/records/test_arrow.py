@@ -49,7 +49,7 @@ def columns(
         table[[NAME_START, NAME_SIZE], column] = name
         table[[CONTENT_START, CONTENT_SIZE], column] = content
     starts = np.cumsum([0, *map(len, headers)])
-    return Columns(as_bytes(DATA), records, table, starts, batches)
+    return Columns(as_bytes(DATA), as_bytes(DATA), records, table, starts, batches)
 
 
 def at(span: Span) -> bytes | None:
@@ -103,6 +103,6 @@ def test_times_are_whole_milliseconds_and_unknown_ones_null() -> None:
 
 def test_a_name_that_is_no_text_is_made_one() -> None:
     made = columns([(0, 1)], [(0, 1)], [[((0, 2), (0, 1))]])
-    made.data = as_bytes(b"\xffA")
+    made.header_data = as_bytes(b"\xffA")
     ((header,),) = to_arrow(made, headers=True)["headers"].to_pylist()
     assert header["key"] == "\N{REPLACEMENT CHARACTER}A"

@@ -1,11 +1,13 @@
-"""Headers that are added to the columns of records, and bytes that are made up for them."""
+"""Headers that are added to the columns of records."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from penstock.records.arena import Arena, header_arena
 from penstock.records.columns import (
     CONTENT_SIZE,
     CONTENT_START,
@@ -19,93 +21,78 @@ from penstock.records.columns import (
     Mask,
     Numbers,
 )
+from penstock.records.jit import NOTHING, NUMBERS, NUMBERS_INPUT, TABLE, TABLE_INPUT, kernel
 from penstock.records.text import DECIMAL_SIZE, write_decimals
 
 
 @dataclass(slots=True)
-class Arena:
-    """A buffer that grows behind one that exists: each part's place is known when it is added."""
-
-    parts: list[Bytes]
-    size: int
-
-    @classmethod
-    def behind(cls, data: Bytes) -> Arena:
-        return cls([data], len(data))
-
-    def add(self, part: Bytes) -> int:
-        """Add a part; returns its position."""
-        position = self.size
-        self.parts.append(part)
-        self.size += len(part)
-        return position
-
-    def join(self) -> Bytes:
-        """Return all parts as one buffer, which is the first where there is no other."""
-        return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
-
-
-@dataclass(slots=True)
-class _Addition:
-    rows: Numbers
-    name_start: int
-    name_size: int
-    starts: Numbers
-    sizes: Numbers
-
-
-@dataclass(slots=True)
 class Additions:
-    """Headers to add behind those that records have, in the order of the calls."""
+    """Headers to add behind those that records have, in the order of the calls.
+
+    An addition is a start and a size for every record; one of a negative size gets no header.
+    """
 
     columns: Columns
     arena: Arena = field(init=False)
-    _pending: list[_Addition] = field(default_factory=list)
+    _names: list[tuple[int, int]] = field(default_factory=list)
+    _spans: list[Numbers] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.arena = Arena.behind(self.columns.data)
+        self.arena = header_arena(self.columns)
 
-    def add(self, name: bytes, chosen: Mask, starts: Numbers, sizes: Numbers) -> None:
-        """Give every chosen record a header; starts and sizes are those of all records."""
-        rows = np.flatnonzero(chosen)
-        if not len(rows):
-            return
-        at = self.arena.add(np.frombuffer(name, np.uint8))
-        self._pending.append(_Addition(rows, at, len(name), starts[rows], sizes[rows]))
+    def add(self, name: bytes, starts: Numbers, sizes: Numbers) -> None:
+        """Add what lies at these places of the arena."""
+        self._names.append((self.arena.add_bytes(name), len(name)))
+        self._spans += [starts, sizes]
+
+    def add_text(self, name: bytes, text: Bytes, starts: Numbers, sizes: Numbers) -> None:
+        """Add parts of `text`."""
+        starts += self.arena.add(text)
+        self.add(name, starts, sizes)
 
     def add_decimals(self, name: bytes, chosen: Mask, numbers: Numbers) -> None:
         """Give every chosen record its number as a header."""
-        if not chosen.any():
-            return
-        sizes = np.empty(len(numbers), np.int64)
-        text = np.empty(len(numbers) * DECIMAL_SIZE, np.uint8)
-        write_decimals(numbers, sizes, text)
-        starts = self.arena.add(text) + np.arange(len(numbers)) * DECIMAL_SIZE
-        self.add(name, chosen, starts, sizes)
+        starts, sizes = np.empty((2, len(numbers)), np.int64)
+        text = np.empty(int(np.count_nonzero(chosen)) * DECIMAL_SIZE, np.uint8)
+        if len(text):
+            write_decimals(numbers, chosen, starts, sizes, text)
+            self.add_text(name, text, starts, sizes)
 
     def apply(self) -> Columns:
         """Return the columns with the headers in place."""
         columns = self.columns
-        if not self._pending:
+        if not self._names:
             return columns
-        counts = np.diff(columns.header_start)
-        used = counts.copy()
-        for addition in self._pending:
-            counts[addition.rows] += 1
-        header_start = np.zeros(len(columns) + 1, np.int64)
-        np.cumsum(counts, out=header_start[1:])
-        headers = np.empty((HEADER_FIELDS, int(header_start[-1])), np.int64)
-        moved = header_start[:-1] - columns.header_start[:-1]
-        if columns.headers.shape[1]:
-            places = np.arange(columns.headers.shape[1]) + np.repeat(moved, used)
-            headers[:, places] = columns.headers
-        for addition in self._pending:
-            places = header_start[addition.rows] + used[addition.rows]
-            used[addition.rows] += 1
-            headers[NAME_START, places] = addition.name_start
-            headers[NAME_SIZE, places] = addition.name_size
-            headers[CONTENT_START, places] = addition.starts
-            headers[CONTENT_SIZE, places] = addition.sizes
-            headers[KINDS, places] = KINDS_OF_TEXT
-        data = self.arena.join()
-        return Columns(data, columns.records, headers, header_start, columns.batches)
+        spans = np.array(self._spans)
+        added = int(np.count_nonzero(spans[1::2] >= 0))
+        headers = np.empty((HEADER_FIELDS, columns.headers.shape[1] + added), np.int64)
+        header_start = np.empty(len(columns) + 1, np.int64)
+        names = np.array(self._names)
+        insert_headers(columns.headers, columns.header_start, names, spans, headers, header_start)
+        columns.headers, columns.header_start = headers, header_start
+        columns.header_data = self.arena.join()
+        return columns
+
+
+@kernel(NOTHING, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT, TABLE_INPUT, TABLE, NUMBERS)
+def insert_headers(
+    headers: Any, header_start: Any, names: Any, spans: Any, out: Any, out_start: Any
+) -> None:
+    """Write the headers of each record and behind them those that are added."""
+    place = 0
+    for row in range(len(header_start) - 1):
+        out_start[row] = place
+        for header in range(header_start[row], header_start[row + 1]):
+            for column in range(HEADER_FIELDS):
+                out[column, place] = headers[column, header]
+            place += 1
+        for addition in range(len(names)):
+            size = spans[2 * addition + 1, row]
+            if size >= 0:
+                out[NAME_START, place] = names[addition, 0]
+                out[NAME_SIZE, place] = names[addition, 1]
+                out[CONTENT_START, place] = spans[2 * addition, row]
+                out[CONTENT_SIZE, place] = size
+                out[KINDS, place] = KINDS_OF_TEXT
+                place += 1
+    out_start[len(header_start) - 1] = place

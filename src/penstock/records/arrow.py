@@ -62,8 +62,9 @@ def _times(microseconds: Numbers) -> pa.Array:
 
 def _headers(columns: Columns) -> pa.Array:
     table = columns.headers
-    names = _text(_gather(columns.data, table[NAME_START], table[NAME_SIZE]))
-    values = _gather(columns.data, table[CONTENT_START], table[CONTENT_SIZE])
+    data = columns.header_data
+    names = _text(_gather(data, table[NAME_START], table[NAME_SIZE]))
+    values = _gather(data, table[CONTENT_START], table[CONTENT_SIZE])
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(columns.header_start.astype(np.int32), pairs, type=HEADERS)
 

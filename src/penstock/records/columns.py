@@ -68,11 +68,13 @@ class Columns:
     """The records of one or more batches in the order of the log.
 
     Positions index into `data`, which is the stored bytes themselves where nothing had to be
-    inflated or made up: it must be kept as long as the columns are used. Timestamps are
+    inflated or made up: it must be kept as long as the columns are used. Those of headers index
+    into `header_data`, which is `data` itself until headers are added. Timestamps are
     microseconds since 1970, -1 where the producer gave none.
     """
 
     data: Bytes
+    header_data: Bytes
     records: Numbers
     headers: Numbers
     header_start: Numbers
@@ -102,10 +104,12 @@ class Columns:
         return np.repeat(np.arange(len(self)), np.diff(self.header_start))
 
     def key(self, record: int) -> bytes | None:
-        return self._bytes(self.records[KEY_START, record], self.records[KEY_SIZE, record])
+        start, size = self.records[[KEY_START, KEY_SIZE], record]
+        return _bytes(self.data, start, size)
 
     def value(self, record: int) -> bytes | None:
-        return self._bytes(self.records[VALUE_START, record], self.records[VALUE_SIZE, record])
+        start, size = self.records[[VALUE_START, VALUE_SIZE], record]
+        return _bytes(self.data, start, size)
 
     def headers_of(self, record: int) -> list[tuple[bytes, bytes | None]]:
         """Return name and value of each header of a record, in order."""
@@ -116,19 +120,21 @@ class Columns:
 
     def name(self, header: int) -> bytes:
         start = self.headers[NAME_START, header]
-        return self.data[start : start + self.headers[NAME_SIZE, header]].tobytes()
+        return self.header_data[start : start + self.headers[NAME_SIZE, header]].tobytes()
 
     def content(self, header: int) -> bytes | None:
-        return self._bytes(self.headers[CONTENT_START, header], self.headers[CONTENT_SIZE, header])
-
-    def _bytes(self, start: int, size: int) -> bytes | None:
-        return None if size < 0 else self.data[start : start + size].tobytes()
+        start, size = self.headers[[CONTENT_START, CONTENT_SIZE], header]
+        return _bytes(self.header_data, start, size)
 
 
 def as_bytes(buffer: Buffer) -> Bytes:
     """View any buffer as an array of bytes, without a copy."""
     array: Bytes = np.frombuffer(memoryview(buffer), dtype=np.uint8)
     return array
+
+
+def _bytes(data: Bytes, start: int, size: int) -> bytes | None:
+    return None if size < 0 else data[start : start + size].tobytes()
 
 
 def _row(table: Numbers, field: int) -> Numbers:

@@ -9,7 +9,8 @@ import numpy as np
 from penstock.limits import DECODED_ROWS, INFLATED_BATCH_BYTES
 from penstock.log.header import ATTRIBUTE_COMPRESSION, walk
 from penstock.records import reserved
-from penstock.records.additions import Additions, Arena
+from penstock.records.additions import Additions
+from penstock.records.arena import Arena
 from penstock.records.columns import (
     ATTRIBUTES,
     BODY_END,
@@ -92,7 +93,7 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
         records, messages = _without_dropped(table, records, messages)
     if IGGY in present:
         _check(table, read_iggy_records(data, table, records))
-    columns = _with_headers(Columns(data, records, *_headers_room(records), table), entries)
+    columns = _with_headers(Columns(data, data, records, *_headers_room(records), table), entries)
     if PULSAR in present:
         columns = _with_decoded_keys(columns, messages)
     if headers and IGGY in present:
@@ -214,17 +215,17 @@ def _with_decoded_keys(columns: Columns, messages: Numbers) -> Columns:
     base = arena.add(keys)
     starts, sizes = columns.records[KEY_START], columns.records[KEY_SIZE]
     decode_base64(columns.data, chosen, starts, sizes, base, keys)
-    columns.data = arena.join()
+    columns.data = columns.header_data = arena.join()
     return columns
 
 
 def _add_iggy_ids(columns: Columns) -> Columns:
     """Add the id, which only Iggy has."""
-    count = len(columns)
+    starts, sizes = np.empty((2, len(columns)), np.int64)
+    ids = np.empty(len(columns) * ID_DIGITS, np.uint8)
+    end = write_ids(columns.data, columns.batches, columns.records, starts, sizes, ids)
+    if end == 0:
+        return columns
     additions = Additions(columns)
-    present = np.zeros(count, np.bool_)
-    ids = np.empty(count * ID_DIGITS, np.uint8)
-    write_ids(columns.data, columns.batches, columns.records, present, ids)
-    starts = additions.arena.add(ids) + np.arange(count) * ID_DIGITS
-    additions.add(reserved.IGGY_ID, present, starts, np.full(count, ID_DIGITS))
+    additions.add_text(reserved.IGGY_ID, ids[:end], starts, sizes)
     return additions.apply()

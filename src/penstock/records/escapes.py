@@ -70,8 +70,7 @@ _LIMITS: Final = {
 
 def restore(columns: Columns) -> Columns:
     """Return the columns with everything taken out of headers that `escape` puts into them."""
-    packed = marked(columns, reserved.PACKED)
-    escaped = packed | marked(columns, reserved.BASE64) | marked(columns, reserved.TIMESTAMP)
+    escaped = marked(columns, reserved.PACKED, reserved.BASE64, reserved.TIMESTAMP)
     rows = rows_of(columns, escaped)
     if not rows:
         return columns
@@ -86,7 +85,7 @@ def escape(columns: Columns, target: Magic) -> Columns:
     columns = _escape_times(columns, target)
     unsayable = np.zeros(columns.headers.shape[1], np.bool_)
     tables = (columns.headers, columns.header_start)
-    mark_unsayable(columns.data, *tables, _LIMITS[target], unsayable)
+    mark_unsayable(columns.header_data, *tables, _LIMITS[target], unsayable)
     rows = set(rows_of(columns, unsayable))
     if target == Magic.IGGY:
         sizes = columns.records[KEY_SIZE]

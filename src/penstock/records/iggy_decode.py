@@ -50,7 +50,6 @@ from penstock.records.iggy import (
 from penstock.records.jit import (
     INPUT,
     INTEGER,
-    MASK,
     NOTHING,
     NUMBERS,
     NUMBERS_INPUT,
@@ -190,9 +189,24 @@ def read_iggy_headers(
                 position = following
 
 
-@kernel(NOTHING, INPUT, TABLE_INPUT, TABLE_INPUT, MASK, OUTPUT)
-def write_ids(data: Any, batches: Any, records: Any, present: Any, out: Any) -> None:
-    """Write the id of every message of an Iggy batch that has one, as 32 hexadecimal digits."""
+@helper
+def _write_hex(out: Any, position: int, number: int) -> Any:
+    """Write the 16 hexadecimal digits of a number; returns the position behind them."""
+    for shift in range(60, -1, -4):
+        out[position] = _HEX[(number >> np.uint64(shift)) & np.uint64(15)]
+        position += 1
+    return position
+
+
+@kernel(INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS, NUMBERS, OUTPUT)
+def write_ids(data: Any, batches: Any, records: Any, starts: Any, sizes: Any, out: Any) -> Any:
+    """Write the id of every message of an Iggy batch that has one, as 32 hexadecimal digits.
+
+    Other messages have the size -1. Returns the position behind the last id.
+    """
+    position = np.int64(0)
+    starts[:] = 0
+    sizes[:] = -1
     for batch in range(batches.shape[1]):
         if batches[MAGIC, batch] != IGGY:
             continue
@@ -201,11 +215,11 @@ def write_ids(data: Any, batches: Any, records: Any, present: Any, out: Any) -> 
             start = records[VALUE_START, row] - FRAME_SIZE + FRAME_ID_AT
             low = load_word(data, start)
             high = load_word(data, start + 8)
-            present[row] = (low | high) != 0
-            for index in range(16):
-                byte = data[start + 15 - index]
-                out[row * ID_DIGITS + 2 * index] = _HEX[byte >> 4]
-                out[row * ID_DIGITS + 2 * index + 1] = _HEX[byte & 15]
+            if low | high:
+                starts[row] = position
+                sizes[row] = ID_DIGITS
+                position = _write_hex(out, _write_hex(out, position, high), low)
+    return position
 
 
 @helper
@@ -228,25 +242,27 @@ def _is_understood(data: Any, headers: Any, header: Any, text: Any) -> Any:
 
 
 @kernel(
-    NOTHING, INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, INTEGER, NUMBERS, NUMBERS, OUTPUT
+    INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, INTEGER, NUMBERS, NUMBERS, OUTPUT
 )  # fmt: skip
 def write_kinds(
     data: Any, batches: Any, headers: Any, header_start: Any, text: int, starts: Any, sizes: Any,
     out: Any,
-) -> None:  # fmt: skip
+) -> Any:  # fmt: skip
     """Write the kinds of each Iggy message's own headers, two hexadecimal digits a header.
 
-    A size is 0 where all kinds are what is understood without: named by a string, and with bytes
-    as the value, or if `text` is not 0, with a string where the value is one.
+    A size is -1 where all kinds are what is understood without: named by a string, and with bytes
+    as the value, or if `text` is not 0, with a string where the value is one. Returns the position
+    behind the last kinds that are not understood.
     """
     position = np.int64(0)
-    sizes[:] = 0
+    starts[:] = 0
+    sizes[:] = -1
     for batch in range(batches.shape[1]):
         if batches[MAGIC, batch] != IGGY:
             continue
         first = batches[FIRST_RECORD, batch]
         for row in range(first, first + batches[RECORDS, batch]):
-            starts[row] = position
+            end = position
             understood = True
             for header in range(header_start[row], header_start[row + 1]):
                 if _is_reserved(data, headers, header):
@@ -255,7 +271,11 @@ def write_kinds(
                 kinds = headers[KINDS, header]
                 if kinds == KINDS_UNTOLD:
                     kinds = np.int64(KINDS_OF_BYTES)
-                out[position] = _HEX[kinds >> 4]
-                out[position + 1] = _HEX[kinds & 15]
-                position += 2
-            sizes[row] = 0 if understood else position - starts[row]
+                out[end] = _HEX[kinds >> 4]
+                out[end + 1] = _HEX[kinds & 15]
+                end += 2
+            if not understood:
+                starts[row] = position
+                sizes[row] = end - position
+                position = end
+    return position

@@ -89,7 +89,8 @@ def encode_iggy(columns: Columns, ids: Numbers) -> memoryview:
     bodies = np.empty(batches.shape[1], np.int64)
     measure_iggy(batches, *tables, bodies)
     encoded = Encoded.allocate(batches, bodies)
-    write_iggy(columns.data, batches, *tables, ids, encoded.body_starts, bodies, encoded.out)
+    data = (columns.data, columns.header_data)
+    write_iggy(*data, batches, *tables, ids, encoded.body_starts, bodies, encoded.out)
     return finish(encoded, IGGY, batches)
 
 
@@ -213,8 +214,9 @@ def _write_headers(out: Any, position: int, data: Any, headers: Any, first: int,
 
 @helper
 def _write_frame(
-    out: Any, position: int, data: Any, records: Any, headers: Any, header_start: Any, row: int
-) -> Any:
+    out: Any, position: int, data: Any, header_data: Any, records: Any, headers: Any,
+    header_start: Any, row: int,
+) -> Any:  # fmt: skip
     """Write payload and user headers of the frame at `position`, and their sizes."""
     value = max(records[VALUE_SIZE, row], 0)
     cursor = position + FRAME_SIZE
@@ -227,7 +229,7 @@ def _write_frame(
     if records[VALUE_SIZE, row] < 0:
         cursor = _write_tombstone(out, cursor)
     first = header_start[row]
-    cursor = _write_headers(out, cursor, data, headers, first, header_start[row + 1])
+    cursor = _write_headers(out, cursor, header_data, headers, first, header_start[row + 1])
     store_little(out, position + FRAME_HEADERS_AT, 4, cursor - block)
     store_little(out, position + FRAME_PAYLOAD_AT, 4, value)
     store_little(out, position + FRAME_PAYLOAD_AT + 4, 8, 0)
@@ -245,12 +247,12 @@ def _write_batch_header(out: Any, start: int, batches: Any, batch: int, origin: 
 
 
 @kernel(
-    NOTHING, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT,
+    NOTHING, INPUT, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT,
     NUMBERS_INPUT, NUMBERS_INPUT, OUTPUT,
 )  # fmt: skip
 def write_iggy(
-    data: Any, batches: Any, records: Any, headers: Any, header_start: Any, ids: Any,
-    body_starts: Any, bodies: Any, out: Any,
+    data: Any, header_data: Any, batches: Any, records: Any, headers: Any, header_start: Any,
+    ids: Any, body_starts: Any, bodies: Any, out: Any,
 ) -> None:  # fmt: skip
     """Write every body at its place, checksums included."""
     for batch in range(batches.shape[1]):
@@ -271,7 +273,9 @@ def write_iggy(
             delta = records[OFFSET, row] - batches[BASE_OFFSET, batch]
             store_little(out, position + FRAME_OFFSET_AT, 4, delta)
             store_little(out, position + FRAME_TIMESTAMP_AT, 4, records[TIMESTAMP, row] - origin)
-            end = _write_frame(out, position, data, records, headers, header_start, row)
+            end = _write_frame(
+                out, position, data, header_data, records, headers, header_start, row
+            )
             checksum = xxh3_64(out, position + 8, end - position - 8)
             store_little(out, position, 8, np.int64(checksum))
             position = end

@@ -40,13 +40,14 @@ def add_iggy_kinds(columns: Columns, *, text: bool) -> Columns:
     """
     if columns.headers.shape[1] == 0:
         return columns
-    starts, sizes = np.zeros((2, len(columns)), np.int64)
+    starts, sizes = np.empty((2, len(columns)), np.int64)
     kinds = np.empty(2 * columns.headers.shape[1], np.uint8)
-    headers = (columns.headers, columns.header_start)
-    write_kinds(columns.data, columns.batches, *headers, int(text), starts, sizes, kinds)
+    tables = (columns.batches, columns.headers, columns.header_start)
+    end = write_kinds(columns.header_data, *tables, int(text), starts, sizes, kinds)
+    if end == 0:
+        return columns
     additions = Additions(columns)
-    starts += additions.arena.add(kinds)
-    additions.add(reserved.IGGY_KINDS, sizes > 0, starts, sizes)
+    additions.add_text(reserved.IGGY_KINDS, kinds[:end], starts, sizes)
     return additions.apply()
 
 
@@ -56,7 +57,7 @@ def take_iggy_headers(columns: Columns) -> tuple[Columns, Numbers]:
     The ids are a table of their low and their high halves.
     """
     ids = np.zeros((2, len(columns)), np.int64)
-    told = marked(columns, reserved.IGGY_ID) | marked(columns, reserved.IGGY_KINDS)
+    told = marked(columns, reserved.IGGY_ID, reserved.IGGY_KINDS)
     rows = rows_of(columns, told)
     if not rows:
         return columns, ids

@@ -22,6 +22,7 @@ NUMBERS_INPUT: Final = types.Array(types.int64, 1, "C", readonly=True)
 TABLE: Final = types.Array(types.int64, 2, "C")
 TABLE_INPUT: Final = types.Array(types.int64, 2, "C", readonly=True)
 MASK: Final = types.Array(types.boolean, 1, "C")
+MASK_INPUT: Final = types.Array(types.boolean, 1, "C", readonly=True)
 WORD: Final = types.uint64
 INTEGER: Final = types.int64
 NOTHING: Final = types.void

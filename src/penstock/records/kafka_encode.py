@@ -50,7 +50,8 @@ def encode_kafka(columns: Columns) -> memoryview:
     tables = (columns.records, columns.headers, columns.header_start)
     measure_kafka(columns.batches, *tables, sizes, bodies)
     encoded = Encoded.allocate(columns.batches, bodies)
-    write_kafka(columns.data, columns.batches, *tables, sizes, encoded.body_starts, encoded.out)
+    data = (columns.data, columns.header_data)
+    write_kafka(*data, columns.batches, *tables, sizes, encoded.body_starts, encoded.out)
     return finish(encoded, KAFKA, columns.batches)
 
 
@@ -97,8 +98,9 @@ def measure_kafka(
 
 @helper
 def _write_record(
-    data: Any, records: Any, headers: Any, header_start: Any, row: int, out: Any, position: int
-) -> Any:
+    data: Any, header_data: Any, records: Any, headers: Any, header_start: Any, row: int, out: Any,
+    position: int,
+) -> Any:  # fmt: skip
     """Write what follows the two deltas of a record."""
     position = _write_span(out, position, data, records[KEY_START, row], records[KEY_SIZE, row])
     position = _write_span(out, position, data, records[VALUE_START, row], records[VALUE_SIZE, row])
@@ -107,19 +109,19 @@ def _write_record(
     position = write_varint(out, position, zigzag(last - first))
     for header in range(first, last):
         start = headers[NAME_START, header]
-        position = _write_span(out, position, data, start, headers[NAME_SIZE, header])
+        position = _write_span(out, position, header_data, start, headers[NAME_SIZE, header])
         start = headers[CONTENT_START, header]
-        position = _write_span(out, position, data, start, headers[CONTENT_SIZE, header])
+        position = _write_span(out, position, header_data, start, headers[CONTENT_SIZE, header])
     return position
 
 
 @kernel(
-    INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, NUMBERS_INPUT,
+    INTEGER, INPUT, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, NUMBERS_INPUT,
     NUMBERS_INPUT, OUTPUT,
 )  # fmt: skip
 def write_kafka(
-    data: Any, batches: Any, records: Any, headers: Any, header_start: Any, sizes: Any,
-    body_starts: Any, out: Any,
+    data: Any, header_data: Any, batches: Any, records: Any, headers: Any, header_start: Any,
+    sizes: Any, body_starts: Any, out: Any,
 ) -> Any:  # fmt: skip
     """Write every body at its place; returns the position behind the last."""
     position = 0
@@ -133,5 +135,7 @@ def write_kafka(
             position = write_varint(out, position + 1, zigzag(time))
             delta = records[OFFSET, row] - batches[BASE_OFFSET, batch]
             position = write_varint(out, position, zigzag(delta))
-            position = _write_record(data, records, headers, header_start, row, out, position)
+            position = _write_record(
+                data, header_data, records, headers, header_start, row, out, position
+            )
     return position

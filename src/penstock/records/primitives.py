@@ -19,19 +19,50 @@ from penstock.records.jit import helper
 _cgutils: Any = cgutils
 MALFORMED: Final = -1
 """A position that says: the bytes before it made no sense, or ended too early."""
+_HIGH_BITS = np.uint64(0x8080808080808080)
+"""What is set in none of 8 bytes of ASCII."""
+
+
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, bits: int) -> Any:
+    """Return a pointer to a number at the place that the first two arguments say."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    pointer = builder.gep(array.data, [arguments[1]])
+    return builder.bitcast(pointer, ir.IntType(bits).as_pointer())
 
 
 def _load_word(_context: Any, data: Any, _position: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(array.data, [arguments[1]])
-        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+        return builder.load(_pointer(context, builder, signature, arguments, 64), align=1)
 
     return types.uint64(data, types.int64), generate
 
 
+def _load_half(_context: Any, data: Any, _position: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        half = builder.load(_pointer(context, builder, signature, arguments, 32), align=1)
+        return builder.zext(half, ir.IntType(64))
+
+    return types.int64(data, types.int64), generate
+
+
+def _store(bits: int) -> Any:
+    def typed(_context: Any, out: Any, _position: Any, _number: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            number = builder.trunc(arguments[2], ir.IntType(bits)) if bits < 64 else arguments[2]
+            builder.store(number, _pointer(context, builder, signature, arguments, bits), align=1)
+            return context.get_dummy_value()
+
+        return types.void(out, types.int64, types.int64), generate
+
+    return intrinsic(typed)
+
+
 load_word: Any = intrinsic(_load_word)
 """(data, position): return the 8 bytes at a position as an unsigned little-endian number."""
+load_half: Any = intrinsic(_load_half)
+"""(data, position): return the 4 bytes at a position as an unsigned little-endian number."""
+_store_word: Any = _store(64)
+_store_half: Any = _store(32)
 
 
 def _copy_bytes(_context: Any, target: Any, _at: Any, source: Any, _start: Any, _size: Any) -> Any:
@@ -56,15 +87,6 @@ copy_bytes: Any = intrinsic(_copy_bytes)
 
 
 @helper
-def load_half(data: Any, position: int) -> Any:
-    """Return the 4 bytes at `position` as an unsigned little-endian number."""
-    number = np.int64(0)
-    for index in range(4):
-        number |= np.int64(data[position + index]) << (8 * index)
-    return number
-
-
-@helper
 def load_big(data: Any, position: int, size: int) -> Any:
     """Return `size` bytes as an unsigned big-endian number, signed where `size` is 8."""
     number = np.int64(0)
@@ -83,9 +105,11 @@ def store_big(out: Any, position: int, size: int, number: int) -> Any:
 
 @helper
 def store_little(out: Any, position: int, size: int, number: int) -> Any:
-    """Write a number of `size` bytes, little-endian; returns the position behind it."""
-    for index in range(size):
-        out[position + index] = (number >> (8 * index)) & 0xFF
+    """Write a number of 4 or 8 bytes, little-endian; returns the position behind it."""
+    if size == 8:
+        _store_word(out, position, number)
+    else:
+        _store_half(out, position, number)
     return position + size
 
 
@@ -162,6 +186,9 @@ def is_text(data: Any, start: int, size: int) -> Any:
     position = start
     end = start + size
     while position < end:
+        if position + 8 <= end and load_word(data, position) & _HIGH_BITS == 0:
+            position += 8
+            continue
         byte = data[position]
         position += 1
         if byte < 0x80:

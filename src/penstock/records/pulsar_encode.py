@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
-from penstock.records.additions import Arena
+from penstock.records.arena import header_arena
 from penstock.records.columns import (
     BASE_OFFSET,
     CONTENT_SIZE,
@@ -23,6 +23,7 @@ from penstock.records.columns import (
     RECORDS,
     VALUE_SIZE,
     VALUE_START,
+    Bytes,
     Columns,
     Numbers,
 )
@@ -104,18 +105,22 @@ def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
     )
     if len(gaps):
         raise malformed(batches, int(gaps[0]), "too many of its offsets have no record")
-    data, messages, entries = _describe(columns, facts)
+    header_data, messages, entries = _describe(columns, facts)
     tables = (columns.records, columns.headers, columns.header_start)
     bodies = np.empty(batches.shape[1], np.int64)
     measure_pulsar(batches, *tables, messages, entries, bodies)
     encoded = Encoded.allocate(batches, bodies)
-    write_pulsar(data, batches, *tables, messages, entries, encoded.body_starts, encoded.out)
+    data = (columns.data, header_data)
+    write_pulsar(*data, batches, *tables, messages, entries, encoded.body_starts, encoded.out)
     _write_checksums(encoded, batches)
     return finish(encoded, PULSAR, batches)
 
 
-def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Any, Numbers, Numbers]:
-    """Return the buffer, and the tables of what messages and entries say beside their records."""
+def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Bytes, Numbers, Numbers]:
+    """Return the tables of what messages and entries say beside their records.
+
+    In front of them is the buffer of the headers, into which both point too.
+    """
     messages = np.empty((MESSAGE_FIELDS, len(columns)), np.int64)
     messages[EVENT_TIME] = facts.event_times
     messages[SEQUENCE_ID] = facts.sequences
@@ -133,15 +138,11 @@ def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Any, Numbers, Numbe
     entries[SEQUENCE, filled] = np.where(
         facts.sequences[firsts] >= 0, facts.sequences[firsts], entries[SEQUENCE, filled]
     )
-    arena = Arena.behind(columns.data)
+    arena = header_arena(columns)
     for batch, (producer, metadata) in enumerate(zip(facts.producers, facts.metadata, strict=True)):
-        entries[[PRODUCER_START, PRODUCER_SIZE], batch] = _add(arena, producer)
-        entries[[REST_START, REST_SIZE], batch] = _add(arena, metadata)
+        entries[[PRODUCER_START, PRODUCER_SIZE], batch] = arena.add_bytes(producer), len(producer)
+        entries[[REST_START, REST_SIZE], batch] = arena.add_bytes(metadata), len(metadata)
     return arena.join(), messages, entries
-
-
-def _add(arena: Arena, text: bytes) -> tuple[int, int]:
-    return arena.add(np.frombuffer(text, np.uint8)), len(text)
 
 
 def _write_checksums(encoded: Encoded, batches: Numbers) -> None:
@@ -286,12 +287,13 @@ def _write_properties(
 
 @helper
 def _write_message(
-    out: Any, position: int, data: Any, records: Any, headers: Any, header_start: Any,
-    messages: Any, row: int,
+    out: Any, position: int, data: Any, header_data: Any, records: Any, headers: Any,
+    header_start: Any, messages: Any, row: int,
 ) -> Any:  # fmt: skip
     position = store_big(out, position, 4, messages[METADATA_SIZE, row])
     first = header_start[row]
-    position = _write_properties(out, position, data, headers, first, header_start[row + 1])
+    last = header_start[row + 1]
+    position = _write_properties(out, position, header_data, headers, first, last)
     position = _write_key(
         out, position, data, records, messages, row, _PARTITION_KEY, _KEY_IS_BASE64
     )
@@ -302,7 +304,7 @@ def _write_message(
     if messages[ORDERING_SIZE, row] >= 0:
         ordering = messages[ORDERING_START, row]
         length = messages[ORDERING_SIZE, row]
-        position = _write_bytes(out, position, _ORDERING_KEY, data, ordering, length)
+        position = _write_bytes(out, position, _ORDERING_KEY, header_data, ordering, length)
     if messages[SEQUENCE_ID, row] >= 0:
         position = _write_number(out, position, _SEQUENCE_ID, messages[SEQUENCE_ID, row])
     if records[VALUE_SIZE, row] < 0:
@@ -316,14 +318,14 @@ def _write_message(
 
 @helper
 def _write_entry_metadata(
-    out: Any, position: int, data: Any, records: Any, messages: Any, entries: Any, batch: int,
-    row: int, count: int,
+    out: Any, position: int, data: Any, header_data: Any, records: Any, messages: Any,
+    entries: Any, batch: int, row: int, count: int,
 ) -> Any:  # fmt: skip
     """Write it, with the first message's key: by that a whole entry is dispatched."""
     position = store_big(out, position, 4, entries[ENTRY_METADATA_SIZE, batch])
     start = entries[PRODUCER_START, batch]
     size = entries[PRODUCER_SIZE, batch]
-    position = _write_bytes(out, position, _OF_PRODUCER, data, start, size)
+    position = _write_bytes(out, position, _OF_PRODUCER, header_data, start, size)
     position = _write_number(out, position, _OF_SEQUENCE, entries[SEQUENCE, batch])
     position = _write_number(out, position, _OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])
     position = _write_key(
@@ -333,9 +335,11 @@ def _write_entry_metadata(
     if messages[ORDERING_SIZE, row] >= 0:
         start = messages[ORDERING_START, row]
         size = messages[ORDERING_SIZE, row]
-        position = _write_bytes(out, position, _OF_ORDERING_KEY, data, start, size)
-    copy_bytes(out, position, data, entries[REST_START, batch], entries[REST_SIZE, batch])
-    return position + entries[REST_SIZE, batch]
+        position = _write_bytes(out, position, _OF_ORDERING_KEY, header_data, start, size)
+    start = entries[REST_START, batch]
+    size = entries[REST_SIZE, batch]
+    copy_bytes(out, position, header_data, start, size)
+    return position + size
 
 
 @helper
@@ -347,12 +351,12 @@ def _write_fillers(out: Any, position: int, count: int) -> Any:
 
 
 @kernel(
-    NOTHING, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT,
+    NOTHING, INPUT, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT,
     TABLE_INPUT, NUMBERS_INPUT, OUTPUT,
 )  # fmt: skip
 def write_pulsar(
-    data: Any, batches: Any, records: Any, headers: Any, header_start: Any, messages: Any,
-    entries: Any, body_starts: Any, out: Any,
+    data: Any, header_data: Any, batches: Any, records: Any, headers: Any, header_start: Any,
+    messages: Any, entries: Any, body_starts: Any, out: Any,
 ) -> None:  # fmt: skip
     """Write every body at its place, but for the checksum."""
     for batch in range(batches.shape[1]):
@@ -362,14 +366,15 @@ def write_pulsar(
         first = batches[FIRST_RECORD, batch]
         position = store_big(out, body_starts[batch], 2, _CHECKSUM_MAGIC) + 4
         position = _write_entry_metadata(
-            out, position, data, records, messages, entries, batch, first, batches[COUNT, batch]
-        )
+            out, position, data, header_data, records, messages, entries, batch, first,
+            batches[COUNT, batch],
+        )  # fmt: skip
         expected = batches[BASE_OFFSET, batch]
         for row in range(first, first + count):
             position = _write_fillers(out, position, records[OFFSET, row] - expected)
             expected = records[OFFSET, row] + 1
             position = _write_message(
-                out, position, data, records, headers, header_start, messages, row
+                out, position, data, header_data, records, headers, header_start, messages, row
             )
         end = batches[BASE_OFFSET, batch] + batches[COUNT, batch]
         _write_fillers(out, position, end - expected)

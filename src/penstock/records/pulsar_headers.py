@@ -57,14 +57,12 @@ def add_pulsar_headers(columns: Columns, entries: Numbers, messages: Numbers) ->
     chosen = np.repeat(batches[MAGIC] == PULSAR, batches[RECORDS])
     own = chosen & ~_converted(columns.data, entries)[entry]
     additions = Additions(columns)
-    starts, sizes = entries[PRODUCER_START][entry], entries[PRODUCER_SIZE][entry]
-    additions.add(reserved.PULSAR_PRODUCER, own, starts, sizes)
+    _add_producers(additions, entries, entry, own)
     sequences = messages[SEQUENCE_ID]
     additions.add_decimals(reserved.PULSAR_SEQUENCE, own & (sequences >= 0), sequences)
     published = own & (messages[HAS_EVENT_TIME] != 0)
     additions.add_decimals(reserved.PULSAR_PUBLISH_TIME, published, entries[PUBLISHED][entry])
-    starts, sizes = messages[ORDERING_START], messages[ORDERING_SIZE]
-    additions.add(reserved.PULSAR_ORDERING_KEY, chosen & (sizes >= 0), starts, sizes)
+    _add_ordering_keys(additions, messages, chosen)
     _add_constant(additions, reserved.PULSAR_NULL_KEY, chosen & (messages[KEY_IS_NULL] != 0))
     _add_metadata(additions, entries, entry, own)
     return additions.apply()
@@ -79,10 +77,24 @@ def _converted(data: Bytes, entries: Numbers) -> Mask:
     return converted
 
 
+def _add_producers(additions: Additions, entries: Numbers, entry: Numbers, own: Mask) -> None:
+    if own.any():
+        sizes = entries[PRODUCER_SIZE]
+        starts = additions.arena.gather(additions.columns.data, entries[PRODUCER_START], sizes)
+        additions.add(reserved.PULSAR_PRODUCER, starts[entry], np.where(own, sizes[entry], -1))
+
+
+def _add_ordering_keys(additions: Additions, messages: Numbers, chosen: Mask) -> None:
+    sizes = np.where(chosen, messages[ORDERING_SIZE], -1)
+    if (sizes >= 0).any():
+        starts = additions.arena.gather(additions.columns.data, messages[ORDERING_START], sizes)
+        additions.add(reserved.PULSAR_ORDERING_KEY, starts, sizes)
+
+
 def _add_constant(additions: Additions, name: bytes, chosen: Mask) -> None:
     if chosen.any():
-        start = additions.arena.add(np.frombuffer(_TRUE, np.uint8))
-        additions.add(name, chosen, *np.full((2, len(chosen)), [[start], [len(_TRUE)]]))
+        starts = np.full(len(chosen), additions.arena.add_bytes(_TRUE))
+        additions.add(name, starts, np.where(chosen, len(_TRUE), -1))
 
 
 def _add_metadata(additions: Additions, entries: Numbers, entry: Numbers, own: Mask) -> None:
@@ -98,9 +110,10 @@ def _add_metadata(additions: Additions, entries: Numbers, entry: Numbers, own: M
         ]
         text = _unusual_fields(metadata.tobytes(), whole=bool(entries[IS_ENCRYPTED, index]))
         if text:
-            spans[:, index] = additions.arena.add(np.frombuffer(text, np.uint8)), len(text)
+            spans[:, index] = additions.arena.add_bytes(text), len(text)
     starts, sizes = spans[:, entry]
-    additions.add(reserved.PULSAR_METADATA, chosen & (sizes > 0), starts, sizes)
+    sizes = np.where(chosen & (sizes > 0), sizes, -1)
+    additions.add(reserved.PULSAR_METADATA, starts, sizes)
 
 
 def _unusual_fields(encoded: bytes, *, whole: bool) -> bytes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from penstock.records.additions import Arena
+from penstock.records.arena import Arena, header_arena
 from penstock.records.columns import (
     CONTENT_SIZE,
     CONTENT_START,
@@ -24,7 +25,7 @@ from penstock.records.columns import (
     Mask,
     Numbers,
 )
-from penstock.records.text import mark_prefix
+from penstock.records.text import mark_prefixes
 
 
 class Header(NamedTuple):
@@ -35,11 +36,19 @@ class Header(NamedTuple):
     kinds: int = KINDS_OF_BYTES
 
 
-def marked(columns: Columns, prefix: bytes) -> Mask:
-    """Return which headers have a name that begins with `prefix`."""
+def marked(columns: Columns, *prefixes: bytes) -> Mask:
+    """Return which headers have a name that begins with one of `prefixes`."""
     mask = np.zeros(columns.headers.shape[1], np.bool_)
-    mark_prefix(columns.data, columns.headers, np.frombuffer(prefix, np.uint8), mask)
+    if len(mask):
+        mark_prefixes(columns.header_data, columns.headers, *_as_table(prefixes), mask)
     return mask
+
+
+@cache
+def _as_table(prefixes: tuple[bytes, ...]) -> tuple[Bytes, Numbers]:
+    """Return them in one buffer, and where each one ends."""
+    joined = np.frombuffer(b"".join(prefixes), np.uint8)
+    return joined, np.cumsum([len(prefix) for prefix in prefixes])
 
 
 def rows_of(columns: Columns, headers: Mask) -> list[int]:
@@ -69,7 +78,7 @@ class Rewriting:
     _times: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.arena = Arena.behind(self.columns.data)
+        self.arena = header_arena(self.columns)
 
     def set_headers(self, row: int, headers: list[Header]) -> None:
         self._headers[row] = headers
@@ -81,21 +90,28 @@ class Rewriting:
         self._times[row] = microseconds
 
     def add(self, content: bytes | None) -> tuple[int, int]:
-        """Keep some bytes; returns the start and the size that a table says of them."""
+        """Keep some bytes; returns the start and the size that a table of headers says of them."""
         if content is None:
             return 0, -1
-        return self.arena.add(_array(content)), len(content)
+        return self.arena.add_bytes(content), len(content)
 
     def apply(self) -> Columns:
         """Return the columns as they were asked for; those that were given are spent."""
         columns = self.columns
         for row, time in self._times.items():
             columns.records[TIMESTAMP, row] = time
+        columns.headers, columns.header_start = self._tables()
+        columns.header_data = self.arena.join()
+        columns.data = self._place_keys()
+        return columns
+
+    def _place_keys(self) -> Bytes:
+        """Return the buffer of keys and values, with the new keys behind it."""
+        arena = Arena.behind(self.columns.data)
         for row, key in self._keys.items():
-            columns.records[[KEY_START, KEY_SIZE], row] = self.add(key)
-        headers, header_start = self._tables()
-        data = self.arena.join()
-        return Columns(data, columns.records, headers, header_start, columns.batches)
+            place = (0, -1) if key is None else (arena.add_bytes(key), len(key))
+            self.columns.records[[KEY_START, KEY_SIZE], row] = place
+        return arena.join()
 
     def _tables(self) -> tuple[Numbers, Numbers]:
         columns = self.columns
@@ -117,7 +133,3 @@ class Rewriting:
                 headers[[CONTENT_START, CONTENT_SIZE], index] = self.add(header.content)
                 headers[KINDS, index] = header.kinds
         return headers, header_start
-
-
-def _array(content: bytes) -> Bytes:
-    return np.frombuffer(content, np.uint8)

@@ -11,6 +11,7 @@ from penstock.records.jit import (
     INPUT,
     INTEGER,
     MASK,
+    MASK_INPUT,
     NOTHING,
     NUMBERS,
     NUMBERS_INPUT,
@@ -28,6 +29,7 @@ _VALUES = np.full(256, _NO_DIGIT, np.uint8)
 _VALUES[_DIGITS] = np.arange(64)
 _PADDING = ord("=")
 _LARGEST = (1 << 63) - 1
+_PAIRS = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), np.uint8)
 
 DECIMAL_SIZE: Final = 20
 """Bytes of the longest decimal number of 64 bits, its sign included."""
@@ -93,43 +95,68 @@ def decode_base64(data: Any, chosen: Any, starts: Any, sizes: Any, base: int, ou
         position = end
 
 
-@kernel(NOTHING, NUMBERS_INPUT, NUMBERS, OUTPUT)
-def write_decimals(numbers: Any, sizes: Any, out: Any) -> None:
-    """Write each number at its multiple of DECIMAL_SIZE, and its size."""
+@helper
+def _write_pair(out: Any, position: int, pair: int) -> None:
+    out[position] = _PAIRS[2 * pair]
+    out[position + 1] = _PAIRS[2 * pair + 1]
+
+
+@helper
+def _write_decimal(out: Any, end: int, number: int) -> Any:
+    """Write a number in front of `end`; returns where it starts."""
+    rest = np.uint64(number if number >= 0 else -max(number, -_LARGEST))
+    position = end
+    while rest >= 100:
+        position -= 2
+        _write_pair(out, position, np.int64(rest % np.uint64(100)))
+        rest //= np.uint64(100)
+    position -= 2
+    _write_pair(out, position, np.int64(rest))
+    if rest < 10:
+        position += 1
+    if number < 0:
+        position -= 1
+        out[position] = ord("-")
+    return position
+
+
+@kernel(NOTHING, NUMBERS_INPUT, MASK_INPUT, NUMBERS, NUMBERS, OUTPUT)
+def write_decimals(numbers: Any, chosen: Any, starts: Any, sizes: Any, out: Any) -> None:
+    """Write the chosen numbers, each within DECIMAL_SIZE bytes of its own; other sizes are -1."""
+    end = np.int64(0)
     for index in range(len(numbers)):
-        start = index * DECIMAL_SIZE
-        position = start
-        rest = numbers[index]
-        if rest < 0:
-            out[position] = ord("-")
-            position += 1
-            rest = -max(rest, -_LARGEST)
-        digits = 1
-        probe = rest // 10
-        while probe:
-            digits += 1
-            probe //= 10
-        for place in range(digits):
-            out[position + digits - 1 - place] = ord("0") + rest % 10
-            rest //= 10
-        sizes[index] = position + digits - start
+        starts[index] = 0
+        sizes[index] = -1
+        if chosen[index]:
+            end += DECIMAL_SIZE
+            starts[index] = _write_decimal(out, end, numbers[index])
+            sizes[index] = end - starts[index]
 
 
-@kernel(INTEGER, INPUT, TABLE_INPUT, INPUT, MASK)
-def mark_prefix(data: Any, headers: Any, prefix: Any, out: Any) -> Any:
-    """Mark the headers whose name begins with `prefix`; returns how many do."""
-    found = 0
+@helper
+def _begins_with(data: Any, start: int, size: int, prefixes: Any, first: int, last: int) -> Any:
+    """Whether these bytes begin with part of `prefixes`."""
+    if size < last - first:
+        return False
+    for index in range(last - first):  # noqa: SIM110 (a generator can't be compiled)
+        if data[start + index] != prefixes[first + index]:
+            return False
+    return True
+
+
+@kernel(NOTHING, INPUT, TABLE_INPUT, INPUT, NUMBERS_INPUT, MASK)
+def mark_prefixes(data: Any, headers: Any, prefixes: Any, ends: Any, out: Any) -> None:
+    """Mark the headers whose name begins with a prefix; they lie one behind the other."""
     for header in range(headers.shape[1]):
         start = headers[NAME_START, header]
-        same = headers[NAME_SIZE, header] >= len(prefix)
-        index = 0
-        while same and index < len(prefix):
-            same = data[start + index] == prefix[index]
-            index += 1
-        if same:
-            out[header] = True
-            found += 1
-    return found
+        size = headers[NAME_SIZE, header]
+        first = 0
+        for prefix in range(len(ends)):
+            last = ends[prefix]
+            if _begins_with(data, start, size, prefixes, first, last):
+                out[header] = True
+                break
+            first = last
 
 
 @kernel(NOTHING, INPUT, NUMBERS_INPUT, NUMBERS_INPUT, MASK)
