@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
 from penstock.records.jit import INPUT, INTEGER, WORD, helper, kernel
 from penstock.records.primitives import load_half, load_word
@@ -42,19 +44,19 @@ def _swap(word: Any) -> Any:
     return swapped
 
 
-@helper
-def _fold(left: Any, right: Any) -> Any:
-    """Return the two halves of the 128-bit product, combined."""
-    mask = uint64(0xFFFFFFFF)
-    half = uint64(32)
-    low = (left & mask) * (right & mask)
-    cross = (left >> half) * (right & mask)
-    other = (left & mask) * (right >> half)
-    high = (left >> half) * (right >> half)
-    middle = (low >> half) + (cross & mask) + other
-    upper = (cross >> half) + (middle >> half) + high
-    lower = (middle << half) | (low & mask)
-    return upper ^ lower
+def _fold_words(_context: Any, _left: Any, _right: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word, wide = ir.IntType(64), ir.IntType(128)
+        left, right = (builder.zext(each, wide) for each in arguments)
+        product = builder.mul(left, right)
+        upper = builder.trunc(builder.lshr(product, wide(64)), word)
+        return builder.xor(upper, builder.trunc(product, word))
+
+    return uint64(uint64, uint64), generate
+
+
+_fold: Any = intrinsic(_fold_words)
+"""(left, right): return the two halves of the 128-bit product, combined."""
 
 
 @helper
