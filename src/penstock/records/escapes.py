@@ -42,7 +42,7 @@ from penstock.records.jit import (
     helper,
     kernel,
 )
-from penstock.records.primitives import is_text
+from penstock.records.primitives import is_text, same_spans
 from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
 _UNLIMITED: Final = 1 << 31
@@ -235,11 +235,7 @@ def _has_equal(data: Any, headers: Any, first: int, header: int) -> Any:
     for other in range(first, header):
         if headers[NAME_SIZE, other] != size:
             continue
-        index = 0
-        at = headers[NAME_START, other]
-        while index < size and data[at + index] == data[start + index]:
-            index += 1
-        if index == size:
+        if same_spans(data, start, data, headers[NAME_START, other], size):
             return True
     return False
 

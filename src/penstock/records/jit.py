@@ -47,6 +47,9 @@ def kernel(result: Any, *arguments: Any) -> Callable[[Compiled], Compiled]:
 
 
 def helper(function: Compiled) -> Compiled:
-    """Let kernels call `function`, which becomes part of them."""
-    registered: Compiled = register_jitable(function)
+    """Let kernels call `function`, which becomes part of them.
+
+    It is inlined whatever its size: a call would pass each array in seven arguments or more.
+    """
+    registered: Compiled = register_jitable(forceinline=True)(function)
     return registered

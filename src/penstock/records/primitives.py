@@ -170,25 +170,53 @@ def zigzag(number: int) -> Any:
 
 
 @helper
+def same_spans(data: Any, start: int, other: Any, at: int, size: int) -> Any:
+    """Whether these bytes of two buffers are the same."""
+    index = 0
+    while index + 8 <= size:
+        if load_word(data, start + index) != load_word(other, at + index):
+            return False
+        index += 8
+    while index < size:
+        if data[start + index] != other[at + index]:
+            return False
+        index += 1
+    return True
+
+
+@helper
 def same_bytes(data: Any, start: int, size: int, expected: Any) -> Any:
     """Whether these bytes are all of `expected`, an array."""
-    if size != len(expected):
-        return False
-    for index in range(size):  # noqa: SIM110 (a generator can't be compiled)
-        if data[start + index] != expected[index]:
-            return False
-    return True
+    return size == len(expected) and same_spans(data, start, expected, 0, size)
+
+
+@helper
+def _is_ascii(data: Any, start: int, size: int) -> Any:
+    """Whether no byte has its highest bit set; the last word may overlap the one before it."""
+    bits = np.uint64(0)
+    position = start
+    if size >= 8:
+        last = start + size - 8
+        while position < last:
+            bits |= load_word(data, position)
+            position += 8
+        bits |= load_word(data, last)
+    else:
+        while position < start + size:
+            bits |= np.uint64(data[position])
+            position += 1
+    return bits & _HIGH_BITS == 0
 
 
 @helper
 def is_text(data: Any, start: int, size: int) -> Any:
     """Whether these bytes are well-formed UTF-8 (RFC 3629)."""
-    position = start
-    end = start + size
+    return _is_ascii(data, start, size) or _is_utf8(data, start, start + size)
+
+
+@helper
+def _is_utf8(data: Any, position: int, end: int) -> Any:
     while position < end:
-        if position + 8 <= end and load_word(data, position) & _HIGH_BITS == 0:
-            position += 8
-            continue
         byte = data[position]
         position += 1
         if byte < 0x80:

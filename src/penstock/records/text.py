@@ -20,7 +20,7 @@ from penstock.records.jit import (
     helper,
     kernel,
 )
-from penstock.records.primitives import is_text
+from penstock.records.primitives import is_text, same_spans
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _DIGITS = np.frombuffer(_ALPHABET, np.uint8)
@@ -133,17 +133,6 @@ def write_decimals(numbers: Any, chosen: Any, starts: Any, sizes: Any, out: Any)
             sizes[index] = end - starts[index]
 
 
-@helper
-def _begins_with(data: Any, start: int, size: int, prefixes: Any, first: int, last: int) -> Any:
-    """Whether these bytes begin with part of `prefixes`."""
-    if size < last - first:
-        return False
-    for index in range(last - first):  # noqa: SIM110 (a generator can't be compiled)
-        if data[start + index] != prefixes[first + index]:
-            return False
-    return True
-
-
 @kernel(NOTHING, INPUT, TABLE_INPUT, INPUT, NUMBERS_INPUT, MASK)
 def mark_prefixes(data: Any, headers: Any, prefixes: Any, ends: Any, out: Any) -> None:
     """Mark the headers whose name begins with a prefix; they lie one behind the other."""
@@ -152,11 +141,11 @@ def mark_prefixes(data: Any, headers: Any, prefixes: Any, ends: Any, out: Any) -
         size = headers[NAME_SIZE, header]
         first = 0
         for prefix in range(len(ends)):
-            last = ends[prefix]
-            if _begins_with(data, start, size, prefixes, first, last):
+            length = ends[prefix] - first
+            if size >= length and same_spans(data, start, prefixes, first, length):
                 out[header] = True
                 break
-            first = last
+            first += length
 
 
 @kernel(NOTHING, INPUT, NUMBERS_INPUT, NUMBERS_INPUT, MASK)
