@@ -44,6 +44,7 @@ from penstock.records.kafka_decode import (
     read_kafka_headers,
     read_kafka_records,
 )
+from penstock.records.protobuf_fields import FIELDS
 from penstock.records.pulsar_decode import (
     CODEC,
     DROPPED,
@@ -79,8 +80,9 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
     table = scan(data)
     entries = np.zeros((ENTRY_FIELDS, table.shape[1]), np.int64)
     present = set(np.unique(table[MAGIC]).tolist())
+    fields = np.empty((FIELDS, 2), np.int64)
     if PULSAR in present:
-        _check(table, read_entries(data, table, entries))
+        _check(table, read_entries(data, table, entries, fields))
     data = _inflate(data, table, entries)
     _check_room(table, entries)
     table[FIRST_RECORD, 1:] = np.cumsum(table[RECORDS])[:-1]
@@ -89,7 +91,7 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
     if KAFKA in present:
         _check(table, read_kafka_records(data, table, records))
     if PULSAR in present:
-        _check(table, read_pulsar_records(data, table, entries, records, messages))
+        _check(table, read_pulsar_records(data, table, entries, records, messages, fields))
         records, messages = _without_dropped(table, records, messages)
     if IGGY in present:
         _check(table, read_iggy_records(data, table, records))

@@ -164,7 +164,7 @@ def _header_fault(data: Any) -> Any:
     return SOUND
 
 
-@kernel(WORD, INPUT, INTEGER, INTEGER)
+@kernel(WORD, INPUT, INTEGER, INTEGER, allocates=True)
 def batch_checksum(data: Any, start: int, count: int) -> Any:
     """Return the checksum of the batch at `start`, whose frames are known to lie in the buffer."""
     summed = np.empty(44 + 8 * count, np.uint8)

@@ -44,7 +44,7 @@ def cut_iggy_batch(body: Buffer, first_offset_delta: int, count: int) -> IggyRun
     return IggyRun(header.data, *run.tolist())
 
 
-@kernel(NOTHING, INPUT, INTEGER, INTEGER, OUTPUT, NUMBERS)
+@kernel(NOTHING, INPUT, INTEGER, INTEGER, OUTPUT, NUMBERS, allocates=True)
 def cut(data: Any, first_offset_delta: int, count: int, header: Any, run: Any) -> None:
     """Write the header of the run, and its start, end, number of frames and last offset delta."""
     position = np.int64(BATCH_HEADER_SIZE)

@@ -136,7 +136,8 @@ def split_batches(batches: Any, records: Any, starts: Any, out: Any) -> None:
         while True:
             first = starts[piece]
             whole = piece + 1 == len(starts) or starts[piece + 1] >= end
-            out[:, piece] = batches[:, batch]
+            for field in range(BATCH_FIELDS):
+                out[field, piece] = batches[field, batch]
             following = end if whole else starts[piece + 1]
             next_offset = last_offset + 1 if whole else records[OFFSET, following]
             out[FIRST_RECORD, piece] = first

@@ -28,17 +28,20 @@ INTEGER: Final = types.int64
 NOTHING: Final = types.void
 
 
-def kernel(result: Any, *arguments: Any) -> Callable[[Compiled], Compiled]:
+def kernel(result: Any, *arguments: Any, allocates: bool = False) -> Callable[[Compiled], Compiled]:
     """Compile for exactly these types at once, or take the result of an earlier compilation.
 
-    A kernel lets go of the GIL while it runs.
+    A kernel lets go of the GIL while it runs. One that makes arrays of its own must say so, for
+    the others don't count references: at every helper that would be two steps an array, each of
+    which takes longer than most helpers do.
     """
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": allocates}
 
     def compile_now(function: Compiled) -> Compiled:
         configured = _config.CACHE_DIR
         _config.CACHE_DIR = str(cache_directory())
         try:
-            compiled: Compiled = numba.njit([result(*arguments)], cache=True, nogil=True)(function)
+            compiled: Compiled = numba.njit([result(*arguments)], **options)(function)
         finally:
             _config.CACHE_DIR = configured
         return compiled

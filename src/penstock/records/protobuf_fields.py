@@ -104,9 +104,9 @@ def read_fields(data: Any, position: int, end: int, numbers: Any, fields: Any) -
     The size of an absent field is -1. Of properties and other fields the number is how many there
     are. As protobuf has it, the last of several counts. False where the bytes are malformed.
     """
-    for field in range(FIELDS):
-        fields[field, 0] = 0
-        fields[field, 1] = -1
+    for absent in range(FIELDS):
+        fields[absent, 0] = 0
+        fields[absent, 1] = -1
     while position < end:
         number, wire_type, value, size, position = next_field(data, position, end)
         if position == MALFORMED:

@@ -39,7 +39,6 @@ from penstock.records.protobuf_fields import (
     COMPRESSION,
     ENCRYPTION_KEYS,
     EVENT_TIME,
-    FIELDS,
     KEY_IS_BASE64,
     MARKER,
     MESSAGE_METADATA,
@@ -119,14 +118,13 @@ def _read_entry(data: Any, start: int, end: int, fields: Any, entries: Any, batc
     return True
 
 
-@kernel(INTEGER, INPUT, TABLE, TABLE)
-def read_entries(data: Any, batches: Any, entries: Any) -> Any:
+@kernel(INTEGER, INPUT, TABLE, TABLE, TABLE)
+def read_entries(data: Any, batches: Any, entries: Any, fields: Any) -> Any:
     """Fill the entry of every Pulsar batch; returns the index of a malformed batch, or -1.
 
     The number of its records becomes 0 for a marker and for a chunk of a larger message, and 1
-    for what is encrypted and can't be looked into.
+    for what is encrypted and can't be looked into. `fields` has room for those of one message.
     """
-    fields = np.empty((FIELDS, 2), np.int64)
     for batch in range(batches.shape[1]):
         if batches[MAGIC, batch] != PULSAR or batches[COUNT, batch] == 0:
             continue
@@ -216,10 +214,14 @@ def _read_single(
     _fill(fields, entries[PUBLISHED, batch], records, messages, row)
 
 
-@kernel(INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE, TABLE)
-def read_pulsar_records(data: Any, batches: Any, entries: Any, records: Any, messages: Any) -> Any:
-    """Fill the records of every Pulsar entry; returns the index of a malformed batch, or -1."""
-    fields = np.empty((FIELDS, 2), np.int64)
+@kernel(INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE, TABLE, TABLE)
+def read_pulsar_records(
+    data: Any, batches: Any, entries: Any, records: Any, messages: Any, fields: Any
+) -> Any:
+    """Fill the records of every Pulsar entry; returns the index of a malformed batch, or -1.
+
+    `fields` has room for those of one message.
+    """
     for batch in range(batches.shape[1]):
         if batches[MAGIC, batch] != PULSAR or batches[RECORDS, batch] == 0:
             continue
