@@ -16,13 +16,15 @@ import numpy as np
 
 from penstock import records
 from penstock.log.header import Magic, build_header, stamp
+from penstock.records.additions import Additions
 from penstock.records.arrow import to_arrow
-from penstock.records.columns import Columns
+from penstock.records.columns import TIMESTAMP, Columns
 from penstock.records.conversion import encode
 
 BATCH_BYTES = 64 * 1024
 RUN_BYTES = 8 * 1024 * 1024
 TIME = 1_700_000_000_000
+PRODUCER = b"standalone-0-17"
 
 
 def kafka_run(value_size: int, *, zstd: bool = False) -> bytes:
@@ -85,6 +87,33 @@ def converted(run: bytes, target: Magic) -> bytes:
     return b"".join(bytes(part) for part in records.convert(run, target))
 
 
+def as_sent(run: bytes, target: Magic) -> bytes:
+    """The records of a run as clients of another protocol send them.
+
+    Iggy's give every message an id and a time in microseconds, Pulsar's a producer's name and a
+    sequence id; each becomes a header elsewhere, which a conversion of Kafka's records lacks.
+    """
+    return b"".join(bytes(encode(told(columns, target), target)) for columns in pieces(run))
+
+
+def told(columns: Columns, target: Magic) -> Columns:
+    """The columns with headers for what a client of this protocol says of itself."""
+    everyone = np.ones(len(columns), np.bool_)
+    additions = Additions(columns)
+    if target == Magic.IGGY:
+        columns.records[TIMESTAMP] += columns.offsets % 1000
+        ids = b"".join(b"%032x" % (offset + 1) for offset in columns.offsets.tolist())
+        starts = np.arange(len(columns)) * 32
+        sizes = np.full(len(columns), 32)
+        additions.add_text(b"penstock.iggy.id", np.frombuffer(ids, np.uint8), starts, sizes)
+    if target == Magic.PULSAR:
+        starts = np.full(len(columns), additions.arena.add_bytes(PRODUCER))
+        sizes = np.full(len(columns), len(PRODUCER))
+        additions.add(b"penstock.pulsar.producer", starts, sizes)
+        additions.add_decimals(b"penstock.pulsar.sequence", everyone, columns.offsets)
+    return additions.apply()
+
+
 def rows(run: bytes) -> list[object]:
     return [to_arrow(columns, headers=False) for columns in pieces(run)]
 
@@ -107,7 +136,7 @@ def main() -> None:
         print(f"\nvalues of {value_size} bytes")
         copy = copied(kafka)
         report("copy", kafka, copy, copy, len(records.decode(kafka)))
-        runs = {magic: converted(kafka, magic) for magic in Magic}
+        runs = {magic: as_sent(kafka, magic) for magic in Magic}
         for source, run in runs.items():
             count = len(records.decode(run))
             report(f"{source.name} to columns", run, best(lambda r=run: pieces(r)), copy, count)
