@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.session import Buffer
 
-READ_AHEAD_BYTES: Final = 4 << 20
+READ_AHEAD_BYTES: Final = 1 << 20
 """A run of this size is long enough for what a conversion costs besides its bytes."""
 
 
