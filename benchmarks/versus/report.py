@@ -14,8 +14,14 @@ from versus.plots import draw
 from versus.ratios import (
     CPU_GB,
     CPU_MILLION,
+    LATENCIES,
+    MEMORY,
+    MESSAGES,
     PENSTOCK,
+    SPEED,
+    START,
     Comparison,
+    Measure,
     Run,
     Spread,
     compare,
@@ -32,6 +38,18 @@ LAYOUTS: Final = {
     "two shared": "two cores that broker and client share",
     "one each": "one core for the broker and one for the client",
 }
+GLANCE: Final = (
+    ("start", START[1]),
+    ("produce-1024-default", SPEED),
+    ("produce-1024-default", CPU_GB),
+    ("produce-1024-default", MEMORY),
+    ("consume-1024-default", SPEED),
+    ("consume-1024-default", CPU_GB),
+    ("requests-64", MESSAGES),
+    ("requests-64", CPU_MILLION),
+    ("publish-1000", LATENCIES[1]),
+)
+"""What is shown first: a load, and what is compared of it."""
 NONE: Final = "-"
 LIMITS: Final = {
     "broker": "the broker",
@@ -46,8 +64,8 @@ INTRODUCTION: Final = """\
 # Benchmarks
 
 Penstock beside the brokers whose protocols it speaks: on one machine, one broker at a time, driven
-by the same client with the same settings. `make versus` runs all of it, `make versus SCALE=full`
-with five rounds; `make report RESULT=file` makes this page from a result.
+by the same client with the same settings. `make versus` takes one round of it, `SCALE=medium` and
+`SCALE=full` five; `make report RESULT=file` makes this page from a result.
 
 ## How to read it
 
@@ -92,6 +110,7 @@ def page(result: dict[str, Any], pictures: list[str]) -> Iterator[str]:
     """The lines of the whole page."""
     runs = result["runs"]
     yield INTRODUCTION
+    yield from glance(runs)
     yield from setting(result)
     yield from losses(runs)
     yield from (f"![{picture}]({picture})\n" for picture in pictures)
@@ -99,6 +118,28 @@ def page(result: dict[str, Any], pictures: list[str]) -> Iterator[str]:
         of_pair = [run for run in runs if run["protocol"] == protocol]
         if of_pair:
             yield from pair(of_pair, protocol, peer, result)
+
+
+def glance(runs: list[Run]) -> Iterator[str]:
+    """The ratios that matter most, of what was flushed on two shared cores."""
+    yield "## At a glance\n"
+    yield "Penstock ÷ peer, medians; both flush before they acknowledge, on two shared cores.\n"
+    yield f"| load | measure | {' | '.join(PAIRS.values())} |"
+    yield "| --- | --- |" + " --- |" * len(PAIRS)
+    for load, measure in GLANCE:
+        better = "more is better" if measure.more_is_better else "less is better"
+        cells = [glanced(runs, protocol, load, measure) for protocol in PAIRS]
+        title = BY_NAME[load].title
+        yield f"| {title} | {measure.name} ({better}) | {' | '.join(cells)} |"
+    yield ""
+
+
+def glanced(runs: list[Run], protocol: str, load: str, measure: Measure) -> str:
+    for comparison in compare(select(runs, protocol, "flushed", "two shared"), load):
+        if comparison.measure is measure and comparison.ratio is not None:
+            median = number(comparison.ratio.median)
+            return f"**{median}**" if comparison.penstock_loses else median
+    return NONE
 
 
 def setting(result: dict[str, Any]) -> Iterator[str]:

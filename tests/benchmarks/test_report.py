@@ -42,6 +42,16 @@ def test_a_loss_is_named_on_top() -> None:
     assert "**0.50**" in losses
 
 
+def test_the_ratios_that_matter_most_come_first() -> None:
+    text = "\n".join(page(result(produced("penstock", 2.0), produced("kafka", 1.0)), []))
+    glance = text.partition("## At a glance")[2].partition("##")[0]
+    assert (
+        "| produce 1 KB, default batches | throughput (more is better) | **0.50** | - | - |"
+        in glance
+    )
+    assert "| broker CPU (less is better) | 1.00 | - | - |" in glance
+
+
 def test_no_loss_is_said_as_well() -> None:
     text = "\n".join(page(result(produced("penstock", 1.0), produced("kafka", 2.0)), []))
     assert "Nowhere in these runs." in text
