@@ -146,6 +146,27 @@ async def test_an_answer_is_not_lost_to_damage_behind_it(partition: Partition) -
         await partition.read(10, 1 << 20, Magic.PULSAR)
 
 
+async def test_readers_at_different_places_do_not_take_it_from_each_other(
+    partition: Partition, conversions: list[int]
+) -> None:
+    size = fill(partition, 20)
+    for step in range(0, 30, 10):
+        for start in (0, 100):
+            ((base, _),) = await spans(partition, start + step, 1)
+            assert base == start + step
+    assert conversions == [size, size, 2 * size, 2 * size]
+
+
+async def test_only_some_runs_of_a_log_are_kept(
+    partition: Partition, conversions: list[int]
+) -> None:
+    fill(partition, 12)
+    places = [20 * number for number in range(translated.RUNS_OF_A_LOG_MAX + 1)]
+    for offset in [*places, places[-1], places[0]]:
+        assert await spans(partition, offset, 1)
+    assert len(conversions) == len(places) + 1
+
+
 async def test_each_encoding_has_its_own(partition: Partition, conversions: list[int]) -> None:
     fill(partition, 1)
     for _ in range(2):

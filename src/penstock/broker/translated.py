@@ -8,7 +8,8 @@ converted ahead of it, and what it did not take yet is kept for it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.translation import translate
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 READ_AHEAD_BYTES: Final = 1 << 20
 """A run of this size is long enough for what a conversion costs besides its bytes."""
+RUNS_OF_A_LOG_MAX: Final = 4
+"""Kept in one encoding."""
 
 
 class Taken(NamedTuple):
@@ -88,10 +91,14 @@ def _measured(part: Buffer) -> _Part:
 
 
 class Translations:
-    """What was converted lately, of all partitions. Who was asked for least lately goes first."""
+    """What was converted lately, of all partitions. Of what nobody asked for the oldest goes first.
+
+    Readers of one log stand at different places, so several runs of it are kept.
+    """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Log, Magic], Translated] = OrderedDict()
+        self._kept: OrderedDict[tuple[Log, Magic], deque[Translated]] = OrderedDict()
+        """The newest run of a log comes first, the log that was read last comes last."""
         self._size = 0
 
     async def read(self, log: Log, offset: int, max_bytes: int, target: Magic) -> list[Buffer]:
@@ -100,14 +107,13 @@ class Translations:
         Raises what Log.read raises, and MalformedBatchError where `offset` is in a batch that its
         own protocol could not read either; the answer ends before such a batch further on.
         """
-        kept = self._kept.get((log, target))
-        if kept is None or not _reaches(kept, log, offset):
+        kept = self._find(log, offset, target)
+        if kept is None:
             stored = memoryview(log.read(offset, max_bytes))
             if all(header.magic == target for _, header in walk(stored)):
                 return [stored] if stored else []
             translated = await self._translate(log, stored, target)
             return translated.take(offset, max_bytes).parts
-        self._kept.move_to_end((log, target))
         taken = kept.take(offset, max_bytes)
         left = max_bytes - taken.size
         if taken.next_offset == kept.next_offset and (left > 0 or not taken.parts):
@@ -118,7 +124,17 @@ class Translations:
     def forget(self, log: Log) -> None:
         """Let go of what was kept of a log that is gone."""
         for target in Magic:
-            self._drop((log, target))
+            self._size -= sum(run.size for run in self._kept.pop((log, target), ()))
+
+    def _find(self, log: Log, offset: int, target: Magic) -> Translated | None:
+        """Return what holds `offset`, else what ends there."""
+        runs = self._kept.get((log, target))
+        if runs is None or offset < log.start_offset:
+            return None
+        self._kept.move_to_end((log, target))
+        holding = (run for run in runs if run.start_offset <= offset < run.next_offset)
+        ending = (run for run in runs if run.next_offset == offset)
+        return next(chain(holding, ending), None)
 
     async def _read_on(
         self, log: Log, kept: Translated, max_bytes: int, target: Magic, *, at_least_one: bool
@@ -150,20 +166,19 @@ class Translations:
         return translated
 
     def _keep(self, log: Log, target: Magic, translated: Translated) -> None:
-        self._drop((log, target))
-        self._kept[log, target] = translated
+        runs = self._kept.setdefault((log, target), deque())
+        runs.appendleft(translated)
         self._size += translated.size
+        if len(runs) > RUNS_OF_A_LOG_MAX:
+            self._size -= runs.pop().size
         while self._size > TRANSLATED_BYTES:
-            self._drop(next(iter(self._kept)))
+            self._drop_oldest()
 
-    def _drop(self, key: tuple[Log, Magic]) -> None:
-        dropped = self._kept.pop(key, None)
-        if dropped is not None:
-            self._size -= dropped.size
-
-
-def _reaches(kept: Translated, log: Log, offset: int) -> bool:
-    return max(kept.start_offset, log.start_offset) <= offset <= kept.next_offset
+    def _drop_oldest(self) -> None:
+        key, runs = next(iter(self._kept.items()))
+        self._size -= runs.pop().size
+        if not runs:
+            del self._kept[key]
 
 
 def _before(stored: memoryview, offset: int) -> memoryview:
