@@ -11,16 +11,27 @@ DIGITS: Final = 5
 
 
 def save(path: Path, result: dict[str, Any]) -> None:
-    """Write a result with one run a line, so that two of them can be compared by a diff."""
+    """Write a result with one run a line, so that two of them can be compared by a diff.
+
+    The fields are named once, and a run is a list of what it has of each.
+    """
     head = {key: value for key, value in result.items() if key != "runs"}
-    runs = ",\n".join(json.dumps(rounded(run)) for run in result["runs"])
+    head["fields"] = list(dict.fromkeys(field for run in result["runs"] for field in run))
+    rows = ([rounded(run.get(field)) for field in head["fields"]] for run in result["runs"])
+    runs = ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
     text = json.dumps(head, indent=1)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'{text[:-2]},\n "runs": [\n{runs}\n]}}\n', encoding="utf-8")
 
 
 def load(path: Path) -> dict[str, Any]:
+    """Read a result as it was given to `save`, but for fields without a value."""
     result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    fields = result.pop("fields")
+    result["runs"] = [
+        {field: value for field, value in zip(fields, row, strict=True) if value is not None}
+        for row in result["runs"]
+    ]
     return result
 
 
