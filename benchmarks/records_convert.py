@@ -16,10 +16,12 @@ import numpy as np
 
 from penstock import records
 from penstock.log.header import Magic, build_header, stamp
+from penstock.records import reserved
 from penstock.records.additions import Additions
 from penstock.records.arrow import to_arrow
 from penstock.records.columns import TIMESTAMP, Columns
 from penstock.records.conversion import encode
+from penstock.records.iggy_decode import ID_DIGITS
 
 BATCH_BYTES = 64 * 1024
 RUN_BYTES = 8 * 1024 * 1024
@@ -83,10 +85,6 @@ def copied(run: bytes) -> float:
     return best(lambda: np.copyto(target, source))
 
 
-def converted(run: bytes, target: Magic) -> bytes:
-    return b"".join(bytes(part) for part in records.convert(run, target))
-
-
 def as_sent(run: bytes, target: Magic) -> bytes:
     """The records of a run as clients of another protocol send them.
 
@@ -98,19 +96,19 @@ def as_sent(run: bytes, target: Magic) -> bytes:
 
 def told(columns: Columns, target: Magic) -> Columns:
     """The columns with headers for what a client of this protocol says of itself."""
-    everyone = np.ones(len(columns), np.bool_)
     additions = Additions(columns)
     if target == Magic.IGGY:
         columns.records[TIMESTAMP] += columns.offsets % 1000
-        ids = b"".join(b"%032x" % (offset + 1) for offset in columns.offsets.tolist())
-        starts = np.arange(len(columns)) * 32
-        sizes = np.full(len(columns), 32)
-        additions.add_text(b"penstock.iggy.id", np.frombuffer(ids, np.uint8), starts, sizes)
+        ids = b"".join(b"%0*x" % (ID_DIGITS, offset + 1) for offset in columns.offsets.tolist())
+        starts = np.arange(len(columns)) * ID_DIGITS
+        sizes = np.full(len(columns), ID_DIGITS)
+        additions.add_text(reserved.IGGY_ID, np.frombuffer(ids, np.uint8), starts, sizes)
     if target == Magic.PULSAR:
         starts = np.full(len(columns), additions.arena.add_bytes(PRODUCER))
         sizes = np.full(len(columns), len(PRODUCER))
-        additions.add(b"penstock.pulsar.producer", starts, sizes)
-        additions.add_decimals(b"penstock.pulsar.sequence", everyone, columns.offsets)
+        additions.add(reserved.PULSAR_PRODUCER, starts, sizes)
+        everyone = np.ones(len(columns), np.bool_)
+        additions.add_decimals(reserved.PULSAR_SEQUENCE, everyone, columns.offsets)
     return additions.apply()
 
 
