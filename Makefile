@@ -74,7 +74,7 @@ endif
 
 # Done here so that no client waits for it: half a minute, once for each state of the source.
 kernels: $(INSTALLED)
-	@$(BIN)/python -m penstock.records.compile
+	@$(BIN)/python -m penstock.records.kernels.compile
 
 java:
 	@java -version >/dev/null 2>&1 || { \

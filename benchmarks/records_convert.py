@@ -21,7 +21,7 @@ from penstock.records.additions import Additions
 from penstock.records.arrow import to_arrow
 from penstock.records.columns import TIMESTAMP, Columns
 from penstock.records.conversion import encode
-from penstock.records.iggy_decode import ID_DIGITS
+from penstock.records.iggy.decode import ID_DIGITS
 
 BATCH_BYTES = 64 * 1024
 RUN_BYTES = 8 * 1024 * 1024

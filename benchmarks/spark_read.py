@@ -17,8 +17,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
-from penstock.kafka.client import KafkaClient
 from penstock.pipeline.job import PipelineConfig, Run
 from penstock.pipeline.session import open_session
 

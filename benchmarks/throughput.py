@@ -18,8 +18,8 @@ from typing import NamedTuple
 import psutil
 
 import saved
+from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
-from penstock.kafka.client import KafkaClient
 from penstock.server.data_folder import LOCK_NAME
 
 CLIENT = Path(__file__).with_name("client_load.py")

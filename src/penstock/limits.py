@@ -132,7 +132,7 @@ INFLATED_BATCH_BYTES: Final = Limit(
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
 
-TRANSLATED_BYTES: Final = Limit(
+CONVERTED_BYTES: Final = Limit(
     32 * MIB,
     "bytes of batches in another encoding than the stored one, of all partitions",
     protects="memory",

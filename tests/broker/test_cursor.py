@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.cursor import Cursor
+from penstock.broker.subscriptions.cursor import Cursor
 
 OFFSETS = st.integers(0, 60)
 ACKS = st.lists(st.tuples(st.booleans(), OFFSETS, OFFSETS), max_size=40)

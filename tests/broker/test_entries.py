@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.entries import EntryReader
-from penstock.broker.names import TopicName
-from penstock.broker.partition import Partition
+from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.partition import Partition
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
 from penstock.pulsar.wire.entry import ChecksumMismatchError, read_entry

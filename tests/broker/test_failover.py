@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.failover import choose_active
-from penstock.broker.murmur3 import murmur3_32
-from penstock.broker.names import TopicName
+from penstock.broker.subscriptions.failover import choose_active
+from penstock.broker.subscriptions.murmur3 import murmur3_32
+from penstock.broker.topics.names import TopicName
 from receivers import consumer
 
 

@@ -24,8 +24,8 @@ from penstock.broker.errors import (
     UnknownGroupError,
     UnknownMemberError,
 )
-from penstock.broker.group import GroupState
-from penstock.broker.group_member import Joined
+from penstock.broker.groups.classic import GroupState
+from penstock.broker.groups.member import Joined
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import itertools
 import pytest
 
 from group_house import House, VirtualClock
-from penstock.broker import groups as groups_module
 from penstock.broker.errors import (
     GroupFullError,
     IllegalGenerationError,
@@ -21,8 +20,9 @@ from penstock.broker.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
-from penstock.broker.group import TRANSITIONS, Group, GroupInput, GroupSettings, GroupState
-from penstock.broker.group_member import JoinRequest, Synced, SyncRequest
+from penstock.broker.groups import registry as groups_module
+from penstock.broker.groups.classic import TRANSITIONS, Group, GroupInput, GroupSettings, GroupState
+from penstock.broker.groups.member import JoinRequest, Synced, SyncRequest
 
 
 @pytest.fixture

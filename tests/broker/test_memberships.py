@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from penstock.broker.broker import Broker
 from penstock.broker.errors import GroupExistsError, UnknownGroupError, UnknownMemberError
-from penstock.broker.memberships import TopicGroup
-from penstock.broker.names import TopicName
+from penstock.broker.groups.topic_groups import TopicGroup
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
 
 NAME = TopicName("public", "default", "orders")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.broker.errors import InvalidTopicNameError
-from penstock.broker.names import NamespaceName, TopicName
+from penstock.broker.topics.names import NamespaceName, TopicName
 
 
 @pytest.mark.parametrize(

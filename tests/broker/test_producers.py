@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequenceError
-from penstock.broker.producers import (
+from penstock.broker.producers.idempotence import (
     BATCHES_REMEMBERED,
     PRODUCERS_REMEMBERED_MAX,
     SEQUENCES,

@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker import dispatch_single
 from penstock.broker.broker import Broker
-from penstock.broker.deliveries import Consumer
 from penstock.broker.errors import (
     ConsumerBusyError,
     SubscriptionBusyError,
     SubscriptionModeError,
 )
-from penstock.broker.names import TopicName
-from penstock.broker.partition import Partition
 from penstock.broker.settings import BrokerSettings
-from penstock.broker.subscription import (
+from penstock.broker.subscriptions import dispatch_single
+from penstock.broker.subscriptions.deliveries import Consumer
+from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.subscription import (
     NEXT_STATE,
     Subscription,
     SubscriptionEvent,
     SubscriptionKind,
     SubscriptionState,
 )
-from penstock.broker.subscriptions import SubscribeRequest
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.partition import Partition
 from receivers import consumer, message_batch, receiver_of, settled
 
 EXCLUSIVE = SubscriptionKind.EXCLUSIVE
@@ -448,7 +448,7 @@ async def test_what_is_acknowledged_while_it_waits_does_not_go_out_again(
 async def test_who_holds_too_many_gets_no_more_until_half_are_done(
     broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.broker.deliveries.UNACKNOWLEDGED_MAX", 4)
+    monkeypatch.setattr("penstock.broker.subscriptions.deliveries.UNACKNOWLEDGED_MAX", 4)
     member = consumer()
     subscription = await joined(broker, member, SHARED)
     subscription.add_permits(member, 1000)

@@ -19,9 +19,9 @@ from penstock.broker.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from penstock.broker.names import NamespaceName, TopicName
-from penstock.broker.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.broker.settings import BrokerSettings, Flush
+from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.log.header import Magic, build_header, read_header
 from penstock.log.layout import topic_directory
 

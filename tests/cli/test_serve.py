@@ -18,7 +18,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from penstock import limits
-from penstock.kafka.client import KafkaClient
+from penstock.clients.kafka.client import KafkaClient
 
 StartServer = Callable[..., BrokerProcess]
 

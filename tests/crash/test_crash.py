@@ -20,7 +20,7 @@ from typing import IO
 import pytest
 
 from broker_process import BrokerProcess
-from penstock.kafka.client import KafkaClient
+from penstock.clients.kafka.client import KafkaClient
 
 CLIENT = Path(__file__).parents[1] / "support" / "crash_client.py"
 PROTOCOLS = ("kafka", "pulsar", "iggy")

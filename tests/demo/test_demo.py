@@ -15,13 +15,13 @@ import pytest
 from rich.console import Console
 
 from broker_process import BrokerProcess
+from penstock.clients.kafka.client import KafkaClient
 from penstock.demo import tables
 from penstock.demo.digest import Digest
 from penstock.demo.flights import CarrierDelay, load_flights, write_events
 from penstock.demo.hints import lines_to_try
 from penstock.demo.processes import DemoError, run_workers, running_broker
 from penstock.demo.worker import Client, Job
-from penstock.kafka.client import KafkaClient
 from spark_topics import create, fill
 
 SECONDS = 280

@@ -22,8 +22,8 @@ from iggy_dialog import (
     producer_batch,
 )
 from penstock.broker.broker import Broker
-from penstock.broker.names import TopicName
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
 from penstock.iggy.batches import cut
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.batch import BatchHeader, read_batch_header

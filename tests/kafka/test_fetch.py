@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
-from penstock.kafka.record_batch import Record, encode_batch
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.header import Magic, build_header, walk

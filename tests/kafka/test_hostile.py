@@ -13,9 +13,9 @@ import threading
 import pytest
 
 from broker_process import BrokerProcess
-from penstock.kafka.client import KafkaClient
+from penstock.clients.kafka.client import KafkaClient
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import HANDLERS
-from penstock.kafka.record_batch import Record, encode_batch
 
 SECONDS = 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_dialog import TOPIC, Dialog
-from penstock.kafka.record_batch import Record, encode_batch
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 

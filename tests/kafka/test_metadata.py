@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from kafka_dialog import Dialog, kafka_broker
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 

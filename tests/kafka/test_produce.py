@@ -15,8 +15,8 @@ import pytest
 
 from kafka_dialog import TOPIC, Dialog, kafka_broker
 from penstock.broker.broker import Broker
-from penstock.broker.partition import Partition
-from penstock.kafka.record_batch import Record, encode_batch
+from penstock.broker.topics.partition import Partition
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log import LogFailedError
 from penstock.log.header import Magic, build_header

@@ -12,7 +12,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.kafka.record_batch import Record, encode_batch
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.record_times import RecordTime, first_not_before
 from penstock.records import MalformedBatchError
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dialog import Dialog, read_answer
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import HANDLERS
-from penstock.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import APIS, ErrorCode, api
 from penstock.limits import KAFKA_REQUEST_BYTES
 from penstock.session import PeerError

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from kafka_dialog import Dialog
-from penstock.kafka.record_batch import Record, encode_batch
+from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.topic_configs import CONFIG_KEYS, check_configs
 from penstock.kafka.wire import ErrorCode, Struct, api
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.query import StreamingQuery
 
 from broker_process import BrokerProcess
-from penstock.kafka.client import KafkaClient
+from penstock.clients.kafka.client import KafkaClient
 from penstock.pipeline.options import parse
 from penstock.pipeline.source import StreamReader
 from spark_topics import create, fill, numbered

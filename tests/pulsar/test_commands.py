@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.names import TopicName
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from pulsar_peer import Command, Peer, batch, entry
 from receivers import settled

@@ -9,9 +9,9 @@ import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.errors import BrokerError
-from penstock.broker.names import TopicName
-from penstock.broker.partition import Partition
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.partition import Partition
 from penstock.log.header import Magic, build_header
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.positions import entry_before, position_at, position_at_time

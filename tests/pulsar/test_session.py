@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.names import TopicName
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
 from penstock.pulsar import session as session_module
 from penstock.pulsar.handlers.command_32_get_topics_of_namespace import topics_hash
 from penstock.pulsar.handlers.registry import HANDLERS

@@ -313,7 +313,7 @@ async def test_trap_12_every_message_has_an_offset_and_a_chunk_is_one(peer: Peer
 
 
 async def test_trap_14_failover_takes_consumers_by_name(peer: Peer, broker: Broker) -> None:
-    from penstock.broker.names import TopicName
+    from penstock.broker.topics.names import TopicName
 
     await broker.topics.create(TopicName("public", "default", "four"), 4)
     for consumer_id, name in enumerate(["b", "a"]):

@@ -8,7 +8,7 @@ import pytest
 from penstock import records
 from penstock.log.header import checksum_matches
 from penstock.records import MalformedBatchError
-from penstock.records.chunks import ChunkInfo, is_chunk, join_chunks
+from penstock.records.pulsar.chunks import ChunkInfo, is_chunk, join_chunks
 from stored_batches import Record, entry, kafka_batch, metadata, pulsar_batch, read
 
 WHOLE = b"many words " * 500

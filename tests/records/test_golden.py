@@ -8,7 +8,7 @@ import pytest
 
 from penstock import records
 from penstock.log.header import Magic, walk
-from penstock.records.iggy import verify_iggy_batch
+from penstock.records.iggy.batch import verify_iggy_batch
 from stored_batches import Record, join, own, read
 
 FOLDER = Path(__file__).parent / "golden"

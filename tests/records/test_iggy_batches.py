@@ -9,7 +9,7 @@ from xxhash import xxh3_64_intdigest
 
 from penstock import records
 from penstock.log.header import Magic, walk
-from penstock.records.iggy import (
+from penstock.records.iggy.batch import (
     IggyBatch,
     IggyBatchError,
     IggyFault,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock import records
-from penstock.records import kernel_cache
-from penstock.records.kernel_cache import cache_directory
+from penstock.records.kernels import cache as kernel_cache
+from penstock.records.kernels.cache import cache_directory
 
 HEAVY = ("numba", "numpy", "pyarrow", "llvmlite")
 
@@ -71,14 +71,14 @@ class TestWhereTheyAreKept:
 
     def test_beside_the_source(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-        assert cache_directory().parent == Path(kernel_cache.__file__).parent / "__pycache__"
+        assert cache_directory().parent == Path(kernel_cache.__file__).parents[1] / "__pycache__"
 
     def test_in_the_users_cache_where_the_package_is_read_only(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        packages = Path(kernel_cache.__file__).parent
+        packages = Path(kernel_cache.__file__).parents[1]
         monkeypatch.setattr(
             kernel_cache, "_writable", lambda folder: not folder.is_relative_to(packages)
         )

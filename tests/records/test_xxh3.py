@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from penstock.records.xxh3 import xxh3_64
+from penstock.records.kernels.xxh3 import xxh3_64
 
 LENGTHS = [*range(300), *range(500, 530), 1023, 1024, 1025, 1087, 1088, 1089, 2048, 2049, 100_000]
 

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from broker_process import BrokerProcess
-from penstock.kafka.client import KafkaClient
-from penstock.kafka.record_batch import Record, encode_batch
+from penstock.clients.kafka.client import KafkaClient
+from penstock.clients.kafka.record_batch import Record, encode_batch
 
 TESTS = Path(__file__).parents[1]
 RECORDED = {

@@ -7,9 +7,9 @@ import heapq
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 
-from penstock.broker.group import Group, GroupSettings, GroupState
-from penstock.broker.group_member import Joined, JoinRequest, Protocols, Synced, SyncRequest
-from penstock.broker.groups import Groups
+from penstock.broker.groups.classic import Group, GroupSettings, GroupState
+from penstock.broker.groups.member import Joined, JoinRequest, Protocols, Synced, SyncRequest
+from penstock.broker.groups.registry import Groups
 
 
 class VirtualTimer:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Producer
 
-from penstock.kafka.client import KafkaClient
+from penstock.clients.kafka.client import KafkaClient
 
 Record = tuple[bytes | None, bytes | None]
 

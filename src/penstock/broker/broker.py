@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.groups import Groups
-from penstock.broker.memberships import Memberships
-from penstock.broker.namespaces import Namespaces
-from penstock.broker.offsets import CommittedOffsets
-from penstock.broker.producer_ids import ProducerIds
-from penstock.broker.storage import Storage
-from penstock.broker.subscriptions import Subscriptions
-from penstock.broker.topics import Topics
+from penstock.broker.groups.offsets import CommittedOffsets
+from penstock.broker.groups.registry import Groups
+from penstock.broker.groups.topic_groups import Memberships
+from penstock.broker.producers.ids import ProducerIds
+from penstock.broker.subscriptions.registry import Subscriptions
+from penstock.broker.topics.catalogue import Topics
+from penstock.broker.topics.namespaces import Namespaces
+from penstock.broker.topics.storage import Storage
 from penstock.log.layout import DATABASE_FILE
 from penstock.metadata.store import MetadataStore
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.broker.settings import BrokerSettings
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
 
 NODE_ID: Final = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from penstock.broker.group import GroupSettings
+from penstock.broker.groups.classic import GroupSettings
 from penstock.log import LogConfig
 
 

@@ -11,7 +11,7 @@ import typer
 from penstock.cli.failure import CommandError
 
 if TYPE_CHECKING:
-    from penstock.kafka.client import KafkaClient
+    from penstock.clients.kafka.client import KafkaClient
 
 DEFAULT_SERVER: Final = "127.0.0.1:9092"
 
@@ -31,7 +31,7 @@ _NEXT_STEPS: Final = {
 @contextmanager
 def connected(server: str) -> Iterator[KafkaClient]:
     """A client of the broker at `server`; what goes wrong ends as a CommandError."""
-    from penstock.kafka.client import KafkaClient, KafkaError
+    from penstock.clients.kafka.client import KafkaClient, KafkaError
 
     try:
         with KafkaClient(server, client_id="penstock-cli", timeout_s=10) as client:

@@ -13,8 +13,8 @@ from penstock.cli.failure import UsageError
 from penstock.cli.output import Format, FormatOption, print_json, print_line
 
 if TYPE_CHECKING:
-    from penstock.kafka.client import KafkaClient
-    from penstock.kafka.record_batch import StoredRecord
+    from penstock.clients.kafka.client import KafkaClient
+    from penstock.clients.kafka.record_batch import StoredRecord
 
 _WAIT_MS: Final = 500
 
@@ -73,7 +73,7 @@ class _Reader:
 
     def begin(self, offset: str) -> None:
         """Go to the place that a person named. Raises UsageError."""
-        from penstock.kafka.client import EARLIEST, LATEST
+        from penstock.clients.kafka.client import EARLIEST, LATEST
 
         first, self._ends = self._offsets(EARLIEST), self._offsets(LATEST)
         if offset.startswith("@"):
@@ -105,7 +105,7 @@ class _Reader:
         yield from self._decoded(partition, fetched.batches)
 
     def _decoded(self, partition: int, batches: memoryview) -> Iterator[tuple[int, StoredRecord]]:
-        from penstock.kafka.record_batch import decode_batches
+        from penstock.clients.kafka.record_batch import decode_batches
         from penstock.log.header import walk
 
         position = self._positions[partition]

@@ -10,7 +10,7 @@ from penstock.cli.client import DEFAULT_SERVER, Server, connected
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
-    from penstock.kafka.client import GroupDescription, KafkaClient
+    from penstock.clients.kafka.client import GroupDescription, KafkaClient
 
 group_app = typer.Typer(help="List and describe Kafka consumer groups.", no_args_is_help=True)
 
@@ -48,7 +48,7 @@ def describe_command(
 
 
 def _progress(client: KafkaClient, group: GroupDescription) -> list[dict[str, object]]:
-    from penstock.kafka.client import LATEST
+    from penstock.clients.kafka.client import LATEST
 
     committed = client.committed_offsets(group.group_id)
     readers = {

@@ -13,8 +13,8 @@ from penstock.cli.client import DEFAULT_SERVER, Server, connected
 from penstock.cli.output import Format, FormatOption, counted, print_json
 
 if TYPE_CHECKING:
-    from penstock.kafka.client import KafkaClient
-    from penstock.kafka.record_batch import Record
+    from penstock.clients.kafka.client import KafkaClient
+    from penstock.clients.kafka.record_batch import Record
 
 _LINES_TOGETHER: Final = 1_000
 """Lines of one batch when they come from a file; what a person types is sent line by line."""
@@ -61,7 +61,7 @@ class _Writer:
         self.written = 0
 
     def write(self, records: list[Record]) -> None:
-        from penstock.kafka.record_batch import encode_batch
+        from penstock.clients.kafka.record_batch import encode_batch
 
         by_partition: dict[int, list[Record]] = {}
         for record in records:
@@ -71,7 +71,7 @@ class _Writer:
         self.written += len(records)
 
     def _choose(self, key: bytes | None) -> int:
-        from penstock.kafka.partitioner import partition_of
+        from penstock.clients.kafka.partitioner import partition_of
 
         if key is not None:
             return self._partitions[partition_of(key, len(self._partitions))]
@@ -92,7 +92,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 def _records(lines: Iterable[bytes], separator: str | None) -> Iterator[Record]:
     import time
 
-    from penstock.kafka.record_batch import Record
+    from penstock.clients.kafka.record_batch import Record
 
     for line in lines:
         key, value = None, line

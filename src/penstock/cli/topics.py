@@ -11,7 +11,7 @@ from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
-    from penstock.kafka.client import KafkaClient
+    from penstock.clients.kafka.client import KafkaClient
 
 topic_app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
 
@@ -88,7 +88,7 @@ def delete_command(
 
 
 def _partitions(client: KafkaClient, name: str) -> list[dict[str, int]]:
-    from penstock.kafka.client import EARLIEST, LATEST
+    from penstock.clients.kafka.client import EARLIEST, LATEST
 
     (topic,) = client.topics([name])
     places = [(name, partition) for partition in topic.partitions]

@@ -63,7 +63,7 @@ def compile_kernels(folder: Path) -> None:
     """Compile what the broker, the clients and Spark would otherwise each wait for."""
     log = folder / "compile.log"
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "penstock.records.compile"]
+        command = [sys.executable, "-m", "penstock.records.kernels.compile"]
         ended = subprocess.run(command, stdout=output, stderr=output, check=False)  # noqa: S603
     if ended.returncode != 0:
         raise DemoError(f"the compiler ended with {ended.returncode}:\n{_tail(log)}")

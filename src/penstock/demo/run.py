@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
+from penstock.clients.kafka.client import KafkaClient
 from penstock.demo import table as spark_table
 from penstock.demo import tables
 from penstock.demo.digest import Digest
 from penstock.demo.flights import CarrierDelay, delays_by_carrier, load_flights, share, write_events
 from penstock.demo.processes import compile_kernels, run_workers, running_broker
 from penstock.demo.worker import Client, Job
-from penstock.kafka.client import KafkaClient
 from penstock.pipeline.session import close_session
-from penstock.records import kernel_cache
+from penstock.records.kernels import cache as kernel_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.log.header import Magic, build_header
 
 if TYPE_CHECKING:
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
     from penstock.session import Buffers
 
 
@@ -29,7 +29,7 @@ class Checked(NamedTuple):
 
 def check(body: memoryview, count: int) -> Checked:
     """Verify a producer's batch of `count` messages; raises IggyError."""
-    from penstock.records.iggy import IggyBatchError, verify_iggy_batch  # noqa: PLC0415  # numba
+    from penstock.records.iggy.batch import IggyBatchError, verify_iggy_batch  # noqa: PLC0415  # numba
 
     header = read_batch_header(body)
     if not count == header.message_count > 0:
@@ -56,7 +56,7 @@ def append(partition: Partition, batch: Checked) -> int:
 
     Raises what Partition.append raises.
     """
-    from penstock.records.iggy import stamp_iggy_batch  # noqa: PLC0415  # numba
+    from penstock.records.iggy.batch import stamp_iggy_batch  # noqa: PLC0415  # numba
 
     now_us = time.time_ns() // 1000
     # Nothing is awaited between here and the append, so this is the offset that the log gives.
@@ -89,7 +89,7 @@ def cut(body: memoryview, last_offset: int, first_offset: int, count: int) -> Cu
     A batch that is wanted whole is handed out as it is; of another one, whole frames go behind a
     new header.
     """
-    from penstock.records.iggy_cut import cut_iggy_batch  # noqa: PLC0415  # numba
+    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numba
 
     header = read_batch_header(body)
     if first_offset <= header.base_offset and count >= header.message_count:

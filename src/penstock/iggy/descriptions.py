@@ -10,10 +10,10 @@ from penstock.iggy.wire import replies
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.broker.memberships import TopicGroup
-    from penstock.broker.namespaces import Namespace
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.groups.topic_groups import TopicGroup
+    from penstock.broker.topics.namespaces import Namespace
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.iggy.node import Client
 
 ROOT_USER_ID: Final = 0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.names import NamespaceName, TopicName
+from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.broker.namespaces import Namespace
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.namespaces import Namespace
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.iggy.wire.identifiers import Identifier
 
 

@@ -57,7 +57,7 @@ class Node:
         if self.is_prepared:
             return
         async with self._preparing:
-            await asyncio.to_thread(import_module, "penstock.records.iggy_cut")
+            await asyncio.to_thread(import_module, "penstock.records.iggy.cut")
             self.is_prepared = True
 
     def connect(self, transport: Transport) -> Client:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
 from penstock.iggy.wire.xxh32 import xxh32
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.iggy.wire.identifiers import Consumer
 
 CONSUMER: Final = "iggy-consumer"

@@ -13,7 +13,7 @@ from penstock.records.errors import MalformedBatchError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
     from penstock.iggy.batches import Cut
     from penstock.session import Buffer
 

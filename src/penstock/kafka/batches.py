@@ -23,7 +23,7 @@ from penstock.log.header import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
     from penstock.log.header import BatchHeader
 
 ZSTD: Final = 4

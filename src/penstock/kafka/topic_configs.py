@@ -10,14 +10,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.settings import Flush
-from penstock.broker.topics import FLUSH_KEY
+from penstock.broker.topics.topic import FLUSH_KEY
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
 
 
 class ConfigType(IntEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from penstock.kafka.client import KafkaClient, KafkaError
+from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
 from penstock.pipeline.offsets import Offsets, TopicPartition
 from penstock.pipeline.patience import Patience
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
-    from penstock.kafka.client import TopicDescription
+    from penstock.clients.kafka.client import TopicDescription
 
 
 class KafkaCluster:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock import records
-from penstock.kafka.client import KafkaClient, KafkaError
+from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.log.errors import LogError
 from penstock.log.header import Magic, walk
 from penstock.log.reader import read_range

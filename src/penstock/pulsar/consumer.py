@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.subscription import SubscriptionKind
+from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.wire.entry import without_checksum
 from penstock.pulsar.wire.frames import encode_payload_command
 from penstock.pulsar.wire.message_ids import ack_set_from_mask
@@ -13,9 +13,9 @@ from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandActiveConsum
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.broker.deliveries import Consumer, Delivery
-    from penstock.broker.partition import Partition
-    from penstock.broker.subscription import Subscription
+    from penstock.broker.subscriptions.deliveries import Consumer, Delivery
+    from penstock.broker.subscriptions.subscription import Subscription
+    from penstock.broker.topics.partition import Partition
     from penstock.pulsar.session import PulsarSession
     from penstock.session import Buffer
 
@@ -25,7 +25,7 @@ CHECKSUM_VERSION: Final = 11
 
 
 class PulsarConsumer:
-    """Implements penstock.broker.deliveries.Receiver.
+    """Implements penstock.broker.subscriptions.deliveries.Receiver.
 
     `member` and `subscription` are set once it was let in.
     """

@@ -11,8 +11,8 @@ from penstock.pulsar.producers import PartitionProducers
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.pulsar.producers import Producer
 
 

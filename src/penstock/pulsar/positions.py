@@ -10,7 +10,7 @@ from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
 from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
 
 if TYPE_CHECKING:
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
 
 
 def position_at(partition: Partition, message_id: MessageIdData) -> int:

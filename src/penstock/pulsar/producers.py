@@ -11,7 +11,7 @@ from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ProducerAccessMode, ServerError
 
 if TYPE_CHECKING:
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
 
 
 class ProducerOwner(Protocol):

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import InvalidTopicNameError
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
 
 NAME_SIZE_MAX: Final = 1_024
 """Characters; Pulsar's own tools put names into URLs, which end about here."""

@@ -12,9 +12,9 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from penstock.records import kernel_cache
 from penstock.records.errors import MalformedBatchError
-from penstock.records.joining import join_messages
+from penstock.records.kernels import cache as kernel_cache
+from penstock.records.pulsar.joining import join_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ async def prepare() -> None:
         return
     async with _preparing:
         if not kernel_cache.is_complete():
-            command = (sys.executable, "-m", "penstock.records.compile")
+            command = (sys.executable, "-m", "penstock.records.kernels.compile")
             compiler = await asyncio.create_subprocess_exec(*command)
             try:
                 await compiler.wait()

@@ -21,8 +21,8 @@ from penstock.records.columns import (
     Mask,
     Numbers,
 )
-from penstock.records.jit import NOTHING, NUMBERS, NUMBERS_INPUT, TABLE, TABLE_INPUT, kernel
-from penstock.records.text import DECIMAL_SIZE, write_decimals
+from penstock.records.kernels.jit import NOTHING, NUMBERS, NUMBERS_INPUT, TABLE, TABLE_INPUT, kernel
+from penstock.records.kernels.text import DECIMAL_SIZE, write_decimals
 
 
 @dataclass(slots=True)

@@ -15,8 +15,16 @@ from penstock.records.columns import (
     Bytes,
     Numbers,
 )
-from penstock.records.jit import INPUT, INTEGER, NOTHING, NUMBERS, NUMBERS_INPUT, OUTPUT, kernel
-from penstock.records.primitives import copy_bytes
+from penstock.records.kernels.jit import (
+    INPUT,
+    INTEGER,
+    NOTHING,
+    NUMBERS,
+    NUMBERS_INPUT,
+    OUTPUT,
+    kernel,
+)
+from penstock.records.kernels.primitives import copy_bytes
 
 if TYPE_CHECKING:
     from penstock.records.columns import Columns

@@ -17,11 +17,11 @@ from penstock.records.columns import (
 from penstock.records.decoding import decode_run
 from penstock.records.escapes import escape
 from penstock.records.frame import restate_times
-from penstock.records.iggy_encode import encode_iggy
-from penstock.records.iggy_headers import add_iggy_kinds, take_iggy_headers
-from penstock.records.kafka_encode import encode_kafka
-from penstock.records.pulsar_encode import encode_pulsar
-from penstock.records.pulsar_headers import take_pulsar_headers
+from penstock.records.iggy.encode import encode_iggy
+from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
+from penstock.records.kafka.encode import encode_kafka
+from penstock.records.pulsar.encode import encode_pulsar
+from penstock.records.pulsar.headers import take_pulsar_headers
 from penstock.records.scan import scan
 
 if TYPE_CHECKING:

@@ -32,20 +32,21 @@ from penstock.records.columns import (
 from penstock.records.compression import inflate_kafka, inflate_pulsar
 from penstock.records.errors import MalformedBatchError
 from penstock.records.escapes import restore
-from penstock.records.iggy import BATCH_HEADER_SIZE, FRAME_SIZE
-from penstock.records.iggy_decode import (
+from penstock.records.iggy.batch import BATCH_HEADER_SIZE, FRAME_SIZE
+from penstock.records.iggy.decode import (
     ID_DIGITS,
     read_iggy_headers,
     read_iggy_records,
     write_ids,
 )
-from penstock.records.kafka_decode import (
+from penstock.records.kafka.decode import (
     SMALLEST_RECORD,
     read_kafka_headers,
     read_kafka_records,
 )
-from penstock.records.protobuf_fields import FIELDS
-from penstock.records.pulsar_decode import (
+from penstock.records.kernels.protobuf_fields import FIELDS
+from penstock.records.kernels.text import decode_base64
+from penstock.records.pulsar.decode import (
     CODEC,
     DROPPED,
     ENTRY_FIELDS,
@@ -60,9 +61,8 @@ from penstock.records.pulsar_decode import (
     read_pulsar_headers,
     read_pulsar_records,
 )
-from penstock.records.pulsar_headers import add_pulsar_headers
+from penstock.records.pulsar.headers import add_pulsar_headers
 from penstock.records.scan import IGGY, KAFKA, PULSAR, malformed, scan
-from penstock.records.text import decode_base64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,8 +32,8 @@ from penstock.records.columns import (
     Columns,
     Mask,
 )
-from penstock.records.iggy import LONGEST_FIELD
-from penstock.records.jit import (
+from penstock.records.iggy.batch import LONGEST_FIELD
+from penstock.records.kernels.jit import (
     INPUT,
     MASK,
     NOTHING,
@@ -42,7 +42,7 @@ from penstock.records.jit import (
     helper,
     kernel,
 )
-from penstock.records.primitives import is_text, same_spans
+from penstock.records.kernels.primitives import is_text, same_spans
 from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
 _UNLIMITED: Final = 1 << 31

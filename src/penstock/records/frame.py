@@ -22,7 +22,7 @@ from penstock.records.columns import (
     Bytes,
     Numbers,
 )
-from penstock.records.jit import (
+from penstock.records.kernels.jit import (
     INTEGER,
     NOTHING,
     NUMBERS_INPUT,
@@ -31,7 +31,7 @@ from penstock.records.jit import (
     TABLE_INPUT,
     kernel,
 )
-from penstock.records.primitives import store_big
+from penstock.records.kernels.primitives import store_big
 
 _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17

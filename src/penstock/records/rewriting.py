@@ -25,7 +25,7 @@ from penstock.records.columns import (
     Mask,
     Numbers,
 )
-from penstock.records.text import mark_prefixes
+from penstock.records.kernels.text import mark_prefixes
 
 
 class Header(NamedTuple):

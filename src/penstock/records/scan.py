@@ -30,8 +30,8 @@ from penstock.records.columns import (
     Numbers,
 )
 from penstock.records.errors import MalformedBatchError
-from penstock.records.jit import INPUT, INTEGER, TABLE, kernel
-from penstock.records.primitives import load_big
+from penstock.records.kernels.jit import INPUT, INTEGER, TABLE, kernel
+from penstock.records.kernels.primitives import load_big
 
 _LENGTH_AT = 8
 _MAGIC_AT = 16

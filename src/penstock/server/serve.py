@@ -17,7 +17,7 @@ from penstock import limits, records
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
-from penstock.records import kernel_cache
+from penstock.records.kernels import cache as kernel_cache
 from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock

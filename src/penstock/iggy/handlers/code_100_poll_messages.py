@@ -19,8 +19,8 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
 
 if TYPE_CHECKING:
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.iggy.handlers.registry import Context
     from penstock.session import Buffers
 

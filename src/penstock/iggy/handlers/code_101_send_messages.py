@@ -21,8 +21,8 @@ from penstock.session import Deferred
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.iggy.handlers.registry import Context
     from penstock.iggy.wire.identifiers import Partitioning
 

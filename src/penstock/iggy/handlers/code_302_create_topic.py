@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.iggy.descriptions import describe_topic_fully
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import check_partitions, find_stream

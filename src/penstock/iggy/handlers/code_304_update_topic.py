@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.topic_options import check_sizes, configuration

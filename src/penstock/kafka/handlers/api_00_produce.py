@@ -32,8 +32,8 @@ from penstock.session import Deferred, PeerError
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Answer, Call
 
 FIRST_VERSION_WITH_BATCHES: Final = 3

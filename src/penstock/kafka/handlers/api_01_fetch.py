@@ -31,7 +31,7 @@ from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
     from penstock.kafka.handlers.registry import Call
 
 FIRST_VERSION_WITH_IDS: Final = 13

@@ -29,7 +29,7 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.log.header import Magic, read_header
 
 if TYPE_CHECKING:
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
     from penstock.kafka.handlers.registry import Call
 
 LATEST: Final = -1

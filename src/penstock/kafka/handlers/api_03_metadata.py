@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.broker import NODE_ID
 from penstock.broker.errors import TopicExistsError
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
@@ -32,7 +32,7 @@ from penstock.kafka.wire import Struct, api
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Answer, Call
 
 EMPTY_LIST_MEANS_ALL: Final = 0

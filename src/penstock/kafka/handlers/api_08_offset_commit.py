@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.offsets import CommittedOffset
+from penstock.broker.groups.offsets import CommittedOffset
 from penstock.kafka.errors import ACCEPTED, refusal
 from penstock.kafka.handlers.group_offsets import offset_owner
 from penstock.kafka.handlers.registry import handles

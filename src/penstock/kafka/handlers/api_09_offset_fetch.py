@@ -20,7 +20,7 @@ from penstock.kafka.handlers.topics import topic_by_id, topic_by_name
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.broker.offsets import CommittedOffset
+    from penstock.broker.groups.offsets import CommittedOffset
     from penstock.kafka.handlers.registry import Call
 
 FIRST_VERSION_WITH_GROUPS: Final = 8

@@ -1,6 +1,6 @@
 """JoinGroup: become a member of the next generation of a group.
 
-Versions 0-9. The rules are those of `penstock.broker.group`.
+Versions 0-9. The rules are those of `penstock.broker.groups.classic`.
 
 * The answer waits until the generation begins.
 * Version 4 on is told its member id first (79) unless it is a static member; version 5 on has
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import MemberIdRequiredError
-from penstock.broker.group_member import JoinRequest
+from penstock.broker.groups.member import JoinRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import Struct, api

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.group import GroupState
+from penstock.broker.groups.classic import GroupState
 from penstock.kafka.handlers.group_offsets import CONSUMER, has_offsets
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import ALL_GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.broker.group import Group
+    from penstock.broker.groups.classic import Group
     from penstock.kafka.handlers.registry import Call
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.broker import NODE_ID
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import topic_entries
 from penstock.kafka.handlers.registry import handles

@@ -17,7 +17,7 @@ from penstock.kafka.wire import NO_UUID, ErrorCode, Struct, api
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Call
 
 FIRST_VERSION_WITH_IDS: Final = 6

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.broker import NODE_ID
-from penstock.broker.names import TopicName
+from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import (
     ConfigEntry,

@@ -15,8 +15,8 @@ from penstock.kafka.wire import Struct, api
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.partition import Partition
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Call
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.broker.broker import Broker
-    from penstock.broker.topics import Topic
+    from penstock.broker.topics.topic import Topic
 
 LEADER_EPOCH: Final = 0
 """One node leads everything for ever, so leadership has one epoch."""

@@ -6,9 +6,9 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.deliveries import Consumer
-from penstock.broker.subscription import SubscriptionKind
-from penstock.broker.subscriptions import SubscribeRequest
+from penstock.broker.subscriptions.deliveries import Consumer
+from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.consumer import PulsarConsumer
 from penstock.pulsar.errors import ANSWERED, RETRIED_SUBSCRIBE, RefusedError, error_code
 from penstock.pulsar.handlers.answers import error as refuse
@@ -21,7 +21,7 @@ from penstock.session import PeerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
     from penstock.pulsar.session import PulsarSession
 
 __all__ = ["handle", "refuse"]

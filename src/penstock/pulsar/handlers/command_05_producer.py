@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.subscription import SubscriptionKind
-from penstock.broker.subscriptions import SubscribeRequest
+from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import error as refuse
 from penstock.pulsar.producers import Producer
@@ -20,7 +20,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 if TYPE_CHECKING:
     import asyncio
 
-    from penstock.broker.partition import Partition
+    from penstock.broker.topics.partition import Partition
     from penstock.pulsar.session import PulsarSession
 
 __all__ = ["handle", "refuse"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from penstock.broker.names import NamespaceName
+from penstock.broker.topics.names import NamespaceName
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import error as refuse
 from penstock.pulsar.topics import pulsar_names

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from fastcrc.crc32 import iscsi as crc32c
 from google.protobuf.message import DecodeError
 
-from penstock.records.pulsar_metadata import MessageMetadata
+from penstock.records.pulsar.metadata import MessageMetadata
 
 CHECKSUM_MAGIC: Final = 0x0E01
 

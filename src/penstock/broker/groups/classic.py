@@ -1,0 +1,447 @@
+"""One consumer group of Kafka's classic protocol: who is in it, and what each member reads.
+
+The group goes through generations. In PreparingRebalance it collects a JoinGroup of every member;
+then a generation begins, and in CompletingRebalance it waits for the leader's assignment, which it
+hands out without looking into it; then it is Stable until somebody comes, goes, falls silent or
+changes its mind. Requests that have to wait are futures in their members; all else is synchronous,
+so nothing happens between two lines of a method.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.errors import (
+    FencedInstanceError,
+    GroupFullError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
+from penstock.broker.groups.member import Joined, Member, MemberMetadata, Synced
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Collection
+
+    from penstock.broker.groups.member import Clock, JoinRequest, SyncRequest, Timer
+
+
+class GroupState(Enum):
+    """The states and their names as Kafka's tools show them."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class GroupInput(Enum):
+    REBALANCE = "a member came, went or changed"
+    BEGIN_GENERATION = "all members have joined"
+    ASSIGN = "the leader has sent the assignment"
+    LOSE_ALL = "a rebalance ended with no members"
+    DELETE = "the group is deleted"
+
+
+TRANSITIONS: Final = {
+    (GroupState.EMPTY, GroupInput.REBALANCE): GroupState.PREPARING_REBALANCE,
+    (GroupState.EMPTY, GroupInput.DELETE): GroupState.DEAD,
+    (GroupState.PREPARING_REBALANCE, GroupInput.BEGIN_GENERATION): GroupState.COMPLETING_REBALANCE,
+    (GroupState.PREPARING_REBALANCE, GroupInput.LOSE_ALL): GroupState.EMPTY,
+    (GroupState.COMPLETING_REBALANCE, GroupInput.ASSIGN): GroupState.STABLE,
+    (GroupState.COMPLETING_REBALANCE, GroupInput.REBALANCE): GroupState.PREPARING_REBALANCE,
+    (GroupState.STABLE, GroupInput.REBALANCE): GroupState.PREPARING_REBALANCE,
+}
+
+
+class GroupSettings(NamedTuple):
+    """Limits and delays of all groups; times are milliseconds."""
+
+    initial_rebalance_delay_ms: int = 100
+    """How long an empty group that is joined waits for others before its first generation, again
+    for each that comes. Kafka's 3 s suit a fleet that is rolled out; a person at a desk waits for
+    it every time, and consumers that start together do so within a tenth of a second."""
+    session_timeout_ms_min: int = 6_000
+    session_timeout_ms_max: int = 1_800_000
+    members_max: int = 10_000
+    """Members of one group, those who were given an id and have not come back included."""
+
+
+class Group:
+    """Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError where they apply."""
+
+    def __init__(self, group_id: str, settings: GroupSettings, clock: Clock) -> None:
+        self.id = group_id
+        self.state = GroupState.EMPTY
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol_name: str | None = None
+        self.leader_id: str | None = None
+        self._settings = settings
+        self._clock = clock
+        self._members: dict[str, Member] = {}
+        self._static_ids: dict[str, str] = {}
+        # Ids handed out by MemberIdRequiredError that have not joined yet.
+        self._promised: dict[str, Timer] = {}
+        # One timer is enough: it belongs to the state the group is in.
+        self._timer: Timer | None = None
+        self._is_gathering = False
+        self._has_new_member = False
+
+    @property
+    def members(self) -> Collection[Member]:
+        return self._members.values()
+
+    @property
+    def is_deletable(self) -> bool:
+        return self.state is GroupState.EMPTY and not self._promised
+
+    def join(self, request: JoinRequest) -> asyncio.Future[Joined]:
+        """Take a member into the next generation, or say what its place in this one is.
+
+        Raises InconsistentGroupProtocolError, MemberIdRequiredError and GroupFullError besides.
+        """
+        self._check_protocols(request)
+        if not request.member_id:
+            return self._join_new(request)
+        if request.member_id in self._promised and request.group_instance_id is None:
+            self._promised.pop(request.member_id).cancel()
+            return self._add(request.member_id, request)
+        member = self._member(request.member_id, request.group_instance_id)
+        return self._join_again(member, request)
+
+    def sync(self, request: SyncRequest) -> asyncio.Future[Synced]:
+        """Return the member's assignment when the leader has sent it.
+
+        Raises RebalanceInProgressError when the member has to join again, and
+        InconsistentGroupProtocolError when it means another protocol than the chosen one.
+        """
+        member = self._member(request.member_id, request.group_instance_id)
+        self._check_generation(request.generation)
+        if (request.protocol_type or self.protocol_type) != self.protocol_type or (
+            request.protocol_name or self.protocol_name
+        ) != self.protocol_name:
+            raise InconsistentGroupProtocolError(f"the group runs {self.protocol_name}")
+        if self.state is GroupState.PREPARING_REBALANCE:
+            raise RebalanceInProgressError("the group is gathering its members")
+        waiting = member.begin_sync()
+        member.synced = True
+        self._touch(member)
+        if self.state is GroupState.STABLE:
+            member.complete_sync(self._synced(member))
+        elif member.id == self.leader_id:
+            self._assign(request)
+        return waiting
+
+    def heartbeat(self, member_id: str, group_instance_id: str | None, generation: int) -> None:
+        """Note that a member is alive; raises RebalanceInProgressError when it has to rejoin."""
+        member = self._member(member_id, group_instance_id)
+        self._check_generation(generation)
+        self._touch(member)
+        if self.state is GroupState.PREPARING_REBALANCE:
+            raise RebalanceInProgressError("the group is gathering its members")
+
+    def check_commit(self, member_id: str, group_instance_id: str | None, generation: int) -> None:
+        """Check that offsets may be committed by this member, or by nobody's member to no group.
+
+        Raises RebalanceInProgressError while the generation has no assignment yet.
+        """
+        if generation < 0 and not member_id and not self._members:
+            return
+        member = self._member(member_id, group_instance_id)
+        self._check_generation(generation)
+        self._touch(member)
+        if self.state is GroupState.COMPLETING_REBALANCE:
+            raise RebalanceInProgressError("the members have no assignment yet")
+
+    def leave(self, member_id: str, group_instance_id: str | None) -> str:
+        """Let a member go at its own wish, and return its id.
+
+        A static member may be named by its instance alone, with an empty member id.
+        """
+        if member_id in self._promised:
+            self._forget_promise(member_id)
+            return member_id
+        if group_instance_id is not None and not member_id:
+            member_id = self._static_ids.get(group_instance_id, "")
+        member = self._member(member_id, group_instance_id)
+        self._remove(member)
+        self._rebalance()
+        return member.id
+
+    def delete(self) -> None:
+        """End the group, which must be deletable."""
+        self._enter(GroupInput.DELETE)
+
+    def metadata(self, member: Member) -> bytes:
+        """The member's own bytes for the protocol that was chosen; empty while none is."""
+        return member.metadata(self.protocol_name)
+
+    # Membership
+
+    def _join_new(self, request: JoinRequest) -> asyncio.Future[Joined]:
+        instance_id = request.group_instance_id
+        if instance_id in self._static_ids:
+            return self._replace_static(self._static_ids[instance_id], request)
+        if len(self._members) + len(self._promised) >= self._settings.members_max:
+            raise GroupFullError(f"the group has {self._settings.members_max} members")
+        member_id = f"{instance_id or request.client_id}-{uuid.uuid4()}"
+        if request.member_id_required and instance_id is None:
+            self._promised[member_id] = self._clock.call_later(
+                request.session_timeout_ms / 1000, self._forget_promise, member_id
+            )
+            raise MemberIdRequiredError(member_id)
+        return self._add(member_id, request)
+
+    def _add(self, member_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
+        member = Member(member_id, request)
+        if not self._members:
+            self.protocol_type = request.protocol_type
+        self._members[member_id] = member
+        if request.group_instance_id is not None:
+            self._static_ids[request.group_instance_id] = member_id
+        self.leader_id = self.leader_id or member_id
+        self._has_new_member = True
+        return self._rejoin(member)
+
+    def _join_again(self, member: Member, request: JoinRequest) -> asyncio.Future[Joined]:
+        unchanged = member.protocols == request.protocols
+        member.accept(request)
+        self._touch(member)
+        # A member that asks again in its generation has missed the answer. A leader that does so
+        # when all is settled wants a new assignment.
+        if unchanged and (
+            self.state is GroupState.COMPLETING_REBALANCE
+            or (self.state is GroupState.STABLE and member.id != self.leader_id)
+        ):
+            return self._join_at_once(member, self._joined(member))
+        return self._rejoin(member)
+
+    def _replace_static(self, old_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
+        """Let the new process behind a static member step into its place (KIP-345)."""
+        assert request.group_instance_id is not None
+        member = self._members.pop(old_id)
+        member.refuse(FencedInstanceError(f"{member.group_instance_id} was started again"))
+        member.id = f"{request.group_instance_id}-{uuid.uuid4()}"
+        self._members[member.id] = member
+        self._static_ids[request.group_instance_id] = member.id
+        was_leader = self.leader_id == old_id
+        if was_leader:
+            self.leader_id = member.id
+        member.accept(request)
+        self._touch(member)
+        if self.state is not GroupState.STABLE or self._elect_protocol() != self.protocol_name:
+            return self._rejoin(member)
+        joined = self._joined(member)
+        if was_leader and request.may_skip_assignment:
+            joined = joined._replace(skip_assignment=True)
+        elif was_leader:
+            # Told that it leads, an older client would assign anew: it is told that another does.
+            joined = joined._replace(leader_id=old_id, members=())
+        return self._join_at_once(member, joined)
+
+    def _rejoin(self, member: Member) -> asyncio.Future[Joined]:
+        waiting = member.begin_join()
+        self._touch(member)
+        self._rebalance()
+        return waiting
+
+    def _join_at_once(self, member: Member, joined: Joined) -> asyncio.Future[Joined]:
+        waiting = member.begin_join()
+        member.complete_join(joined)
+        return waiting
+
+    def _forget_promise(self, member_id: str) -> None:
+        self._promised.pop(member_id).cancel()
+        if self.state is GroupState.PREPARING_REBALANCE:
+            self._begin_generation_if_complete()
+
+    def _remove(self, member: Member) -> None:
+        del self._members[member.id]
+        if member.group_instance_id is not None:
+            del self._static_ids[member.group_instance_id]
+        if member.timer:
+            member.timer.cancel()
+        member.refuse(UnknownMemberError(f"{member.id} was removed from the group"))
+        if member.id == self.leader_id:
+            self.leader_id = next(iter(self._members), None)
+
+    def _touch(self, member: Member) -> None:
+        """Start the session timeout anew. The timer looks at the deadline only when it fires, so
+        a heartbeat costs no timer.
+        """
+        member.deadline = self._clock.time() + member.session_timeout_s
+        if member.timer is None:
+            member.timer = self._clock.call_later(
+                member.session_timeout_s, self._check_session, member
+            )
+
+    def _check_session(self, member: Member) -> None:
+        member.timer = None
+        remaining = member.deadline - self._clock.time()
+        if member.is_waiting:
+            self._touch(member)
+        elif remaining > 0:
+            member.timer = self._clock.call_later(remaining, self._check_session, member)
+        else:
+            self._remove(member)
+            self._rebalance()
+
+    # Generations
+
+    def _rebalance(self) -> None:
+        if self.state is GroupState.PREPARING_REBALANCE:
+            self._begin_generation_if_complete()
+            return
+        self._is_gathering = self.state is GroupState.EMPTY
+        self._enter(GroupInput.REBALANCE)
+        for member in self._members.values():
+            member.refuse_sync(RebalanceInProgressError("a member came, went or changed"))
+        if self._is_gathering:
+            self._gather(self._rebalance_timeout_s())
+        else:
+            self._start_timer(self._rebalance_timeout_s(), self._drop_those_who_did_not_rejoin)
+            self._begin_generation_if_complete()
+
+    def _gather(self, remaining_s: float) -> None:
+        """Wait for more members of a group that begins, as long as new ones come in each delay."""
+        delay_s = min(self._settings.initial_rebalance_delay_ms / 1000, remaining_s)
+        if delay_s > 0 and self._has_new_member:
+            self._has_new_member = False
+            self._start_timer(delay_s, self._gather, remaining_s - delay_s)
+        else:
+            self._is_gathering = False
+            self._begin_generation()
+
+    def _begin_generation_if_complete(self) -> None:
+        if self._is_gathering or self._promised:
+            return
+        if all(member.join for member in self._members.values()):
+            self._begin_generation()
+
+    def _drop_those_who_did_not_rejoin(self) -> None:
+        for member in list(self._members.values()):
+            # A static member keeps its place until its session ends.
+            if member.join is None and member.group_instance_id is None:
+                self._remove(member)
+        if self._members and not any(member.join for member in self._members.values()):
+            self._start_timer(self._rebalance_timeout_s(), self._drop_those_who_did_not_rejoin)
+        else:
+            self._begin_generation()
+
+    def _begin_generation(self) -> None:
+        self.generation += 1
+        if not self._members:
+            self.protocol_name = None
+            self._enter(GroupInput.LOSE_ALL)
+            return
+        joined = [member for member in self._members.values() if member.join]
+        if self.leader_id not in {member.id for member in joined}:
+            self.leader_id = joined[0].id
+        self.protocol_name = self._elect_protocol()
+        self._enter(GroupInput.BEGIN_GENERATION)
+        self._start_timer(self._rebalance_timeout_s(), self._drop_those_who_did_not_sync)
+        for member in self._members.values():
+            member.synced = False
+            member.assignment = b""
+        for member in joined:
+            member.complete_join(self._joined(member))
+            self._touch(member)
+
+    def _drop_those_who_did_not_sync(self) -> None:
+        for member in list(self._members.values()):
+            if not member.synced:
+                self._remove(member)
+        self._rebalance()
+
+    def _assign(self, request: SyncRequest) -> None:
+        self._enter(GroupInput.ASSIGN)
+        for member in self._members.values():
+            member.assignment = bytes(request.assignments.get(member.id, b""))
+            member.complete_sync(self._synced(member))
+
+    def _enter(self, cause: GroupInput) -> None:
+        self.state = TRANSITIONS[self.state, cause]
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    # Answers and checks
+
+    def _joined(self, member: Member) -> Joined:
+        assert self.protocol_name is not None
+        assert self.leader_id is not None
+        members = (
+            tuple(
+                MemberMetadata(each.id, each.group_instance_id, each.metadata(self.protocol_name))
+                for each in self._members.values()
+            )
+            if member.id == self.leader_id
+            else ()
+        )
+        return Joined(
+            self.generation,
+            self.protocol_type,
+            self.protocol_name,
+            self.leader_id,
+            member.id,
+            members,
+        )
+
+    def _synced(self, member: Member) -> Synced:
+        assert self.protocol_name is not None
+        return Synced(self.protocol_type, self.protocol_name, member.assignment)
+
+    def _elect_protocol(self) -> str:
+        """Choose by a vote of each member for its best protocol among those that all support."""
+        supported = self._supported()
+        votes = [
+            next(name for name, _ in member.protocols if name in supported)
+            for member in self._members.values()
+        ]
+        return Counter(votes).most_common(1)[0][0]
+
+    def _supported(self) -> set[str]:
+        names = [{name for name, _ in member.protocols} for member in self._members.values()]
+        return set.intersection(*names)
+
+    def _check_protocols(self, request: JoinRequest) -> None:
+        offered = {name for name, _ in request.protocols}
+        if not offered or not request.protocol_type:
+            raise InconsistentGroupProtocolError("a member needs a protocol type and a protocol")
+        if not self._members:
+            return
+        if request.protocol_type != self.protocol_type or not offered & self._supported():
+            raise InconsistentGroupProtocolError(
+                f"no protocol in common with the members of type {self.protocol_type}"
+            )
+
+    def _member(self, member_id: str, group_instance_id: str | None) -> Member:
+        owner = self._static_ids.get(group_instance_id) if group_instance_id is not None else None
+        if owner is not None and owner != member_id:
+            raise FencedInstanceError(f"{group_instance_id} was started again")
+        member = self._members.get(member_id)
+        if member is None or (group_instance_id is not None and owner is None):
+            raise UnknownMemberError(f"{member_id or 'a member without id'} is not in the group")
+        return member
+
+    def _check_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise IllegalGenerationError(
+                f"the group is in generation {self.generation}, not {generation}"
+            )
+
+    def _rebalance_timeout_s(self) -> float:
+        return max((member.rebalance_timeout_s for member in self._members.values()), default=0)
+
+    def _start_timer(self, delay_s: float, callback: Callable[..., object], *args: object) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._clock.call_later(delay_s, callback, *args)

@@ -1,0 +1,116 @@
+"""All consumer groups of Kafka's classic protocol on this node, by their names.
+
+Membership lives in memory: after a restart every member is unknown and joins anew, which clients do
+by themselves. What must last, the committed offsets, is in `penstock.broker.groups.offsets`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.errors import (
+    GroupFullError,
+    IllegalGenerationError,
+    InvalidGroupIdError,
+    InvalidSessionTimeoutError,
+    NonEmptyGroupError,
+    UnknownGroupError,
+    UnknownMemberError,
+)
+from penstock.broker.groups.classic import Group, GroupSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.broker.groups.member import Clock, Joined, JoinRequest, Synced, SyncRequest
+
+GROUPS_MAX: Final = 100_000
+"""Groups kept in memory. At the limit those without members are forgotten, which costs them nothing
+but their generation number; when none is left to forget, joining a new group is refused."""
+
+
+class Groups:
+    """Raises the errors of `Group`, and UnknownMemberError for a group that nobody is in."""
+
+    def __init__(self, settings: GroupSettings, clock: Clock | None = None) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._groups: dict[str, Group] = {}
+
+    def all(self) -> Iterable[Group]:
+        return self._groups.values()
+
+    def get(self, group_id: str) -> Group | None:
+        return self._groups.get(group_id)
+
+    def join(self, group_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
+        """Join a group, which comes into being by it.
+
+        Raises InvalidGroupIdError, InvalidSessionTimeoutError and GroupFullError besides.
+        """
+        if not group_id:
+            raise InvalidGroupIdError("the group has no name")
+        shortest, longest = (
+            self._settings.session_timeout_ms_min,
+            self._settings.session_timeout_ms_max,
+        )
+        if not shortest <= request.session_timeout_ms <= longest:
+            raise InvalidSessionTimeoutError(
+                f"a session timeout is {shortest} to {longest} ms, not {request.session_timeout_ms}"
+            )
+        group = self._groups.get(group_id)
+        if group is None:
+            if request.member_id:
+                raise UnknownMemberError(f"group {group_id} has no members")
+            group = self._create(group_id)
+        return group.join(request)
+
+    def sync(self, group_id: str, request: SyncRequest) -> asyncio.Future[Synced]:
+        return self._group(group_id).sync(request)
+
+    def heartbeat(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation: int
+    ) -> None:
+        self._group(group_id).heartbeat(member_id, group_instance_id, generation)
+
+    def leave(self, group_id: str, member_id: str, group_instance_id: str | None) -> str:
+        return self._group(group_id).leave(member_id, group_instance_id)
+
+    def check_commit(
+        self, group_id: str, member_id: str, group_instance_id: str | None, generation: int
+    ) -> None:
+        """Check that offsets may be committed; a consumer that is in no group may use any name."""
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.check_commit(member_id, group_instance_id, generation)
+        elif generation >= 0:
+            raise IllegalGenerationError(f"group {group_id} has no members")
+
+    def delete(self, group_id: str) -> None:
+        """Forget a group without members; raises UnknownGroupError and NonEmptyGroupError."""
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownGroupError(f"no group is named {group_id}")
+        if not group.is_deletable:
+            raise NonEmptyGroupError(f"group {group_id} has members")
+        group.delete()
+        del self._groups[group_id]
+
+    def _group(self, group_id: str) -> Group:
+        if not group_id:
+            raise InvalidGroupIdError("the group has no name")
+        group = self._groups.get(group_id)
+        if group is None:
+            raise UnknownMemberError(f"group {group_id} has no members")
+        return group
+
+    def _create(self, group_id: str) -> Group:
+        if len(self._groups) >= GROUPS_MAX:
+            for group in [group for group in self._groups.values() if group.is_deletable]:
+                self.delete(group.id)
+        if len(self._groups) >= GROUPS_MAX:
+            raise GroupFullError(f"the broker has {GROUPS_MAX} groups with members")
+        clock = self._clock or asyncio.get_running_loop()
+        group = self._groups[group_id] = Group(group_id, self._settings, clock)
+        return group

@@ -1,0 +1,1 @@
+"""Who writes: ids of producers, and what a partition remembers of them."""

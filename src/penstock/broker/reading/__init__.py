@@ -1,0 +1,1 @@
+"""From stored batches to what a reader of any protocol understands."""

@@ -1,0 +1,88 @@
+"""Stored batches of several encodings, handed out in one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from penstock import records
+from penstock.limits import INFLATED_BATCH_BYTES
+from penstock.log import CorruptBatchError
+from penstock.log.header import Magic, build_header, stamp, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.log import Log
+    from penstock.session import Buffer
+
+_LOOK_BACK_BYTES: Final = 1 << 20
+_AT_ONCE_BYTES: Final = 32 << 10
+"""Up to so much is converted on the event loop, which takes less than a change of threads. What is
+more, and what inflates to more, would keep the other connections waiting."""
+
+
+async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
+    """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
+
+    For Kafka and Iggy a chunked message is one record at the offset of its last chunk. Where
+    `stored` says nothing to the reader, there is one batch without records in its place, so that
+    the reader moves on. The last batches are left out where all together take too much memory.
+
+    Raises MalformedBatchError for a body that its own protocol could not read either.
+    """
+    await records.prepare()
+    pieces = list(_pieces(log, stored, target))
+    if sum(map(len, pieces)) > _AT_ONCE_BYTES:
+        converted = await asyncio.to_thread(_convert, pieces, target)
+    else:
+        converted = _convert(pieces, target)
+    return converted or [_gap(stored, target)]
+
+
+def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
+    converted: list[Buffer] = []
+    size = 0
+    for piece in pieces:
+        for part in records.convert(piece, target):
+            converted.append(part)
+            size += len(part)
+            if size > INFLATED_BATCH_BYTES:
+                return converted
+    return converted
+
+
+def _gap(stored: memoryview, target: Magic) -> bytearray:
+    """Return a batch without records, as compaction leaves them in Kafka, that spans `stored`."""
+    headers = [header for _, header in walk(stored)]
+    first, last = headers[0], headers[-1]
+    gap = build_header(
+        target,
+        b"",
+        record_count=0,
+        base_timestamp=first.base_timestamp,
+        max_timestamp=last.max_timestamp,
+        last_offset_delta=last.last_offset - first.base_offset,
+    )
+    stamp(gap, first.base_offset, first.leader_epoch)
+    return gap
+
+
+def _pieces(log: Log, stored: memoryview, target: Magic) -> Iterable[Buffer]:
+    if target == Magic.PULSAR:
+        return [stored]
+    return records.join_messages(stored, lambda start, end: _sound_runs(log, start, end))
+
+
+def _sound_runs(log: Log, start: int, end: int) -> Iterator[Buffer]:
+    """Yield the stored batches from `start` up to `end`, but for damaged ones."""
+    start = max(start, log.start_offset)
+    while start < end:
+        try:
+            run = log.read(start, _LOOK_BACK_BYTES)
+        except CorruptBatchError as damage:
+            start = damage.next_offset
+            continue
+        yield run
+        *_, (_, last) = walk(run)
+        start = last.next_offset

@@ -1,0 +1,191 @@
+"""Reading batches in one encoding, whichever they are stored in; what was converted is kept.
+
+A client asks for a megabyte or less at a time, and some for a few messages out of a large batch.
+So, as a file system does for files, a reader that goes on where it stopped has the next batches
+converted ahead of it, and what it did not take yet is kept for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict, deque
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.reading.conversion import convert
+from penstock.limits import CONVERTED_BYTES
+from penstock.log import LogError
+from penstock.log.header import Magic, read_header, walk
+from penstock.records import MalformedBatchError
+
+if TYPE_CHECKING:
+    from penstock.log import Log
+    from penstock.session import Buffer
+
+READ_AHEAD_BYTES: Final = 1 << 20
+"""A run of this size is long enough for what a conversion costs besides its bytes."""
+RUNS_OF_A_LOG_MAX: Final = 4
+"""Kept in one encoding."""
+
+
+class Taken(NamedTuple):
+    """Whole batches, their bytes, and the offset behind the last."""
+
+    parts: list[Buffer]
+    size: int
+    next_offset: int
+
+
+class ConvertedRun:
+    """Batches in one encoding, as they follow one another in the log.
+
+    `stored_size` is what was read for them, in bytes, `size` what they are now.
+    """
+
+    def __init__(self, parts: list[Buffer], stored_size: int) -> None:
+        self._parts = [_measured(part) for part in parts]
+        self.stored_size = stored_size
+        self.size = sum(part.ends[-1] for part in self._parts)
+        self.start_offset = read_header(parts[0]).base_offset
+        self.next_offset = self._parts[-1].next_offsets[-1]
+
+    def take(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> Taken:
+        """Return batches that fit, from the one that holds `offset`, or the first behind it, on.
+
+        With `at_least_one` the first is returned whatever its size. Nothing where all lie before.
+        """
+        taken: list[Buffer] = []
+        left = max_bytes
+        for part in self._parts:
+            first = bisect_right(part.next_offsets, offset)
+            if first == len(part.ends):
+                continue
+            start = part.ends[first - 1] if first else 0
+            end = bisect_right(part.ends, start + left)
+            if at_least_one and not taken:
+                end = max(end, first + 1)
+            if end <= first:
+                break
+            taken.append(part.view[start : part.ends[end - 1]])
+            left -= len(taken[-1])
+            offset = part.next_offsets[end - 1]
+            if end < len(part.ends):
+                break
+        return Taken(taken, max_bytes - left, offset)
+
+
+class _Part(NamedTuple):
+    """A buffer of whole batches: where each ends in it, and the offset behind its last."""
+
+    view: memoryview
+    ends: list[int]
+    next_offsets: list[int]
+
+
+def _measured(part: Buffer) -> _Part:
+    from penstock.records import columns, scan  # noqa: PLC0415  # numba
+
+    table = scan.scan(columns.as_bytes(part))
+    next_offsets = table[columns.BASE_OFFSET] + table[columns.LAST_DELTA] + 1
+    return _Part(memoryview(part), table[columns.BODY_END].tolist(), next_offsets.tolist())
+
+
+class ConversionCache:
+    """What was converted lately, of all partitions. Of what nobody asked for the oldest goes first.
+
+    Readers of one log stand at different places, so several runs of it are kept.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Log, Magic], deque[ConvertedRun]] = OrderedDict()
+        """The newest run of a log comes first, the log that was read last comes last."""
+        self._size = 0
+
+    async def read(self, log: Log, offset: int, max_bytes: int, target: Magic) -> list[Buffer]:
+        """Return whole batches in the encoding of `target`, as Partition.read does.
+
+        Raises what Log.read raises, and MalformedBatchError where `offset` is in a batch that its
+        own protocol could not read either; the answer ends before such a batch further on.
+        """
+        kept = self._find(log, offset, target)
+        if kept is None:
+            stored = memoryview(log.read(offset, max_bytes))
+            if all(header.magic == target for _, header in walk(stored)):
+                return [stored] if stored else []
+            converted = await self._convert(log, stored, target)
+            return converted.take(offset, max_bytes).parts
+        taken = kept.take(offset, max_bytes)
+        left = max_bytes - taken.size
+        if taken.next_offset == kept.next_offset and (left > 0 or not taken.parts):
+            more = await self._read_on(log, kept, left, target, at_least_one=not taken.parts)
+            return [*taken.parts, *more]
+        return taken.parts
+
+    def forget(self, log: Log) -> None:
+        """Let go of what was kept of a log that is gone."""
+        for target in Magic:
+            self._size -= sum(run.size for run in self._kept.pop((log, target), ()))
+
+    def _find(self, log: Log, offset: int, target: Magic) -> ConvertedRun | None:
+        """Return what holds `offset`, else what ends there."""
+        runs = self._kept.get((log, target))
+        if runs is None or offset < log.start_offset:
+            return None
+        self._kept.move_to_end((log, target))
+        holding = (run for run in runs if run.start_offset <= offset < run.next_offset)
+        ending = (run for run in runs if run.next_offset == offset)
+        return next(chain(holding, ending), None)
+
+    async def _read_on(
+        self, log: Log, kept: ConvertedRun, max_bytes: int, target: Magic, *, at_least_one: bool
+    ) -> list[Buffer]:
+        """Have more than is asked for converted of what follows `kept`, and return what is."""
+        offset = kept.next_offset
+        ahead = kept.stored_size * (2 if kept.size < READ_AHEAD_BYTES else 1)
+        try:
+            stored = memoryview(log.read(offset, max(max_bytes, ahead)))
+            if not stored:
+                return []
+            converted = await self._convert(log, stored, target)
+        except (LogError, MalformedBatchError):
+            if at_least_one:
+                raise
+            return []  # What precedes is an answer; whoever reads on hears of this.
+        return converted.take(offset, max_bytes, at_least_one=at_least_one).parts
+
+    async def _convert(self, log: Log, stored: memoryview, target: Magic) -> ConvertedRun:
+        try:
+            parts = await convert(log, stored, target)
+        except MalformedBatchError as error:
+            stored = _before(stored, error.base_offset)
+            if not stored:
+                raise
+            parts = await convert(log, stored, target)
+        converted = ConvertedRun(parts, len(stored))
+        self._keep(log, target, converted)
+        return converted
+
+    def _keep(self, log: Log, target: Magic, converted: ConvertedRun) -> None:
+        runs = self._kept.setdefault((log, target), deque())
+        runs.appendleft(converted)
+        self._size += converted.size
+        if len(runs) > RUNS_OF_A_LOG_MAX:
+            self._size -= runs.pop().size
+        while self._size > CONVERTED_BYTES:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        key, runs = next(iter(self._kept.items()))
+        self._size -= runs.pop().size
+        if not runs:
+            del self._kept[key]
+
+
+def _before(stored: memoryview, offset: int) -> memoryview:
+    """Return the batches that lie before `offset`."""
+    end = 0
+    for position, header in walk(stored):
+        if header.base_offset >= offset:
+            break
+        end = position + header.size
+    return stored[:end]

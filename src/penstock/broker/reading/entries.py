@@ -1,0 +1,129 @@
+"""Reads one partition's batches ahead, in order, for a reader that takes them one by one."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.errors import UnknownTopicError
+from penstock.log import CorruptBatchError, OffsetOutOfRangeError
+from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.records import MalformedBatchError
+from penstock.records.pulsar.damage import damaged_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.topics.partition import Partition
+    from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
+
+READ_BYTES: Final = 1 << 20
+ONE_BATCH: Final = 1
+"""Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
+
+_logger = logging.getLogger(__name__)
+
+
+class Entry(NamedTuple):
+    """One batch: its header, parsed, and a view of all of it in the reader's encoding."""
+
+    header: BatchHeader
+    batch: memoryview
+
+    @property
+    def body(self) -> memoryview:
+        """What follows the header."""
+        return self.batch[HEADER_SIZE:]
+
+
+class EntryReader:
+    """`position` is the offset of what comes next.
+
+    `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, or
+    was never a message. Nobody can acknowledge it. What is damaged is one entry that its reader
+    finds damaged.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        position: int,
+        magic: Magic,
+        skipped: Callable[[int, int], None],
+    ) -> None:
+        self.position = position
+        self._partition = partition
+        self._magic = magic
+        self._skipped = skipped
+        self._ahead: deque[Entry] = deque()
+        self._rewinds = 0
+
+    def rewind(self, position: int) -> None:
+        """Go on at `position`, or at the batch that contains it."""
+        self.position = position
+        self._ahead.clear()
+        self._rewinds += 1
+
+    async def fill(self, max_bytes: int = READ_BYTES) -> bool:
+        """Have something to take, unless the reader stands at the end of the log."""
+        while not self._ahead:
+            if self.position >= self._partition.log.end_offset or self._partition.deleted:
+                return False
+            rewinds = self._rewinds
+            buffers = await self._read(max_bytes)
+            if rewinds == self._rewinds and buffers is not None:
+                self._queue(buffers)
+        return True
+
+    def take(self) -> Entry | None:
+        """Return the next batch of those that were read ahead."""
+        if not self._ahead:
+            return None
+        entry = self._ahead.popleft()
+        self.position = entry.header.next_offset
+        return entry
+
+    async def _read(self, max_bytes: int) -> list[Buffer] | None:
+        """Read at `position`; None when what is there had to be skipped."""
+        position, rewinds = self.position, self._rewinds
+        try:
+            return await self._partition.read(position, max_bytes, self._magic)
+        except OffsetOutOfRangeError:
+            self._skip(position, self._partition.log.start_offset)
+        except CorruptBatchError as error:
+            return self._damaged(error.base_offset, error.next_offset)
+        except MalformedBatchError as error:
+            if rewinds == self._rewinds:
+                _logger.warning("%s", error)
+                header = self._partition.log.batch_at(position)
+                assert header is not None, "the log keeps what it has shown"
+                return self._damaged(header.base_offset, header.next_offset)
+        except UnknownTopicError:
+            pass  # Deleted this moment; the caller sees it too.
+        return None
+
+    def _queue(self, buffers: list[Buffer]) -> None:
+        expected = self.position
+        for buffer in buffers:
+            view = memoryview(buffer)
+            for at, header in walk(view):
+                if header.base_offset > expected:
+                    self._skipped(expected, header.base_offset)
+                if header.attributes & ATTRIBUTE_CONTROL or header.record_count == 0:
+                    self._skipped(header.base_offset, header.next_offset)
+                else:
+                    self._ahead.append(Entry(header, view[at : at + header.size]))
+                expected = header.next_offset
+        if not self._ahead:
+            self.position = expected
+
+    def _damaged(self, start: int, end: int) -> list[Buffer]:
+        _logger.warning("consumers are told that messages %d to %d are damaged", start, end - 1)
+        return [damaged_entry(start, end)]
+
+    def _skip(self, start: int, end: int) -> None:
+        if self.position == start and end > start:
+            self.position = end
+            self._skipped(start, end)

@@ -1,0 +1,1 @@
+"""Shared consumption: who has which messages, until when, and what is acknowledged."""

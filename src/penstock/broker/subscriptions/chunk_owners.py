@@ -1,0 +1,53 @@
+"""Which consumer of a shared subscription gets the chunks of a message that came in several.
+
+Only a consumer that has them all can put them together (PIP-37).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.log.header import ATTRIBUTE_CHUNK
+from penstock.records.errors import MalformedBatchError
+from penstock.records.pulsar.chunks import is_chunk
+
+if TYPE_CHECKING:
+    from penstock.broker.reading.entries import Entry
+    from penstock.broker.subscriptions.deliveries import Consumer
+    from penstock.records.pulsar.chunks import ChunkInfo
+
+UNFINISHED_MAX: Final = 1_000
+"""Messages whose last chunk did not come yet; their producer may have died. The oldest goes."""
+
+
+class ChunkOwners:
+    """The owners of messages that are under way."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Consumer] = {}
+
+    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+        """Return who gets an entry: the owner of its message, or else the one who was chosen."""
+        chunk = _chunk(entry)
+        if chunk is None:
+            return chosen
+        uuid, number, total, _ = chunk
+        owner = self._owners.pop(uuid, chosen)
+        if number < total - 1:
+            self._owners[uuid] = owner
+            if len(self._owners) > UNFINISHED_MAX:
+                del self._owners[next(iter(self._owners))]
+        return owner
+
+    def forget(self, consumer: Consumer) -> None:
+        """A consumer is gone; what it had begins anew with somebody else."""
+        self._owners = {uuid: c for uuid, c in self._owners.items() if c is not consumer}
+
+
+def _chunk(entry: Entry) -> ChunkInfo | None:
+    if not entry.header.attributes & ATTRIBUTE_CHUNK:
+        return None
+    try:
+        return is_chunk(entry.batch)
+    except MalformedBatchError:
+        return None  # What can't be read is for the consumer to refuse.

@@ -1,0 +1,211 @@
+"""The subscriptions of a node: Pulsar's way to remember how far somebody has read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import select
+
+from penstock.broker.errors import (
+    SubscriptionBusyError,
+    SubscriptionModeError,
+    UnknownTopicError,
+)
+from penstock.broker.subscriptions.cursor import Cursor
+from penstock.broker.subscriptions.store import CursorStore
+from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
+from penstock.log.header import Magic
+from penstock.metadata.schema import subscriptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.broker.subscriptions.deliveries import Consumer
+    from penstock.broker.subscriptions.subscription import SubscriptionKind
+    from penstock.broker.topics.catalogue import Topics
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
+    from penstock.metadata.store import MetadataStore
+
+RETURN_SECONDS: Final = 60.0
+"""How long a non-durable subscription waits after a reset for the consumer that it sent away."""
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SubscribeRequest:
+    """What a consumer asks for. `position` is where a subscription begins that is not there yet."""
+
+    name: str
+    kind: SubscriptionKind
+    position: int
+    durable: bool = True
+    magic: Magic = Magic.PULSAR
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class Subscriptions:
+    """Every subscription of every partition; durable ones are in the database too."""
+
+    def __init__(self, store: MetadataStore, topics: Topics) -> None:
+        self._store = store
+        self._topics = topics
+        self._cursors = CursorStore(store)
+        self._by_partition: dict[int, dict[str, Subscription]] = {}
+
+    async def load(self) -> None:
+        """Read the durable ones, after the topics. Raises MetadataError."""
+        partitions = {p.id: p for topic in self._topics.all() for p in topic.partitions}
+        for row in self._store.query(select(subscriptions)):
+            cursor = Cursor(row.mark_delete)
+            cursor.unpack_ranges(row.acknowledged)
+            partition = partitions[row.partition_id]
+            subscription = self._make(partition, row.name, cursor, True, json.loads(row.properties))
+            if cursor.cut_off(partition.log.end_offset):
+                _logger.warning(
+                    "subscription %s had acknowledged messages that the crash took back", row.name
+                )
+                # Before anything is appended at the offsets in question.
+                await self._cursors.save(subscription)
+
+    def get(self, partition: Partition, name: str) -> Subscription | None:
+        return self._by_partition.get(partition.id, {}).get(name)
+
+    def of_partition(self, partition: Partition) -> list[Subscription]:
+        return list(self._by_partition.get(partition.id, {}).values())
+
+    async def subscribe(
+        self, partition: Partition, request: SubscribeRequest, consumer: Consumer
+    ) -> Subscription:
+        """Attach a consumer, to a new subscription where there is none of this name.
+
+        Raises ConsumerBusyError, SubscriptionModeError, UnknownTopicError and MetadataError.
+        """
+        while True:
+            found = self.get(partition, request.name)
+            if found is None:
+                found = await self.create(partition, request)
+            async with found.changing:
+                if found.state is SubscriptionState.DELETED:
+                    continue  # While we waited; the next round makes a new one.
+                if found.durable != request.durable:
+                    raise SubscriptionModeError(
+                        f"subscription {request.name} is there and is "
+                        f"{'durable' if found.durable else 'not durable'}"
+                    )
+                await found.make_room(request.kind)
+                if partition.deleted:
+                    raise UnknownTopicError(f"topic {partition.topic.name.pulsar} was deleted")
+                found.attach(consumer, request.kind, request.magic)
+                return found
+
+    async def create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
+        """Make a subscription without consumers. Raises MetadataError."""
+        cursor = Cursor(request.position)
+        made = self._make(partition, request.name, cursor, request.durable, request.properties)
+        if made.durable:
+            async with made.changing:
+                try:
+                    await self._cursors.insert(made)
+                except BaseException:
+                    self._remove(made)
+                    made.delete()
+                    raise
+        return made
+
+    def leave(self, subscription: Subscription, consumer: Consumer) -> None:
+        """Detach a consumer; a non-durable subscription ends with its last one."""
+        subscription.detach(consumer)
+        self._end_unless_wanted(subscription)
+
+    async def save(self, subscription: Subscription) -> None:
+        """Return when all that was acknowledged up to now is durable. Raises MetadataError."""
+        if subscription.durable:
+            await self._cursors.save(subscription)
+
+    async def reset(
+        self, subscription: Subscription, position: int, open_mask: int | None = None
+    ) -> None:
+        """Move a subscription; its consumers are told to come back.
+
+        `open_mask` tells which messages of the batch at `position` are still to be delivered.
+        Raises MetadataError.
+        """
+        async with subscription.changing:
+            subscription.begin_reset(position)
+            if open_mask is not None:
+                subscription.acknowledge(position, open_mask)
+            try:
+                await self.save(subscription)
+            finally:
+                subscription.end_reset()
+        if not subscription.durable:
+            loop = asyncio.get_running_loop()
+            loop.call_later(RETURN_SECONDS, self._end_unless_wanted, subscription)
+
+    async def unsubscribe(
+        self, subscription: Subscription, consumer: Consumer, *, force: bool = False
+    ) -> None:
+        """Delete a subscription for its only consumer. Raises SubscriptionBusyError."""
+        async with subscription.changing:
+            if not force and subscription.consumers != [consumer]:
+                raise SubscriptionBusyError(f"subscription {subscription.name} has other consumers")
+            subscription.detach(consumer)
+            if subscription.durable:
+                await self._cursors.delete(subscription)
+            self._remove(subscription)
+            subscription.delete()
+
+    def forget(self, topic: Topic) -> None:
+        """A topic was deleted, and the database has dropped its subscriptions with it."""
+        for partition in topic.partitions:
+            for subscription in self.of_partition(partition):
+                self._cursors.forget(subscription)
+                self._remove(subscription)
+                subscription.delete()
+
+    async def close(self) -> None:
+        """Make all cursors durable. No consumer may be left."""
+        await self._cursors.close()
+
+    def _make(
+        self,
+        partition: Partition,
+        name: str,
+        cursor: Cursor,
+        durable: bool,
+        properties: Mapping[str, str],
+    ) -> Subscription:
+        made = Subscription(
+            partition,
+            name,
+            cursor,
+            durable=durable,
+            properties=properties,
+            changed=self._cursors.save_soon if durable else _ignore,
+        )
+        self._by_partition.setdefault(partition.id, {})[name] = made
+        return made
+
+    def _remove(self, subscription: Subscription) -> None:
+        of_partition = self._by_partition.get(subscription.partition.id, {})
+        if of_partition.get(subscription.name) is subscription:
+            del of_partition[subscription.name]
+        if not of_partition:
+            self._by_partition.pop(subscription.partition.id, None)
+
+    def _end_unless_wanted(self, subscription: Subscription) -> None:
+        wanted = subscription.durable or subscription.changing.locked() or subscription.consumers
+        if not wanted and subscription.state is SubscriptionState.IDLE:
+            self._remove(subscription)
+            subscription.delete()
+
+
+def _ignore(subscription: Subscription) -> None:
+    """What is not durable is not saved."""
+    del subscription

@@ -1,0 +1,121 @@
+"""Writes cursors to the database: soon after they move, or at once for who waits for it.
+
+Cursors that move while a write is on its way share the next one, so that the number of writes
+follows the speed of the disk and not the number of acknowledgements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import bindparam, delete, insert, update
+
+from penstock.metadata.schema import subscriptions
+from penstock.metadata.store import MetadataError
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from penstock.broker.subscriptions.subscription import Subscription
+    from penstock.metadata.store import MetadataStore
+
+SAVE_DELAY_SECONDS: Final = 0.1
+"""How long an acknowledgement that nobody waits for may stay in memory only. After a crash its
+messages are delivered again."""
+
+_logger = logging.getLogger(__name__)
+
+# An update and no upsert: the cursor of a partition that was deleted meanwhile changes no row.
+_SAVE: Final = (
+    update(subscriptions)
+    .where(subscriptions.c.partition_id == bindparam("of_partition"))
+    .where(subscriptions.c.name == bindparam("of_name"))
+    .values(mark_delete=bindparam("position"), acknowledged=bindparam("ranges"))
+)
+
+
+class CursorStore:
+    """The rows of durable subscriptions."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._moved: set[Subscription] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._saved: asyncio.Future[None] | None = None
+        self._tasks = Tasks()
+
+    async def insert(self, subscription: Subscription) -> None:
+        """Store a new subscription. Raises MetadataError."""
+        row = {
+            "partition_id": subscription.partition.id,
+            "name": subscription.name,
+            "mark_delete": subscription.cursor.position,
+            "acknowledged": subscription.cursor.pack_ranges(),
+            "properties": json.dumps(subscription.properties),
+        }
+        await self._store.write(insert(subscriptions), [row])
+
+    async def delete(self, subscription: Subscription) -> None:
+        """Forget a subscription. Raises MetadataError."""
+        self._moved.discard(subscription)
+        await self._store.write(
+            delete(subscriptions)
+            .where(subscriptions.c.partition_id == subscription.partition.id)
+            .where(subscriptions.c.name == subscription.name)
+        )
+
+    def save_soon(self, subscription: Subscription) -> None:
+        """Have a cursor that moved written within `SAVE_DELAY_SECONDS`."""
+        self._moved.add(subscription)
+        if self._timer is None and self._saved is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(SAVE_DELAY_SECONDS, self._begin)
+
+    async def save(self, subscription: Subscription) -> None:
+        """Return when the cursor as it is now is durable. Raises MetadataError."""
+        self._moved.add(subscription)
+        await asyncio.shield(self._begin())
+
+    async def close(self) -> None:
+        """Write what moved."""
+        if self._moved:
+            await self._begin()
+        await self._tasks.ended()
+
+    def forget(self, subscription: Subscription) -> None:
+        self._moved.discard(subscription)
+
+    def _begin(self) -> asyncio.Future[None]:
+        """Have a write begin that includes all cursors that moved up to now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._saved is None:
+            self._saved = asyncio.get_running_loop().create_future()
+            if not self._tasks:
+                self._tasks.start(self._write_rounds(), "save cursors")
+        return self._saved
+
+    async def _write_rounds(self) -> None:
+        while self._saved is not None:
+            saved, self._saved = self._saved, None
+            moved, self._moved = self._moved, set()
+            try:
+                await self._store.write(_SAVE, [_row(subscription) for subscription in moved])
+            except MetadataError as error:
+                _logger.exception("%d cursors were not saved", len(moved))
+                saved.set_exception(error)
+                saved.exception()  # Maybe nobody waits for it, which is no failure.
+            else:
+                saved.set_result(None)
+
+
+def _row(subscription: Subscription) -> dict[str, Any]:
+    return {
+        "of_partition": subscription.partition.id,
+        "of_name": subscription.name,
+        "position": subscription.cursor.position,
+        "ranges": subscription.cursor.pack_ranges(),
+    }

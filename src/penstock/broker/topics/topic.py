@@ -1,0 +1,59 @@
+"""One topic: its name, its settings and its partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.errors import UnknownPartitionError
+from penstock.broker.settings import Flush
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping
+
+    from penstock.broker.topics.names import TopicName
+    from penstock.broker.topics.partition import Partition
+
+FLUSH_KEY: Final = "penstock.flush"
+"""The topic's configuration key for its own flush policy."""
+
+
+class Topic:
+    """A name and its partitions."""
+
+    def __init__(
+        self,
+        topic_id: uuid.UUID,
+        name: TopicName,
+        *,
+        iggy_topic_id: int,
+        partitioned: bool,
+        config: Mapping[str, str],
+        created_at_us: int,
+        default_flush: Flush,
+    ) -> None:
+        self.id = topic_id
+        self.name = name
+        self.iggy_topic_id = iggy_topic_id
+        self._partitioned = partitioned
+        self.created_at_us = created_at_us
+        self.partitions: list[Partition] = []
+        self.configure(config, default_flush)
+
+    def configure(self, config: Mapping[str, str], default_flush: Flush) -> None:
+        """Take a configuration as a whole; it is not made durable here."""
+        self.config = dict(config)
+        self.flush = Flush(config.get(FLUSH_KEY, default_flush))
+
+    @property
+    def partitioned(self) -> bool:
+        """False for a Pulsar topic without partitions, until it is given more than its one."""
+        return self._partitioned or len(self.partitions) > 1
+
+    def partition(self, index: int) -> Partition:
+        """Return the partition of this number, from 0. Raises UnknownPartitionError."""
+        if not 0 <= index < len(self.partitions):
+            raise UnknownPartitionError(
+                f"topic {self.name.kafka} has no partition {index}, only {len(self.partitions)}"
+            )
+        return self.partitions[index]

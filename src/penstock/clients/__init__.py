@@ -1,0 +1,1 @@
+"""Clients of our own, blocking and small, on the protocols' own wire packages."""

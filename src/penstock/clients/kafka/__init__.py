@@ -1,0 +1,1 @@
+"""The Kafka client of Penstock's own commands and pipelines."""

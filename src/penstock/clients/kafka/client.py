@@ -1,0 +1,367 @@
+"""A small blocking Kafka client, for Penstock's own commands and pipelines.
+
+    with KafkaClient("127.0.0.1:9092") as client:
+        client.create_topic("orders", 4)
+        client.produce("orders", 0, encode_batch([Record(b"value")]))
+        fetched = client.fetch("orders", 0, 0)
+
+It speaks with one broker over one connection and hands out stored batches as bytes: what the
+records in them mean is for `penstock.records` to say. It is not safe to share between threads.
+
+Every method raises KafkaError for an error that the broker answered and OSError (TimeoutError
+among them) for a connection that failed, after which the next call connects anew.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from uuid import UUID
+
+from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
+from penstock.kafka.wire import api, consumer_protocol
+from penstock.log.header import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from penstock.kafka.wire import Struct
+    from penstock.session import Buffer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "Cluster",
+    "Fetched",
+    "GroupDescription",
+    "GroupMember",
+    "KafkaClient",
+    "KafkaError",
+    "ListedGroup",
+    "LogDirectory",
+    "TopicDescription",
+]
+
+LATEST: Final = -1
+"""As a timestamp: the offset that the next record will get."""
+EARLIEST: Final = -2
+"""As a timestamp: the first offset that can still be read."""
+
+DEFAULT_TIMEOUT_S: Final = 30.0
+FETCH_BYTES: Final = 1 << 20
+WAIT_MS: Final = 500
+PATIENCE_S: Final = 120.0
+"""How long a broker may need before its first conversion: it compiles, once after installation."""
+
+
+class Cluster(NamedTuple):
+    cluster_id: str
+    brokers: Sequence[tuple[int, str, int]]
+    """Node id, host and port of each."""
+
+
+class TopicDescription(NamedTuple):
+    name: str
+    topic_id: UUID
+    partitions: Sequence[int]
+
+
+class Fetched(NamedTuple):
+    """Whole batches as they are stored; the first may begin before the offset that was asked."""
+
+    batches: memoryview
+    high_watermark: int
+    log_start_offset: int
+
+
+class ListedGroup(NamedTuple):
+    group_id: str
+    protocol_type: str
+    state: str
+
+
+class GroupMember(NamedTuple):
+    member_id: str
+    client_id: str
+    client_host: str
+    assigned: Mapping[str, Sequence[int]]
+    """Partitions by topic; empty for a group that is not one of consumers."""
+
+
+class GroupDescription(NamedTuple):
+    group_id: str
+    state: str
+    protocol: str
+    members: Sequence[GroupMember]
+
+
+class LogDirectory(NamedTuple):
+    path: str
+    """The broker's data folder, on the broker's machine."""
+    sizes: Mapping[tuple[str, int], int]
+    """Bytes by topic and partition."""
+
+
+class KafkaClient:
+    """`servers` is `host:port`, or several with commas, of which the first that answers is used."""
+
+    def __init__(
+        self,
+        servers: str,
+        *,
+        client_id: str = "penstock",
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> None:
+        self._connection = ClientConnection(servers, client_id, timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # The cluster
+
+    def api_versions(self) -> Mapping[int, tuple[int, int]]:
+        """First and last version of each API that the broker offers, by key."""
+        return self._connection.versions()
+
+    def cluster(self) -> Cluster:
+        response = self._send("DescribeCluster")
+        check(response.error_code, response.error_message)
+        brokers = [(each.broker_id, each.host, each.port) for each in response.brokers]
+        return Cluster(response.cluster_id, brokers)
+
+    def log_directory(self, topics: Iterable[str] | None = None) -> LogDirectory:
+        """Where the broker keeps its data, with the sizes of some topics' partitions or of all."""
+        request = api("DescribeLogDirs").request
+        asked = None
+        if topics is not None:
+            asked = [
+                request.DescribableLogDirTopic(topic=each.name, partitions=list(each.partitions))
+                for each in self.topics(topics)
+            ]
+        (result,) = self._send("DescribeLogDirs", topics=asked).results
+        check(result.error_code)
+        sizes = {
+            (topic.name, each.partition_index): each.partition_size
+            for topic in result.topics
+            for each in topic.partitions
+        }
+        return LogDirectory(result.log_dir, sizes)
+
+    # Topics
+
+    def topics(
+        self, names: Iterable[str] | None = None, *, create: bool = False
+    ) -> list[TopicDescription]:
+        """Describe topics, or all of them; with `create` the broker may create those it has not.
+
+        Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION for a name that is not there.
+        """
+        request = api("Metadata").request
+        asked = None
+        if names is not None:
+            asked = [request.MetadataRequestTopic(name=name) for name in names]
+        response = self._send("Metadata", topics=asked, allow_auto_topic_creation=create)
+        return [_topic(each) for each in response.topics]
+
+    def create_topic(
+        self, name: str, partitions: int, config: Mapping[str, str] | None = None
+    ) -> None:
+        request = api("CreateTopics").request
+        topic = request.CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=-1,
+            configs=[
+                request.CreatableTopicConfig(name=key, value=value)
+                for key, value in (config or {}).items()
+            ],
+        )
+        (result,) = self._send("CreateTopics", topics=[topic]).topics
+        check(result.error_code, result.error_message)
+
+    def delete_topic(self, name: str) -> None:
+        request = api("DeleteTopics").request
+        response = self._send(
+            "DeleteTopics", topics=[request.DeleteTopicState(name=name)], topic_names=[name]
+        )
+        check(response.responses[0].error_code, response.responses[0].error_message)
+
+    def topic_config(self, name: str) -> dict[str, str | None]:
+        """Every configuration key of a topic with its value."""
+        request = api("DescribeConfigs").request
+        resource = request.DescribeConfigsResource(
+            resource_type=2, resource_name=name, configuration_keys=None
+        )
+        (result,) = self._send("DescribeConfigs", resources=[resource]).results
+        check(result.error_code, result.error_message)
+        return {each.name: each.value for each in result.configs}
+
+    # Records
+
+    def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> int:
+        """Append one batch and return its base offset; `acks` -1 waits for it to be durable."""
+        request = api("Produce").request
+        data = request.TopicProduceData(
+            name=topic,
+            partition_data=[request.PartitionProduceData(index=partition, records=batch)],
+        )
+        response = self._send(
+            "Produce", acks=acks, timeout_ms=self._connection.timeout_ms, topic_data=[data]
+        )
+        result = response.responses[0].partition_responses[0]
+        check(result.error_code, result.error_message)
+        offset: int = result.base_offset
+        return offset
+
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int = FETCH_BYTES,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+    ) -> Fetched:
+        """Read batches from the one that contains `offset` on.
+
+        At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
+        with nothing. The first batch is whole even when it is larger than `max_bytes`.
+        """
+        request = api("Fetch").request
+        fetch_topic = request.FetchTopic(
+            topic=topic,
+            partitions=[
+                request.FetchPartition(
+                    partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
+                )
+            ],
+        )
+        response = self._send(
+            "Fetch",
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            topics=[fetch_topic],
+        )
+        check(response.error_code)
+        result = response.responses[0].partitions[0]
+        check(result.error_code)
+        batches = memoryview(result.records or b"")
+        return Fetched(batches, result.high_watermark, result.log_start_offset)
+
+    def fetch_below(
+        self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
+    ) -> Iterator[memoryview]:
+        """Yield runs of whole batches that hold the offsets from `offset` up to below `end`.
+
+        Raises TimeoutError where the broker has nothing at an offset for PATIENCE_S.
+        """
+        waited_until = time.monotonic() + PATIENCE_S
+        while offset < end:
+            batches = self.fetch(
+                topic, partition, offset, max_bytes=max_bytes, max_wait_ms=WAIT_MS
+            ).batches
+            for _, header in walk(batches):
+                offset = header.next_offset
+                waited_until = time.monotonic() + PATIENCE_S
+            if batches:
+                yield batches
+            elif time.monotonic() > waited_until:
+                raise TimeoutError(f"{topic}/{partition} has nothing at offset {offset}")
+
+    def list_offsets(
+        self, timestamps: Mapping[tuple[str, int], int]
+    ) -> dict[tuple[str, int], int | None]:
+        """By topic and partition, the offset of the first record at or after a time in ms.
+
+        None where there is none. EARLIEST and LATEST stand for the ends.
+        """
+        request = api("ListOffsets").request
+        by_topic: dict[str, list[Struct]] = {}
+        for (topic, partition), timestamp in timestamps.items():
+            by_topic.setdefault(topic, []).append(
+                request.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+            )
+        topics = [
+            request.ListOffsetsTopic(name=name, partitions=partitions)
+            for name, partitions in by_topic.items()
+        ]
+        offsets: dict[tuple[str, int], int | None] = {}
+        for topic in self._send("ListOffsets", replica_id=-1, topics=topics).topics:
+            for each in topic.partitions:
+                check(each.error_code, f"{topic.name}-{each.partition_index}")
+                found = each.offset if each.offset >= 0 else None
+                offsets[topic.name, each.partition_index] = found
+        return offsets
+
+    # Groups
+
+    def groups(self) -> list[ListedGroup]:
+        response = self._send("ListGroups")
+        check(response.error_code)
+        return [
+            ListedGroup(each.group_id, each.protocol_type, each.group_state)
+            for each in response.groups
+        ]
+
+    def describe_group(self, group_id: str) -> GroupDescription:
+        """Describe a group; raises KafkaError GROUP_ID_NOT_FOUND when there is none."""
+        (group,) = self._send("DescribeGroups", groups=[group_id]).groups
+        check(group.error_code, group.error_message)
+        is_of_consumers = group.protocol_type == "consumer"
+        members = [
+            GroupMember(
+                each.member_id,
+                each.client_id,
+                each.client_host,
+                _assigned(each.member_assignment) if is_of_consumers else {},
+            )
+            for each in group.members
+        ]
+        return GroupDescription(group_id, group.group_state, group.protocol_data, members)
+
+    def committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
+        """All offsets that the group has committed, by topic and partition."""
+        request = api("OffsetFetch").request
+        asked = request.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        response = self._send("OffsetFetch", groups=[asked])
+        (group,) = response.groups
+        check(group.error_code)
+        return {
+            (topic.name, each.partition_index): each.committed_offset
+            for topic in group.topics
+            for each in topic.partitions
+        }
+
+    def delete_group(self, group_id: str) -> None:
+        (result,) = self._send("DeleteGroups", groups_names=[group_id]).results
+        check(result.error_code)
+
+    def _send(self, name: str, **fields: object) -> Struct:
+        return self._connection.send(name, api(name).request(**fields))
+
+
+def _topic(topic: Struct) -> TopicDescription:
+    check(topic.error_code, topic.name)
+    partitions = sorted(each.partition_index for each in topic.partitions)
+    return TopicDescription(topic.name, topic.topic_id, partitions)
+
+
+def _assigned(assignment: bytes) -> dict[str, list[int]]:
+    if not assignment:
+        return {}
+    message = consumer_protocol.decode(consumer_protocol.assignment_type(), assignment)
+    return {each.topic: list(each.partitions) for each in message.assigned_partitions}

@@ -1,0 +1,1 @@
+"""Iggy's batches of today's layout, to columns and back."""

@@ -1,0 +1,1 @@
+"""Kafka's record batches of magic 2, to columns and back."""

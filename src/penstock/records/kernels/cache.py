@@ -1,0 +1,65 @@
+"""Where compiled functions are kept, and whether all of them are there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = Path(__file__).parents[1]
+
+
+@cache
+def cache_directory() -> Path:
+    """Return the first folder that can be written to.
+
+    That is NUMBA_CACHE_DIR where it is set, then beside the source, then the user's cache. Where
+    nothing can be written, every process compiles for itself in a folder of its own.
+
+    numba's own cache notices a change of the file that a function is in and not of the functions
+    that it calls, so the folder is named after a digest of every source file of `records`.
+    """
+    name = f"penstock-kernels-{_source_digest()}"
+    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    configured = os.environ.get("NUMBA_CACHE_DIR")
+    parents = [_PACKAGE / "__pycache__", Path(user_cache)]
+    for parent in [Path(configured), *parents] if configured else parents:
+        if _writable(parent / name):
+            return parent / name
+    return Path(tempfile.mkdtemp(prefix=name))
+
+
+def is_complete() -> bool:
+    """Whether an earlier process has compiled everything for this machine and this source."""
+    return _mark().exists()
+
+
+def mark_complete() -> None:
+    """Let later processes know that nothing is left to compile."""
+    _mark().touch()
+
+
+def _mark() -> Path:
+    from importlib.metadata import version  # noqa: PLC0415 (takes long to load)
+
+    return cache_directory() / f"{sys.implementation.cache_tag}-numba-{version('numba')}"
+
+
+def _source_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _writable(directory: Path) -> bool:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError:
+        return False
+    return True

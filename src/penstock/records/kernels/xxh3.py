@@ -1,0 +1,164 @@
+"""XXH3-64 with seed 0, which Iggy's frames and batches carry (xxhash's format specification, v0.8).
+
+Every function takes a buffer and a range that lies in it. Numbers are unsigned 64-bit words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from penstock.records.kernels.jit import INPUT, INTEGER, WORD, helper, kernel
+from penstock.records.kernels.primitives import load_half, load_word
+from penstock.records.kernels.xxh3_lanes import SECRET_BYTES, sum_lanes
+
+uint64: Any = types.uint64
+SECRET = np.frombuffer(SECRET_BYTES, np.uint8)
+
+_PRIME64_1 = 0x9E3779B185EBCA87
+_PRIME64_2 = 0xC2B2AE3D27D4EB4F
+_PRIME64_3 = 0x165667B19E3779F9
+_MIX_1 = 0x165667919E3779F9
+_MIX_2 = 0x9FB21C651E98DF25
+
+
+@helper
+def _secret(position: int) -> Any:
+    return load_word(SECRET, position)
+
+
+@helper
+def _rotate(word: Any, bits: int) -> Any:
+    return (word << uint64(bits)) | (word >> uint64(64 - bits))
+
+
+@helper
+def _swap(word: Any) -> Any:
+    swapped = uint64(0)
+    for index in range(8):
+        swapped = (swapped << uint64(8)) | ((word >> uint64(8 * index)) & uint64(0xFF))
+    return swapped
+
+
+def _fold_words(_context: Any, _left: Any, _right: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word, wide = ir.IntType(64), ir.IntType(128)
+        left, right = (builder.zext(each, wide) for each in arguments)
+        product = builder.mul(left, right)
+        upper = builder.trunc(builder.lshr(product, wide(64)), word)
+        return builder.xor(upper, builder.trunc(product, word))
+
+    return uint64(uint64, uint64), generate
+
+
+_fold: Any = intrinsic(_fold_words)
+"""(left, right): return the two halves of the 128-bit product, combined."""
+
+
+@helper
+def _avalanche(word: Any) -> Any:
+    word ^= word >> uint64(37)
+    word *= uint64(_MIX_1)
+    return word ^ (word >> uint64(32))
+
+
+@helper
+def _avalanche_short(word: Any) -> Any:
+    word ^= word >> uint64(33)
+    word *= uint64(_PRIME64_2)
+    word ^= word >> uint64(29)
+    word *= uint64(_PRIME64_3)
+    return word ^ (word >> uint64(32))
+
+
+@helper
+def _to_3(data: Any, start: int, size: int) -> Any:
+    first = uint64(data[start])
+    middle = uint64(data[start + (size >> 1)])
+    last = uint64(data[start + size - 1])
+    combined = (first << uint64(16)) | (middle << uint64(24)) | last | uint64(size << 8)
+    flip = (_secret(0) ^ (_secret(0) >> uint64(32))) & uint64(0xFFFFFFFF)
+    return _avalanche_short(combined ^ flip)
+
+
+@helper
+def _to_8(data: Any, start: int, size: int) -> Any:
+    first = uint64(load_half(data, start))
+    last = uint64(load_half(data, start + size - 4))
+    word = (last + (first << uint64(32))) ^ (_secret(8) ^ _secret(16))
+    word ^= _rotate(word, 49) ^ _rotate(word, 24)
+    word *= uint64(_MIX_2)
+    word ^= (word >> uint64(35)) + uint64(size)
+    word *= uint64(_MIX_2)
+    return word ^ (word >> uint64(28))
+
+
+@helper
+def _to_16(data: Any, start: int, size: int) -> Any:
+    low = load_word(data, start) ^ (_secret(24) ^ _secret(32))
+    high = load_word(data, start + size - 8) ^ (_secret(40) ^ _secret(48))
+    return _avalanche(uint64(size) + _swap(low) + high + _fold(low, high))
+
+
+@helper
+def _mix(data: Any, position: int, secret: int) -> Any:
+    left = load_word(data, position) ^ _secret(secret)
+    return _fold(left, load_word(data, position + 8) ^ _secret(secret + 8))
+
+
+@helper
+def _to_128(data: Any, start: int, size: int) -> Any:
+    total = uint64(size) * uint64(_PRIME64_1)
+    for index in range((size - 1) // 32 + 1):
+        total += _mix(data, start + 16 * index, 32 * index)
+        total += _mix(data, start + size - 16 * (index + 1), 32 * index + 16)
+    return _avalanche(total)
+
+
+@helper
+def _to_240(data: Any, start: int, size: int) -> Any:
+    total = uint64(size) * uint64(_PRIME64_1)
+    for index in range(8):
+        total += _mix(data, start + 16 * index, 16 * index)
+    total = _avalanche(total)
+    for index in range(8, size // 16):
+        total += _mix(data, start + 16 * index, 16 * (index - 8) + 3)
+    total += _mix(data, start + size - 16, 136 - 17)
+    return _avalanche(total)
+
+
+@helper
+def _long(data: Any, start: int, size: int) -> Any:
+    lanes = sum_lanes(data, start, size)
+    total = uint64(size) * uint64(_PRIME64_1)
+    for pair in range(len(lanes) // 2):
+        left = lanes[2 * pair] ^ _secret(11 + 16 * pair)
+        total += _fold(left, lanes[2 * pair + 1] ^ _secret(11 + 16 * pair + 8))
+    return _avalanche(total)
+
+
+@helper
+def _short(data: Any, start: int, size: int) -> Any:
+    if size > 8:
+        return _to_16(data, start, size)
+    if size > 3:
+        return _to_8(data, start, size)
+    if size > 0:
+        return _to_3(data, start, size)
+    return _avalanche_short(_secret(56) ^ _secret(64))
+
+
+@kernel(WORD, INPUT, INTEGER, INTEGER)
+def xxh3_64(data: Any, start: int, size: int) -> Any:
+    """Return the XXH3-64 of a range that lies in `data`."""
+    if size > 240:
+        return _long(data, start, size)
+    if size > 128:
+        return _to_240(data, start, size)
+    if size > 16:
+        return _to_128(data, start, size)
+    return _short(data, start, size)

@@ -1,0 +1,1 @@
+"""Pulsar's entries, to columns and back."""

@@ -1,0 +1,380 @@
+"""Columns, written as Pulsar's entries: each batch becomes a batch of messages."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from fastcrc.crc32 import iscsi as crc32c
+
+from penstock.records.arena import header_arena
+from penstock.records.columns import (
+    BASE_OFFSET,
+    CONTENT_SIZE,
+    CONTENT_START,
+    COUNT,
+    FIRST_RECORD,
+    KEY_SIZE,
+    KEY_START,
+    LAST_DELTA,
+    NAME_SIZE,
+    NAME_START,
+    OFFSET,
+    RECORDS,
+    VALUE_SIZE,
+    VALUE_START,
+    Bytes,
+    Columns,
+    Numbers,
+)
+from penstock.records.frame import Encoded, finish
+from penstock.records.kernels.jit import (
+    INPUT,
+    NOTHING,
+    NUMBERS,
+    NUMBERS_INPUT,
+    OUTPUT,
+    TABLE,
+    TABLE_INPUT,
+    helper,
+    kernel,
+)
+from penstock.records.kernels.primitives import copy_bytes, store_big, varint_size, write_varint
+from penstock.records.kernels.protobuf_fields import WIRE_BYTES, WIRE_VARINT
+from penstock.records.kernels.text import base64_size, mark_text, write_base64
+from penstock.records.pulsar.headers import PulsarFacts
+from penstock.records.scan import PULSAR, malformed
+
+_CHECKSUM_MAGIC = 0x0E01
+_CHECKSUM_SIZE = 6
+_LONGEST_GAP: Final = 1 << 20
+"""Offsets without a record that one entry may cover: each takes a few bytes of it."""
+
+# Fields of a message, beside those of the record.
+EVENT_TIME: Final = 0
+SEQUENCE_ID: Final = 1
+ORDERING_START: Final = 2
+ORDERING_SIZE: Final = 3
+KEY_IS_TEXT: Final = 4
+KEY_IS_NULL: Final = 5
+METADATA_SIZE: Final = 6
+MESSAGE_FIELDS: Final = 7
+
+# Fields of an entry.
+PUBLISH_TIME: Final = 0
+SEQUENCE: Final = 1
+PRODUCER_START: Final = 2
+PRODUCER_SIZE: Final = 3
+REST_START: Final = 4
+REST_SIZE: Final = 5
+ENTRY_METADATA_SIZE: Final = 6
+ENTRY_FIELDS: Final = 7
+
+_PROPERTIES = 1
+_PARTITION_KEY = 2
+_PAYLOAD_SIZE = 3
+_EVENT_TIME = 5
+_KEY_IS_BASE64 = 6
+_ORDERING_KEY = 7
+_SEQUENCE_ID = 8
+_NULL_VALUE = 9
+_NULL_PARTITION_KEY = 10
+_FILLER = np.array([0, 0, 0, 4, _PAYLOAD_SIZE << 3, 0, 4 << 3, 1], np.uint8)
+"""A message that compaction has emptied: it stands at an offset that has no record."""
+
+_OF_PRODUCER = 1
+_OF_SEQUENCE = 2
+_OF_PUBLISH_TIME = 3
+_OF_PARTITION_KEY = 6
+_OF_MESSAGES = 11
+_OF_KEY_IS_BASE64 = 17
+_OF_ORDERING_KEY = 18
+
+
+def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
+    """Return the same batches with Pulsar bodies, uncompressed, one behind the other.
+
+    An offset without a record becomes a message that is marked as compacted out, so that a
+    message's index in its entry stays its offset's. Names and values of headers are distinct UTF-8
+    by now and no time is negative.
+    """
+    batches = columns.batches
+    batches[COUNT] = batches[LAST_DELTA] + 1
+    gaps = np.flatnonzero(
+        (batches[COUNT] - batches[RECORDS] > _LONGEST_GAP) & (batches[RECORDS] > 0)
+    )
+    if len(gaps):
+        raise malformed(batches, int(gaps[0]), "too many of its offsets have no record")
+    header_data, messages, entries = _describe(columns, facts)
+    tables = (columns.records, columns.headers, columns.header_start)
+    bodies = np.empty(batches.shape[1], np.int64)
+    measure_pulsar(batches, *tables, messages, entries, bodies)
+    encoded = Encoded.allocate(batches, bodies)
+    data = (columns.data, header_data)
+    write_pulsar(*data, batches, *tables, messages, entries, encoded.body_starts, encoded.out)
+    _write_checksums(encoded, batches)
+    return finish(encoded, PULSAR, batches)
+
+
+def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Bytes, Numbers, Numbers]:
+    """Return the tables of what messages and entries say beside their records.
+
+    In front of them is the buffer of the headers, into which both point too.
+    """
+    messages = np.empty((MESSAGE_FIELDS, len(columns)), np.int64)
+    messages[EVENT_TIME] = facts.event_times
+    messages[SEQUENCE_ID] = facts.sequences
+    messages[ORDERING_START] = facts.ordering_starts
+    messages[ORDERING_SIZE] = facts.ordering_sizes
+    messages[KEY_IS_NULL] = facts.null_keys
+    text = np.empty(len(columns), np.bool_)
+    mark_text(columns.data, columns.records[KEY_START], columns.records[KEY_SIZE], text)
+    messages[KEY_IS_TEXT] = text
+    entries = np.empty((ENTRY_FIELDS, columns.batches.shape[1]), np.int64)
+    entries[PUBLISH_TIME] = facts.publish_times
+    entries[SEQUENCE] = columns.batches[BASE_OFFSET]
+    firsts = columns.batches[FIRST_RECORD][columns.batches[RECORDS] > 0]
+    filled = columns.batches[RECORDS] > 0
+    entries[SEQUENCE, filled] = np.where(
+        facts.sequences[firsts] >= 0, facts.sequences[firsts], entries[SEQUENCE, filled]
+    )
+    arena = header_arena(columns)
+    for batch, (producer, metadata) in enumerate(zip(facts.producers, facts.metadata, strict=True)):
+        entries[[PRODUCER_START, PRODUCER_SIZE], batch] = arena.add_bytes(producer), len(producer)
+        entries[[REST_START, REST_SIZE], batch] = arena.add_bytes(metadata), len(metadata)
+    return arena.join(), messages, entries
+
+
+def _write_checksums(encoded: Encoded, batches: Numbers) -> None:
+    view = encoded.out.data
+    for batch in np.flatnonzero(batches[RECORDS]).tolist():
+        start = int(encoded.body_starts[batch])
+        summed = view[start + _CHECKSUM_SIZE : start + int(encoded.bodies[batch])]
+        view[start + 2 : start + _CHECKSUM_SIZE] = crc32c(summed).to_bytes(4, "big")
+
+
+@helper
+def _bytes_size(number: int, size: int) -> Any:
+    """Return the size of a field of bytes: its tag, its length and itself."""
+    return varint_size(number << 3) + varint_size(size) + size
+
+
+@helper
+def _number_size(number: int, value: int) -> Any:
+    return varint_size(number << 3) + varint_size(value)
+
+
+@helper
+def _write_tag_and_size(out: Any, position: int, number: int, size: int) -> Any:
+    position = write_varint(out, position, number << 3 | WIRE_BYTES)
+    return write_varint(out, position, size)
+
+
+@helper
+def _write_bytes(out: Any, position: int, number: int, data: Any, start: int, size: int) -> Any:
+    position = _write_tag_and_size(out, position, number, size)
+    copy_bytes(out, position, data, start, size)
+    return position + size
+
+
+@helper
+def _write_number(out: Any, position: int, number: int, value: int) -> Any:
+    position = write_varint(out, position, number << 3 | WIRE_VARINT)
+    return write_varint(out, position, value)
+
+
+@helper
+def _key_size(records: Any, messages: Any, row: int, key: int, flag: int) -> Any:
+    """Return the size of a key's field, and of the flag that says how it is written."""
+    size = records[KEY_SIZE, row]
+    if size < 0:
+        return 0
+    if messages[KEY_IS_TEXT, row]:
+        return _bytes_size(key, size)
+    return _bytes_size(key, base64_size(size)) + _number_size(flag, 1)
+
+
+@helper
+def _write_key(
+    out: Any, position: int, data: Any, records: Any, messages: Any, row: int, key: int, flag: int
+) -> Any:
+    size = records[KEY_SIZE, row]
+    start = records[KEY_START, row]
+    if size < 0:
+        return position
+    if messages[KEY_IS_TEXT, row]:
+        return _write_bytes(out, position, key, data, start, size)
+    position = _write_tag_and_size(out, position, key, base64_size(size))
+    position = write_base64(out, position, data, start, size)
+    return _write_number(out, position, flag, 1)
+
+
+@helper
+def _property_size(headers: Any, header: int) -> Any:
+    """Return the size of a KeyValue."""
+    name = headers[NAME_SIZE, header]
+    return _bytes_size(1, name) + _bytes_size(2, headers[CONTENT_SIZE, header])
+
+
+@helper
+def _metadata_size(records: Any, headers: Any, header_start: Any, messages: Any, row: int) -> Any:
+    size = _number_size(_PAYLOAD_SIZE, max(records[VALUE_SIZE, row], 0))
+    size += _key_size(records, messages, row, _PARTITION_KEY, _KEY_IS_BASE64)
+    for header in range(header_start[row], header_start[row + 1]):
+        size += _bytes_size(_PROPERTIES, _property_size(headers, header))
+    if messages[EVENT_TIME, row] > 0:
+        size += _number_size(_EVENT_TIME, messages[EVENT_TIME, row])
+    if messages[ORDERING_SIZE, row] >= 0:
+        size += _bytes_size(_ORDERING_KEY, messages[ORDERING_SIZE, row])
+    if messages[SEQUENCE_ID, row] >= 0:
+        size += _number_size(_SEQUENCE_ID, messages[SEQUENCE_ID, row])
+    if records[VALUE_SIZE, row] < 0:
+        size += _number_size(_NULL_VALUE, 1)
+    if messages[KEY_IS_NULL, row]:
+        size += _number_size(_NULL_PARTITION_KEY, 1)
+    return size
+
+
+@helper
+def _entry_metadata_size(
+    records: Any, messages: Any, entries: Any, batch: int, row: int, count: int
+) -> Any:
+    size = _bytes_size(_OF_PRODUCER, entries[PRODUCER_SIZE, batch])
+    size += _number_size(_OF_SEQUENCE, entries[SEQUENCE, batch])
+    size += _number_size(_OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])
+    size += _key_size(records, messages, row, _OF_PARTITION_KEY, _OF_KEY_IS_BASE64)
+    size += _number_size(_OF_MESSAGES, count)
+    if messages[ORDERING_SIZE, row] >= 0:
+        size += _bytes_size(_OF_ORDERING_KEY, messages[ORDERING_SIZE, row])
+    return size + entries[REST_SIZE, batch]
+
+
+@kernel(NOTHING, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE, TABLE, NUMBERS)
+def measure_pulsar(
+    batches: Any, records: Any, headers: Any, header_start: Any, messages: Any, entries: Any,
+    bodies: Any,
+) -> None:  # fmt: skip
+    """Fill in the sizes of each message's and each entry's metadata, and of every body."""
+    for batch in range(batches.shape[1]):
+        count = batches[RECORDS, batch]
+        if count == 0:
+            bodies[batch] = 0
+            continue
+        first = batches[FIRST_RECORD, batch]
+        total = (batches[COUNT, batch] - count) * len(_FILLER)
+        for row in range(first, first + count):
+            size = _metadata_size(records, headers, header_start, messages, row)
+            messages[METADATA_SIZE, row] = size
+            total += 4 + size + max(records[VALUE_SIZE, row], 0)
+        size = _entry_metadata_size(records, messages, entries, batch, first, batches[COUNT, batch])
+        entries[ENTRY_METADATA_SIZE, batch] = size
+        bodies[batch] = _CHECKSUM_SIZE + 4 + size + total
+
+
+@helper
+def _write_properties(
+    out: Any, position: int, data: Any, headers: Any, first: int, last: int
+) -> Any:
+    for header in range(first, last):
+        size = _property_size(headers, header)
+        position = _write_tag_and_size(out, position, _PROPERTIES, size)
+        start = headers[NAME_START, header]
+        position = _write_bytes(out, position, 1, data, start, headers[NAME_SIZE, header])
+        start = headers[CONTENT_START, header]
+        position = _write_bytes(out, position, 2, data, start, headers[CONTENT_SIZE, header])
+    return position
+
+
+@helper
+def _write_message(
+    out: Any, position: int, data: Any, header_data: Any, records: Any, headers: Any,
+    header_start: Any, messages: Any, row: int,
+) -> Any:  # fmt: skip
+    position = store_big(out, position, 4, messages[METADATA_SIZE, row])
+    first = header_start[row]
+    last = header_start[row + 1]
+    position = _write_properties(out, position, header_data, headers, first, last)
+    position = _write_key(
+        out, position, data, records, messages, row, _PARTITION_KEY, _KEY_IS_BASE64
+    )
+    size = max(records[VALUE_SIZE, row], 0)
+    position = _write_number(out, position, _PAYLOAD_SIZE, size)
+    if messages[EVENT_TIME, row] > 0:
+        position = _write_number(out, position, _EVENT_TIME, messages[EVENT_TIME, row])
+    if messages[ORDERING_SIZE, row] >= 0:
+        ordering = messages[ORDERING_START, row]
+        length = messages[ORDERING_SIZE, row]
+        position = _write_bytes(out, position, _ORDERING_KEY, header_data, ordering, length)
+    if messages[SEQUENCE_ID, row] >= 0:
+        position = _write_number(out, position, _SEQUENCE_ID, messages[SEQUENCE_ID, row])
+    if records[VALUE_SIZE, row] < 0:
+        position = _write_number(out, position, _NULL_VALUE, 1)
+    if messages[KEY_IS_NULL, row]:
+        position = _write_number(out, position, _NULL_PARTITION_KEY, 1)
+    if size:
+        copy_bytes(out, position, data, records[VALUE_START, row], size)
+    return position + size
+
+
+@helper
+def _write_entry_metadata(
+    out: Any, position: int, data: Any, header_data: Any, records: Any, messages: Any,
+    entries: Any, batch: int, row: int, count: int,
+) -> Any:  # fmt: skip
+    """Write it, with the first message's key: by that a whole entry is dispatched."""
+    position = store_big(out, position, 4, entries[ENTRY_METADATA_SIZE, batch])
+    start = entries[PRODUCER_START, batch]
+    size = entries[PRODUCER_SIZE, batch]
+    position = _write_bytes(out, position, _OF_PRODUCER, header_data, start, size)
+    position = _write_number(out, position, _OF_SEQUENCE, entries[SEQUENCE, batch])
+    position = _write_number(out, position, _OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])
+    position = _write_key(
+        out, position, data, records, messages, row, _OF_PARTITION_KEY, _OF_KEY_IS_BASE64
+    )
+    position = _write_number(out, position, _OF_MESSAGES, count)
+    if messages[ORDERING_SIZE, row] >= 0:
+        start = messages[ORDERING_START, row]
+        size = messages[ORDERING_SIZE, row]
+        position = _write_bytes(out, position, _OF_ORDERING_KEY, header_data, start, size)
+    start = entries[REST_START, batch]
+    size = entries[REST_SIZE, batch]
+    copy_bytes(out, position, header_data, start, size)
+    return position + size
+
+
+@helper
+def _write_fillers(out: Any, position: int, count: int) -> Any:
+    for _ in range(count):
+        copy_bytes(out, position, _FILLER, 0, len(_FILLER))
+        position += len(_FILLER)
+    return position
+
+
+@kernel(
+    NOTHING, INPUT, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT,
+    TABLE_INPUT, NUMBERS_INPUT, OUTPUT,
+)  # fmt: skip
+def write_pulsar(
+    data: Any, header_data: Any, batches: Any, records: Any, headers: Any, header_start: Any,
+    messages: Any, entries: Any, body_starts: Any, out: Any,
+) -> None:  # fmt: skip
+    """Write every body at its place, but for the checksum."""
+    for batch in range(batches.shape[1]):
+        count = batches[RECORDS, batch]
+        if count == 0:
+            continue
+        first = batches[FIRST_RECORD, batch]
+        position = store_big(out, body_starts[batch], 2, _CHECKSUM_MAGIC) + 4
+        position = _write_entry_metadata(
+            out, position, data, header_data, records, messages, entries, batch, first,
+            batches[COUNT, batch],
+        )  # fmt: skip
+        expected = batches[BASE_OFFSET, batch]
+        for row in range(first, first + count):
+            position = _write_fillers(out, position, records[OFFSET, row] - expected)
+            expected = records[OFFSET, row] + 1
+            position = _write_message(
+                out, position, data, header_data, records, headers, header_start, messages, row
+            )
+        end = batches[BASE_OFFSET, batch] + batches[COUNT, batch]
+        _write_fillers(out, position, end - expected)
