@@ -153,6 +153,30 @@ def test_libraries_stay_where_they_are_needed(file: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+LOG_WORDS = {"penstock.log.errors", "penstock.log.header"}
+"""What everybody may know of logs: the header that all batches have, and what can go wrong."""
+PROTOCOLS = {"penstock.kafka", "penstock.pulsar", "penstock.iggy"}
+
+
+def touches_a_log(file: Path) -> Iterator[str]:
+    for line, imported in imports(file):
+        if inside(imported, {"penstock.log"}) and not inside(imported, LOG_WORDS):
+            yield f"{file}:{line}: imports {imported}"
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in {"log", "_log"}:
+            owner = ast.unparse(node.value)
+            if owner != "settings" and not owner.endswith(".settings"):
+                yield f"{file}:{node.lineno}: {owner}.{node.attr}"
+
+
+@pytest.mark.parametrize(
+    "file", [each for each in FILES if inside(module_name(each), PROTOCOLS)], ids=module_name
+)
+def test_no_protocol_touches_a_log(file: Path) -> None:
+    # A partition is the only door: it knows what is safe, what is committed and who waits.
+    assert not list(touches_a_log(file))
+
+
 def test_the_contract_can_be_broken() -> None:
     assert not permitted("penstock.kafka.session", "penstock.pulsar.wire")
     assert not permitted("penstock.log.segment", "penstock.broker.broker")

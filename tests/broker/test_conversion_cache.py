@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from partition_logs import log_of
 from penstock import records
 from penstock.broker.broker import Broker
 from penstock.broker.reading import conversion_cache
@@ -97,7 +98,7 @@ async def test_who_reads_on_has_ever_more_converted_ahead(
 ) -> None:
     size = fill(partition, 31)
     offset = 0
-    while offset < partition.log.end_offset:
+    while offset < partition.end_offset:
         ((base, last),) = await spans(partition, offset, 1)
         assert base == offset
         offset = last + 1
@@ -133,11 +134,11 @@ async def test_an_answer_is_filled_with_what_was_not_converted_yet(partition: Pa
 
 async def test_an_answer_is_not_lost_to_damage_behind_it(partition: Partition) -> None:
     fill(partition, 1)
-    await partition.log.flushed(9)
+    await partition.flushed()
     assert await spans(partition, 0, 1) == [(0, 9)]
     fill(partition, 1)
-    await partition.log.flushed(19)
-    (segment,) = partition.log.directory.glob("*.log")
+    await partition.flushed()
+    (segment,) = log_of(partition).directory.glob("*.log")
     data = bytearray(segment.read_bytes())
     data[-1] ^= 1
     segment.write_bytes(data)

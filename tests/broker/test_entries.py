@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
@@ -97,8 +98,8 @@ async def test_a_rewind_begins_anew_even_while_a_read_is_on_its_way(partition: P
 async def test_damage_costs_its_own_batch_only(partition: Partition) -> None:
     for _ in range(3):
         partition.append(message_batch(2))
-    await partition.log.flushed(5)
-    (segment,) = partition.log.directory.glob("*.log")
+    await partition.flushed()
+    (segment,) = log_of(partition).directory.glob("*.log")
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 1
     segment.write_bytes(data)
@@ -144,12 +145,10 @@ async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Parti
 
 
 async def test_what_fell_to_retention_is_skipped() -> None:
-    log = SimpleNamespace(start_offset=7, end_offset=7)
-
     async def read(offset: int, *_: object) -> list[bytes]:
-        raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
+        raise OffsetOutOfRangeError(offset, 7, 7)
 
-    stub = SimpleNamespace(log=log, deleted=False, read=read)
+    stub = SimpleNamespace(start_offset=7, end_offset=7, deleted=False, read=read)
     reader, skipped = reader_of(stub)
     assert await taken(reader) == []
     assert skipped == [(0, 7)]

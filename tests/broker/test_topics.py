@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidPartitionCountError,
@@ -55,7 +56,7 @@ async def test_a_topic_is_there_after_a_restart(tmp_path: Path) -> None:
         assert topic is broker.topics.by_kafka_name("orders") is broker.topics.by_id(created.id)
         assert topic.config == {"retention.ms": "1000"}
         assert [partition.id for partition in topic.partitions] == ids
-        assert [partition.log.end_offset for partition in topic.partitions] == [0, 2, 0]
+        assert [partition.end_offset for partition in topic.partitions] == [0, 2, 0]
         (stored,) = await topic.partitions[1].read(0, 1 << 20, Magic.KAFKA)
         assert bytes(stored).endswith(b"two")
 
@@ -154,12 +155,12 @@ async def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(tmp_pa
         assert partition.append(batch()) == 0
         assert partition.append(batch(**sent)) == 1
         assert partition.append(batch(**sent)) == 1
-        assert partition.log.end_offset == 2
+        assert partition.end_offset == 2
     async with running(tmp_path) as broker:
         topic = broker.topics.by_kafka_name("orders")
         assert topic is not None
         assert topic.partitions[0].append(batch(**sent)) == 1
-        assert topic.partitions[0].log.end_offset == 2
+        assert topic.partitions[0].end_offset == 2
 
 
 async def test_producers_are_found_in_the_log_where_their_snapshot_is_of_another_version(
@@ -170,7 +171,7 @@ async def test_producers_are_found_in_the_log_where_their_snapshot_is_of_another
         partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
         partition.append(batch())
         partition.append(batch(**sent))
-        partition.log.snapshot = lambda: b"of another version"
+        log_of(partition).snapshot = lambda: b"of another version"
     async with running(tmp_path) as broker:
         topic = broker.topics.by_kafka_name("orders")
         assert topic is not None

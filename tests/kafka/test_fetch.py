@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
+from partition_logs import log_of
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
@@ -109,7 +110,7 @@ async def test_a_full_answer_costs_no_more_reads_but_tells_errors(
         await dialog.produce(batch(bytes(1000)), partition=index)
     found = dialog.broker.topics.by_kafka_name(TOPIC)
     assert found is not None
-    monkeypatch.setattr(found.partition(3).log, "read", None)
+    monkeypatch.setattr(found.partition(3), "read", None)
     fields = dialog.fetch_fields((0, 0), (1, 0), (3, 0), (3, 9), max_bytes=1500)
     response = await dialog.ask("Fetch", 12, **fields)
     results = response.responses[0].partitions
@@ -204,7 +205,7 @@ async def test_a_damaged_batch_is_told_and_costs_no_other(dialog: Dialog) -> Non
         await dialog.produce(batch(value))
     found = dialog.broker.topics.by_kafka_name(TOPIC)
     assert found is not None
-    (segment,) = found.partition(0).log.directory.glob("*.log")
+    (segment,) = log_of(found.partition(0)).directory.glob("*.log")
     stored = segment.read_bytes()
     segment.write_bytes(stored.replace(b"damaged", b"Damaged"))
     assert offsets(await dialog.fetch(0)) == [0]

@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from kafka_dialog import TOPIC, Dialog, kafka_broker
+from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.topics.partition import Partition
 from penstock.clients.kafka.record_batch import Record, encode_batch
@@ -52,7 +53,7 @@ async def test_every_version_appends(dialog: Dialog, acks: int, version: int) ->
     assert second.log_append_time_ms == -1
     if version >= 5:
         assert second.log_start_offset == 0
-    log = partition(dialog.broker).log
+    log = log_of(partition(dialog.broker))
     assert log.end_offset == 4
     assert acks == 1 or log.flushed_offset == 4
 
@@ -74,7 +75,7 @@ async def test_several_partitions_are_flushed_together(dialog: Dialog) -> None:
     response = await dialog.ask("Produce", 12, **fields)
     codes = [each.error_code for each in response.responses[0].partition_responses]
     assert codes == [0, 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    assert partition(dialog.broker, 2).log.flushed_offset == 2
+    assert log_of(partition(dialog.broker, 2)).flushed_offset == 2
 
 
 async def test_requests_that_do_not_wait_are_written_in_their_order(dialog: Dialog) -> None:
@@ -93,7 +94,7 @@ async def test_acks_0_is_not_answered(dialog: Dialog) -> None:
     fields = dialog.produce_fields((0, batch()), acks=0)
     frame = dialog.frame("Produce", 9, api("Produce").request(**fields))
     assert dialog.session.receive(frame) is None
-    assert partition(dialog.broker).log.end_offset == 1
+    assert partition(dialog.broker).end_offset == 1
     fields = dialog.produce_fields((5, batch()), acks=0)
     with pytest.raises(PeerError, match="acks 0"):
         dialog.session.receive(dialog.frame("Produce", 9, api("Produce").request(**fields)))
@@ -103,7 +104,7 @@ async def test_other_acks_are_refused(dialog: Dialog) -> None:
     await dialog.create_topic()
     result = await dialog.produce(batch(), acks=2)
     assert result.error_code == ErrorCode.INVALID_REQUIRED_ACKS
-    assert partition(dialog.broker).log.end_offset == 0
+    assert partition(dialog.broker).end_offset == 0
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -174,7 +175,7 @@ async def test_a_batch_that_is_not_sound_is_refused(dialog: Dialog, name: str) -
     assert result.error_code == code
     assert result.base_offset == -1
     assert result.error_message
-    assert partition(dialog.broker).log.end_offset == 0
+    assert partition(dialog.broker).end_offset == 0
 
 
 async def test_zstd_needs_version_7(dialog: Dialog) -> None:

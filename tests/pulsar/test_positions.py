@@ -60,29 +60,29 @@ async def partition(broker: Broker) -> Partition:
         (1, 0, 12),
     ],
 )
-def test_an_id_is_the_start_of_its_entry(
+async def test_an_id_is_the_start_of_its_entry(
     partition: Partition, ledger: int, entry: int, position: int
 ) -> None:
     special = ledger in {EARLIEST, LATEST}
     ledger_id = ledger if special else partition.id + ledger
     message_id = api.MessageIdData(ledgerId=ledger_id, entryId=entry)
-    assert position_at(partition, message_id) == position
+    assert await position_at(partition, message_id) == position
 
 
 @pytest.mark.parametrize(("time", "position"), [(0, 0), (1, 4), (1000, 4), (2000, 8), (2001, 12)])
-def test_a_time_is_the_first_entry_not_before_it(
+async def test_a_time_is_the_first_entry_not_before_it(
     partition: Partition, time: int, position: int
 ) -> None:
-    assert position_at_time(partition, time) == position
+    assert await position_at_time(partition, time) == position
 
 
 @pytest.mark.parametrize(
     ("position", "entry"), [(0, EARLIEST), (1, EARLIEST), (4, 0), (6, 0), (8, 4), (12, 8)]
 )
-def test_the_entry_before_a_position_is_wholly_acknowledged(
+async def test_the_entry_before_a_position_is_wholly_acknowledged(
     partition: Partition, position: int, entry: int
 ) -> None:
-    assert entry_before(partition, position) == entry
+    assert await entry_before(partition, position) == entry
 
 
 @pytest.mark.parametrize(

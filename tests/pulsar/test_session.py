@@ -140,7 +140,7 @@ async def test_an_entry_that_can_not_be_is_refused(
     sent = api.CommandSend(producer_id=1, **request_fields)
     refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, body)
     assert refused.error == error
-    assert peer.session.producers[1].partition.log.end_offset == 0
+    assert peer.session.producers[1].partition.end_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ async def test_the_event_is_the_time_of_a_record(
 ) -> None:
     await peer.producer("t")
     await peer.publish(entry(**metadata))
-    header = peer.session.producers[1].partition.log.batch_at(0)
+    header = await peer.session.producers[1].partition.batch_at(0)
     assert header is not None
     assert (header.base_timestamp, header.max_timestamp) == (stored, stored)
 
@@ -163,7 +163,7 @@ async def test_the_event_is_the_time_of_a_record(
 async def test_a_time_that_is_none_becomes_now(peer: Peer) -> None:
     await peer.producer("t")
     await peer.publish(entry(publish_time=2**64 - 1))
-    header = peer.session.producers[1].partition.log.batch_at(0)
+    header = await peer.session.producers[1].partition.batch_at(0)
     assert header is not None
     assert 1_700_000_000_000 < header.max_timestamp < 10_000_000_000_000
 

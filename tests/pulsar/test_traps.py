@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.pulsar import session as session_module
@@ -308,7 +309,7 @@ async def test_trap_12_every_message_has_an_offset_and_a_chunk_is_one(peer: Peer
     chunk = entry(uuid="u", chunk_id=0, num_chunks_from_msg=2, total_chunk_msg_size=14)
     assert (await peer.publish(chunk)).message_id.entryId == 5
     assert await a_batch(peer, 2, 6) == 6
-    log = peer.session.producers[1].partition.log
+    log = log_of(peer.session.producers[1].partition)
     assert [header.next_offset for header in log.headers(0)] == [5, 6, 8]
 
 

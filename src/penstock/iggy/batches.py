@@ -60,7 +60,7 @@ def append(partition: Partition, batch: Checked) -> int:
 
     now_us = time.time_ns() // 1000
     # Nothing is awaited between here and the append, so this is the offset that the log gives.
-    expected_offset = partition.log.end_offset
+    expected_offset = partition.end_offset
     stamp_iggy_batch(batch.body, partition.index, expected_offset, now_us)
     log_header = build_header(
         Magic.IGGY,

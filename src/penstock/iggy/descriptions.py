@@ -26,12 +26,12 @@ _ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
 
 def message_count(topic: Topic) -> int:
     """Return how many messages a topic holds."""
-    return sum(p.log.end_offset - p.log.start_offset for p in topic.partitions)
+    return sum(p.end_offset - p.start_offset for p in topic.partitions)
 
 
 def size(topic: Topic) -> int:
     """Return the bytes that a topic's messages take."""
-    return sum(partition.log.size_bytes for partition in topic.partitions)
+    return sum(partition.size_bytes for partition in topic.partitions)
 
 
 def describe_stream(broker: Broker, stream: Namespace) -> replies.Stream:
@@ -79,15 +79,14 @@ def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
 
 
 def _describe_partition(partition: Partition) -> replies.Partition:
-    log = partition.log
     return replies.Partition(
         id=partition.index,
         created_at=partition.topic.created_at_us,
         # Clients count the segment that the first message will begin.
-        segments_count=max(1, log.segment_count),
+        segments_count=max(1, partition.segment_count),
         current_offset=current_offset(partition),
-        size=log.size_bytes,
-        messages_count=log.end_offset - log.start_offset,
+        size=partition.size_bytes,
+        messages_count=partition.end_offset - partition.start_offset,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from penstock.broker import errors as broker_errors
 from penstock.iggy.wire.errors import ErrorCode, IggyError
-from penstock.log import CorruptBatchError, LogError, LogFailedError, OffsetOutOfRangeError
+from penstock.log.errors import CorruptBatchError, LogError, LogFailedError, OffsetOutOfRangeError
 from penstock.metadata.store import MetadataError
 from penstock.records.errors import MalformedBatchError
 

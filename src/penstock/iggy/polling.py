@@ -54,9 +54,9 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
     start before the log's own means the log's. Raises what Partition.read raises, unless there are
     messages to hand out before the place where it does.
     """
-    position = max(start, partition.log.start_offset)
+    position = max(start, partition.start_offset)
     polled = Polled()
-    while polled.messages < count and position < partition.log.end_offset:
+    while polled.messages < count and position < partition.end_offset:
         try:
             max_bytes = polled.size_of(count - polled.messages)
             chunk = await partition.read(position, max_bytes, Magic.IGGY)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from penstock.broker import errors as broker
 from penstock.kafka.wire import ErrorCode
-from penstock.log import (
+from penstock.log.errors import (
     CorruptBatchError,
     InvalidBatchError,
     LogClosedError,

@@ -15,7 +15,7 @@ from penstock.broker.errors import (
     SubscriptionBusyError,
     UnknownTopicError,
 )
-from penstock.log import LogError
+from penstock.log.errors import LogError
 from penstock.metadata.store import MetadataError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 from penstock.records import MalformedBatchError

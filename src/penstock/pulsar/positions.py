@@ -13,47 +13,46 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
 
 
-def position_at(partition: Partition, message_id: MessageIdData) -> int:
+async def position_at(partition: Partition, message_id: MessageIdData) -> int:
     """Return the offset of the entry that a message id names, or the nearest end of the log.
 
     Inclusive: what a reader or a seek at this id begins with. Clients drop what they don't want.
     """
-    log = partition.log
     ledger, entry = message_id.ledgerId, message_id.entryId
     if EARLIEST in {ledger, entry} or ledger < partition.id:
-        return log.start_offset
-    if ledger == LATEST or ledger > partition.id or entry >= log.end_offset:
-        return log.end_offset
-    header = log.batch_at(max(entry, log.start_offset))
-    return log.end_offset if header is None else header.base_offset
+        return partition.start_offset
+    if ledger == LATEST or ledger > partition.id or entry >= partition.end_offset:
+        return partition.end_offset
+    header = await partition.batch_at(max(entry, partition.start_offset))
+    return partition.end_offset if header is None else header.base_offset
 
 
-def position_at_time(partition: Partition, timestamp_ms: int) -> int:
+async def position_at_time(partition: Partition, timestamp_ms: int) -> int:
     """Return where the first entry of that time or later begins, else the end."""
-    found = partition.log.find_time(timestamp_ms)
-    return partition.log.end_offset if found is None else found
+    found = await partition.at_time(timestamp_ms)
+    return partition.end_offset if found is None else found
 
 
-def entry_before(partition: Partition, position: int) -> int:
+async def entry_before(partition: Partition, position: int) -> int:
     """Return the entry id that is all acknowledged when `position` is the next offset to read."""
-    if position <= partition.log.start_offset:
+    if position <= partition.start_offset:
         return position - 1 if position else EARLIEST
-    header = partition.log.batch_at(position - 1)
+    header = await partition.batch_at(position - 1)
     if header is None:
         return position - 1
     if header.next_offset > position:
-        return entry_before(partition, header.base_offset)
+        return await entry_before(partition, header.base_offset)
     return header.base_offset
 
 
 async def last_message_id(partition: Partition) -> MessageIdData:
     """Return the id of the last message; both numbers are the highest while there is none."""
     index = partition.index if partition.topic.partitioned else -1
-    end = partition.log.end_offset
+    end = partition.end_offset
     if end == 0:
         return MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
     last = MessageIdData(ledgerId=partition.id, entryId=end - 1, partition=index)
-    header = partition.log.batch_at(end - 1) if partition.log.start_offset < end else None
+    header = await partition.batch_at(end - 1) if partition.start_offset < end else None
     if header is not None:
         last.entryId = header.base_offset
         # A batch of one is a batch, which only its own metadata tells.

@@ -69,7 +69,7 @@ class EntryReader:
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
         while not self._ahead:
-            if self.position >= self._partition.log.end_offset or self._partition.deleted:
+            if self.position >= self._partition.end_offset or self._partition.deleted:
                 return False
             rewinds = self._rewinds
             buffers = await self._read(max_bytes)
@@ -91,13 +91,13 @@ class EntryReader:
         try:
             return await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
-            self._skip(position, self._partition.log.start_offset)
+            self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
             return self._damaged(error.base_offset, error.next_offset)
         except MalformedBatchError as error:
             if rewinds == self._rewinds:
                 _logger.warning("%s", error)
-                header = self._partition.log.batch_at(position)
+                header = await self._partition.batch_at(position)
                 assert header is not None, "the log keeps what it has shown"
                 return self._damaged(header.base_offset, header.next_offset)
         except UnknownTopicError:

@@ -73,7 +73,7 @@ class SharedDispatcher(Dispatcher):
         if not ready:
             return False
         self._share_out(entries, min(ready, key=lambda consumer: consumer.priority))
-        return bool(self._returned) or self._reader.position < self._partition.log.end_offset
+        return bool(self._returned) or self._reader.position < self._partition.end_offset
 
     def _share_out(self, entries: Iterator[Entry], consumer: Consumer) -> None:
         """Send a turn's worth of entries to one consumer, but for chunks that belong to others."""

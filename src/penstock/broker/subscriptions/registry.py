@@ -66,7 +66,7 @@ class Subscriptions:
             cursor.unpack_ranges(row.acknowledged)
             partition = partitions[row.partition_id]
             subscription = self._make(partition, row.name, cursor, True, json.loads(row.properties))
-            if cursor.cut_off(partition.log.end_offset):
+            if cursor.cut_off(partition.end_offset):
                 _logger.warning(
                     "subscription %s had acknowledged messages that the crash took back", row.name
                 )

@@ -105,7 +105,7 @@ class Subscription:
     @property
     def backlog(self) -> int:
         """Messages that are not acknowledged."""
-        behind = self.partition.log.end_offset - self.cursor.position
+        behind = self.partition.end_offset - self.cursor.position
         return behind - self.cursor.acknowledged_above
 
     async def make_room(self, kind: SubscriptionKind) -> None:
@@ -243,11 +243,10 @@ class Subscription:
             sent = self._dispatcher.outstanding.get(offset)
             if sent is not None:
                 return offset, sent.end
-        log = self.partition.log
-        if not log.start_offset <= offset < log.end_offset:
+        if not self.partition.start_offset <= offset < self.partition.end_offset:
             return None
         try:
-            header = log.batch_at(offset)
+            header = self.partition.header_at(offset)
         except CorruptBatchError:
             return None
         return None if header is None else (header.base_offset, header.next_offset)

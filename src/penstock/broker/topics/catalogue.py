@@ -186,11 +186,11 @@ class Topics:
 
     async def close(self) -> None:
         """Checkpoint and close every log, for a next start without recovery."""
-        logs = [each.log for topic in self._by_name.values() for each in topic.partitions]
+        partitions = [each for topic in self._by_name.values() for each in topic.partitions]
         # A log that failed has said so, and is closed like the others.
-        await asyncio.gather(*(log.finish() for log in logs), return_exceptions=True)
-        for log in logs:
-            log.close()
+        await asyncio.gather(*(each.finish() for each in partitions), return_exceptions=True)
+        for partition in partitions:
+            partition.close()
 
     async def _create(
         self, name: TopicName, partitions: int, partitioned: bool, config: Mapping[str, str]
@@ -229,7 +229,9 @@ class Topics:
             partition.forget()
         for listener in self._on_delete:
             listener(topic)
-        await self._storage.delete_topic(topic.id, [p.log for p in topic.partitions])
+        for partition in topic.partitions:
+            partition.abandon()
+        await self._storage.delete_topic(topic.id)
         _logger.info("deleted topic %s", topic.name.kafka)
 
     async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:

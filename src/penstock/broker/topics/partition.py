@@ -1,8 +1,9 @@
-"""One partition: a log, the producers that write to it and the readers that wait for it."""
+"""One partition: the only door to its log, for the producers and the readers of all protocols."""
 
 from __future__ import annotations
 
 import logging
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import UnknownTopicError
@@ -18,10 +19,19 @@ if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.topic import Topic
     from penstock.log import Log
-    from penstock.log.header import Magic
+    from penstock.log.header import BatchHeader, Magic
     from penstock.session import Buffer
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
+
+
+class Isolation(Enum):
+    """How much of a partition a reader sees (KIP-98)."""
+
+    READ_UNCOMMITTED = auto()
+    """All that is safe."""
+    READ_COMMITTED = auto()
+    """What is safe up to the first message of a transaction that is open."""
 
 
 class Partition:
@@ -36,13 +46,40 @@ class Partition:
         self.topic = topic
         self.index = index
         self.id = partition_id
-        self.log = log
         self.deleted = False
         self.producers = ProducerStates()
+        self._log = log
         self._conversions = conversions
         self._listeners: list[Callable[[], None]] = []
         self._restore_producers()
         log.snapshot = self.producers.snapshot
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset to be written."""
+        return self._log.end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all stored batches."""
+        return self._log.size_bytes
+
+    @property
+    def segment_count(self) -> int:
+        return self._log.segment_count
+
+    def readable_end(self, isolation: Isolation) -> int:
+        """The first offset that a reader of this isolation does not see yet.
+
+        It is Kafka's high watermark, or its last stable offset.
+        """
+        del isolation  # No transaction is ever open.
+        return self._log.end_offset
 
     def append(self, parts: Sequence[Buffer]) -> int:
         """Write one batch to the page cache and return its base offset.
@@ -60,7 +97,7 @@ class Partition:
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
-        base_offset = self.log.append(parts)
+        base_offset = self._log.append(parts)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header._replace(base_offset=base_offset))
         self._notify()
@@ -72,21 +109,62 @@ class Partition:
         Fails with LogFailedError when it did not reach stable storage.
         """
         if self.topic.flush is Flush.ACKNOWLEDGED:
-            return self.log.flushed(offset)
+            return self._log.flushed(offset)
         return durable_already()
 
-    async def read(self, offset: int, max_bytes: int, magic: Magic) -> list[Buffer]:
+    def flushed(self) -> asyncio.Future[None]:
+        """Done when all that was appended is on stable storage, whatever the flush policy.
+
+        Fails with LogFailedError.
+        """
+        if self._log.end_offset == self._log.start_offset:
+            return durable_already()
+        return self._log.flushed(self._log.end_offset - 1)
+
+    async def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        magic: Magic,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> list[Buffer]:
         """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.
 
         Batches that were written in that encoding are views of the stored bytes; the others are
-        converted and keep their offsets. Empty when nothing was written from `offset` on. The first
+        converted and keep their offsets. Empty where `offset` is the readable end. The first
         batch is returned whatever its size, the others fit in `max_bytes` (KIP-74).
 
         Raises UnknownTopicError, OffsetOutOfRangeError, and where `offset` is in a batch that can't
         be read, CorruptBatchError or MalformedBatchError.
         """
         self._check_alive()
-        return await self._conversions.read(self.log, offset, max_bytes, magic)
+        if offset == self.readable_end(isolation):
+            return []
+        return await self._conversions.read(self._log, offset, max_bytes, magic)
+
+    async def batch_at(self, offset: int) -> BatchHeader | None:
+        """Return the header of the batch that contains `offset`, or None at the end.
+
+        Raises OffsetOutOfRangeError, CorruptBatchError and LogReadError.
+        """
+        return self.header_at(offset)
+
+    def header_at(self, offset: int) -> BatchHeader | None:
+        """Do as `batch_at`, at once."""
+        return self._log.batch_at(offset)
+
+    async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
+        """Return the base offset of the first batch, from the one at `start` on, that has a message
+        of this time or later as far as its header says; None where there is none.
+
+        Raises LogReadError.
+        """
+        if start is None:
+            return self._log.find_time(timestamp_ms)
+        for header in self._log.headers(start):
+            if header.max_timestamp >= timestamp_ms:
+                return header.base_offset
+        return None
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Have `listener` called after every append, and when the topic is deleted."""
@@ -96,10 +174,22 @@ class Partition:
         self._listeners.remove(listener)
 
     def forget(self) -> None:
-        """The topic is gone: refuse what comes, and wake who waits."""
+        """The topic is gone: refuse what comes, and wake the waiters."""
         self.deleted = True
-        self._conversions.forget(self.log)
+        self._conversions.forget(self._log)
         self._notify()
+
+    def abandon(self) -> None:
+        """Close the log without a flush: it is about to be removed. Blocks while a flush runs."""
+        self._log.abandon()
+
+    async def finish(self) -> None:
+        """Flush and write a checkpoint, so that `close` has nothing left to do. Raises LogError."""
+        await self._log.finish()
+
+    def close(self) -> None:
+        """Flush what is left and close the log. Blocks."""
+        self._log.close()
 
     def _notify(self) -> None:
         for listener in tuple(self._listeners):
@@ -110,11 +200,11 @@ class Partition:
             raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")
 
     def _restore_producers(self) -> None:
-        replayed_from = self.log.checkpoint_offset
+        replayed_from = self._log.checkpoint_offset
         try:
-            self.producers.restore(self.log.checkpoint_state)
+            self.producers.restore(self._log.checkpoint_state)
         except ValueError as error:
-            _logger.warning("%s: read from its beginning, for %s", self.log.directory, error)
-            replayed_from = self.log.start_offset
-        for header in self.log.headers(replayed_from):
+            logger.warning("%s: read from its beginning, for %s", self._log.directory, error)
+            replayed_from = self._log.start_offset
+        for header in self._log.headers(replayed_from):
             self.producers.update(header)

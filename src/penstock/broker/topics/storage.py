@@ -14,7 +14,7 @@ from penstock.log import Flusher, Log, LogConfig, RealFileSystem
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory, topic_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable
     from pathlib import Path
 
 _DELETED_SUFFIX: Final = ".deleted"
@@ -55,10 +55,8 @@ class Storage:
             for index in indexes
         }
 
-    async def delete_topic(self, topic_id: UUID, logs: Sequence[Log]) -> None:
-        """Close a deleted topic's logs and remove its folder."""
-        for log in logs:
-            log.abandon()
+    async def delete_topic(self, topic_id: UUID) -> None:
+        """Remove a deleted topic's folder, whose logs are closed."""
         folder = topic_directory(self.data_folder, topic_id)
         doomed = folder.with_suffix(_DELETED_SUFFIX)
         # Renamed first: what a crash leaves of it is known to be rubbish at the next start.

@@ -40,7 +40,7 @@ async def get_stats(context: Context, _request: requests.Empty) -> replies.Stats
         streams_count=len(context.broker.namespaces.all()),
         topics_count=len(topics),
         partitions_count=len(partitions),
-        segments_count=sum(partition.log.segment_count for partition in partitions),
+        segments_count=sum(partition.segment_count for partition in partitions),
         messages_count=sum(map(message_count, topics)),
         clients_count=len(context.node.clients),
         consumer_groups_count=len(context.broker.memberships.all()),

@@ -55,19 +55,19 @@ def _is_stale(
 
 
 async def _read(context: Context, partition: Partition, request: requests.PollMessages) -> Polled:
-    log, count, strategy = partition.log, request.count, request.strategy
-    start = log.start_offset
+    count, strategy = request.count, request.strategy
+    start = partition.start_offset
     since_us = 0
     if strategy.kind is PollingKind.OFFSET:
         start = strategy.value
     elif strategy.kind is PollingKind.LAST:
-        start = log.end_offset - count
+        start = partition.end_offset - count
     elif strategy.kind is PollingKind.NEXT:
         owner = owner_of(context.broker, partition.topic, request.consumer)
         stored = stored_offset(context.broker, owner, partition)
-        start = log.start_offset if stored is None else stored + 1
+        start = partition.start_offset if stored is None else stored + 1
     elif strategy.kind is PollingKind.TIMESTAMP:
         since_us = strategy.value
-        found = log.find_time(since_us // 1000)
-        start = log.end_offset if found is None else found
+        found = await partition.at_time(since_us // 1000)
+        start = partition.end_offset if found is None else found
     return await poll(partition, start, count, since_us=since_us)

@@ -20,6 +20,4 @@ if TYPE_CHECKING:
 async def flush_unsaved_buffer(context: Context, request: requests.FlushUnsavedBuffer) -> None:
     """Return when all that was written before is flushed; `fsync` makes no difference."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    log = topic.partition(request.partition_id).log
-    if log.end_offset > log.start_offset:
-        await log.flushed(log.end_offset - 1)
+    await topic.partition(request.partition_id).flushed()

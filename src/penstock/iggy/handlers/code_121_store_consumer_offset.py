@@ -21,6 +21,6 @@ async def store_consumer_offset(context: Context, request: requests.StoreConsume
     topic = find_topic(context.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
     owner = owner_of(context.broker, topic, request.consumer)
-    if request.offset >= partition.log.end_offset:
+    if request.offset >= partition.end_offset:
         raise IggyError(ErrorCode.INVALID_OFFSET, str(request.offset))
     await store_offset(context.broker, owner, partition, request.offset)

@@ -95,7 +95,7 @@ def _append(topic: Topic, part: Struct, version: int, result: Struct) -> Written
     partition = topic.partition(part.index)
     offset = partition.append([check_batch(part.records, topic, version)])
     result.base_offset = offset
-    result.log_start_offset = partition.log.start_offset
+    result.log_start_offset = partition.start_offset
     return Written(partition, offset, result)
 
 

@@ -22,12 +22,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import check_leader_epoch, find_topic
+from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
-from penstock.log import OffsetOutOfRangeError
+from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ CONVERSION_SECONDS: Final = 5.0
 class Reading:
     """One partition of the request, and the part of the answer that is filled from it."""
 
-    def __init__(self, asked: Struct, result: Struct, max_bytes: int) -> None:
+    def __init__(self, asked: Struct, result: Struct, max_bytes: int, isolation: Isolation) -> None:
         self.asked = asked
         self.result = result
         self._max_bytes = min(asked.partition_max_bytes, max_bytes)
+        self._isolation = isolation
         self.partition: Partition | None = None
         self.bytes_read = 0
         self.does_not_fit = False
@@ -64,7 +66,7 @@ class Reading:
         """What was read and what was appended since."""
         if self.partition is None or self.partition.deleted:
             return self.bytes_read
-        return self.bytes_read + self.partition.log.size_bytes - self._log_size
+        return self.bytes_read + self.partition.size_bytes - self._log_size
 
     @property
     def is_gone(self) -> bool:
@@ -75,7 +77,9 @@ class Reading:
         self._begin()
         assert self.partition is not None
         wanted = min(max_bytes, self._max_bytes)
-        parts = await self.partition.read(self.asked.fetch_offset, wanted, Magic.KAFKA)
+        parts = await self.partition.read(
+            self.asked.fetch_offset, wanted, Magic.KAFKA, self._isolation
+        )
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -86,18 +90,19 @@ class Reading:
         """Fill the result of a partition for which the answer has no room, without a read."""
         self._begin()
         assert self.partition is not None
-        log, offset = self.partition.log, self.asked.fetch_offset
-        if not log.start_offset <= offset <= log.end_offset:
-            raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
+        start, end = self.partition.start_offset, self.partition.end_offset
+        if not start <= self.asked.fetch_offset <= end:
+            raise OffsetOutOfRangeError(self.asked.fetch_offset, start, end)
 
     def _begin(self) -> None:
         assert self.partition is not None
-        log = self.partition.log
-        self._log_size = log.size_bytes
+        partition = self.partition
+        self._log_size = partition.size_bytes
         self.bytes_read = 0
         self.result.records = b""
-        self.result.high_watermark = self.result.last_stable_offset = log.end_offset
-        self.result.log_start_offset = log.start_offset
+        self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
+        self.result.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
+        self.result.log_start_offset = partition.start_offset
 
     def refuse(self, error: Exception) -> None:
         self.result.error_code = refusal(error).code
@@ -114,10 +119,11 @@ async def fetch(request: Struct, call: Call) -> Struct:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     is_prompt = request.min_bytes <= NO_MINIMUM
     partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
+    isolation = isolation_of(request.isolation_level)
     topics = []
     readings: list[Reading] = []
     for topic in request.topics:
-        found = [_find(topic, asked, call, partition_max) for asked in topic.partitions]
+        found = [_find(topic, asked, call, partition_max, isolation) for asked in topic.partitions]
         readings += found
         topics.append(
             response.FetchableTopicResponse(
@@ -137,11 +143,13 @@ async def fetch(request: Struct, call: Call) -> Struct:
     return response(responses=topics)
 
 
-def _find(topic: Struct, asked: Struct, call: Call, partition_max: int) -> Reading:
+def _find(
+    topic: Struct, asked: Struct, call: Call, partition_max: int, isolation: Isolation
+) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
-    reading = Reading(asked, result, partition_max)
+    reading = Reading(asked, result, partition_max, isolation)
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)

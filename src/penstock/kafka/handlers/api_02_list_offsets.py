@@ -22,6 +22,7 @@ from penstock.kafka.handlers.topics import (
     LEADER_EPOCH,
     check_asked_once,
     check_leader_epoch,
+    isolation_of,
     topic_by_name,
 )
 from penstock.kafka.record_times import RecordTime, first_not_before
@@ -29,7 +30,7 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.log.header import Magic, read_header
 
 if TYPE_CHECKING:
-    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.partition import Isolation, Partition
     from penstock.kafka.handlers.registry import Call
 
 LATEST: Final = -1
@@ -60,6 +61,7 @@ async def list_offsets(request: Struct, call: Call) -> Struct:
     asked = Counter(
         (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
     )
+    isolation = isolation_of(request.isolation_level)
     topics = []
     for topic in request.topics:
         results = []
@@ -68,7 +70,7 @@ async def list_offsets(request: Struct, call: Call) -> Struct:
             results.append(result)
             try:
                 check_asked_once(asked[topic.name, part.partition_index])
-                found = await _find(topic.name, part, call)
+                found = await _find(topic.name, part, isolation, call)
             except Exception as error:
                 result.error_code = refusal(error).code
             else:
@@ -78,7 +80,7 @@ async def list_offsets(request: Struct, call: Call) -> Struct:
     return response(topics=topics)
 
 
-async def _find(topic_name: str, asked: Struct, call: Call) -> RecordTime:
+async def _find(topic_name: str, asked: Struct, isolation: Isolation, call: Call) -> RecordTime:
     topic = topic_by_name(call.broker, topic_name)
     partition = topic.partition(asked.partition_index)
     check_leader_epoch(asked.current_leader_epoch)
@@ -88,9 +90,9 @@ async def _find(topic_name: str, asked: Struct, call: Call) -> RecordTime:
     if call.version < FIRST_VERSIONS.get(timestamp, call.version + 1):
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
     if timestamp == LATEST:
-        return RecordTime(-1, partition.log.end_offset)
+        return RecordTime(-1, partition.readable_end(isolation))
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return RecordTime(-1, partition.log.start_offset)
+        return RecordTime(-1, partition.start_offset)
     if timestamp == LARGEST_TIMESTAMP:
         return await find_largest_timestamp(partition)
     return NOTHING
@@ -98,7 +100,7 @@ async def _find(topic_name: str, asked: Struct, call: Call) -> RecordTime:
 
 async def find_time(partition: Partition, timestamp: int) -> RecordTime:
     """Return the first record whose time in ms is at least `timestamp`, or NOTHING."""
-    offset = partition.log.find_time(timestamp)
+    offset = await partition.at_time(timestamp)
     while offset is not None:
         batch = b"".join(await partition.read(offset, 1, Magic.KAFKA))
         if not batch:
@@ -107,23 +109,16 @@ async def find_time(partition: Partition, timestamp: int) -> RecordTime:
         if found is not None:
             return found
         # A header may promise a later time than its records have; the next batch may have it.
-        offset = _next_with_time(partition, read_header(batch).next_offset, timestamp)
+        offset = await partition.at_time(timestamp, read_header(batch).next_offset)
     return NOTHING
-
-
-def _next_with_time(partition: Partition, start: int, timestamp: int) -> int | None:
-    for header in partition.log.headers(start):
-        if header.max_timestamp >= timestamp:
-            return header.base_offset
-    return None
 
 
 async def find_largest_timestamp(partition: Partition) -> RecordTime:
     """Return the record with the largest time: the last time for which the log finds anything."""
     largest = 0
-    if partition.log.find_time(largest) is None:
+    if await partition.at_time(largest) is None:
         return NOTHING
     for bit in reversed(range(TIMESTAMP_BITS)):
-        if partition.log.find_time(largest | 1 << bit) is not None:
+        if await partition.at_time(largest | 1 << bit) is not None:
             largest |= 1 << bit
     return await find_time(partition, largest)

@@ -39,5 +39,5 @@ def _find(topic_name: str, asked: Struct, call: Call) -> Struct:
         result.error_code = refusal(error).code
         return result
     if asked.leader_epoch >= LEADER_EPOCH:
-        result.leader_epoch, result.end_offset = LEADER_EPOCH, partition.log.end_offset
+        result.leader_epoch, result.end_offset = LEADER_EPOCH, partition.end_offset
     return result

@@ -50,7 +50,7 @@ def _describe(topic: Topic, partitions: Iterable[Partition]) -> Struct:
         partitions=[
             response.DescribeLogDirsPartition(
                 partition_index=partition.index,
-                partition_size=partition.log.size_bytes,
+                partition_size=partition.size_bytes,
                 offset_lag=0,
                 is_future_key=False,
             )

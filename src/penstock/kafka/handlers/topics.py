@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 
@@ -45,6 +46,11 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
     if topic is None:
         raise RequestError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
     return topic
+
+
+def isolation_of(level: int) -> Isolation:
+    """Return what a request's isolation level stands for: 0 uncommitted, else committed."""
+    return Isolation.READ_COMMITTED if level else Isolation.READ_UNCOMMITTED
 
 
 def check_asked_once(times: int) -> None:

@@ -67,7 +67,7 @@ async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> BaseC
     wanted = SubscribeRequest(
         name=request.subscription,
         kind=kind,
-        position=_position(partition, request),
+        position=await _position(partition, request),
         durable=request.durable,
         properties={pair.key: pair.value for pair in request.subscription_properties},
     )
@@ -99,13 +99,13 @@ def _check(request: CommandSubscribe) -> SubscriptionKind:
     return kind
 
 
-def _position(partition: Partition, request: CommandSubscribe) -> int:
+async def _position(partition: Partition, request: CommandSubscribe) -> int:
     """Where the subscription begins if it is a new one."""
     if request.start_message_rollback_duration_sec:
         since = time.time_ns() // 1_000_000 - request.start_message_rollback_duration_sec * 1000
-        return position_at_time(partition, max(since, 0))
+        return await position_at_time(partition, max(since, 0))
     if not request.durable and request.HasField("start_message_id"):
-        return position_at(partition, request.start_message_id)
+        return await position_at(partition, request.start_message_id)
     if request.initialPosition == CommandSubscribe.Earliest:
-        return partition.log.start_offset
-    return partition.log.end_offset
+        return partition.start_offset
+    return partition.end_offset

@@ -70,7 +70,7 @@ async def _create_subscription(session: PulsarSession, partition: Partition, nam
     subscriptions = session.broker.subscriptions
     if name and subscriptions.get(partition, name) is None:
         beginning = SubscribeRequest(
-            name=name, kind=SubscriptionKind.EXCLUSIVE, position=partition.log.start_offset
+            name=name, kind=SubscriptionKind.EXCLUSIVE, position=partition.start_offset
         )
         await subscriptions.create(partition, beginning)
 

@@ -25,11 +25,11 @@ async def handle(session: PulsarSession, request: CommandSeek, _entry: memoryvie
     consumer = consumer_of(session, request.consumer_id)
     partition, open_mask = consumer.partition, None
     if request.HasField("message_id"):
-        position = position_at(partition, request.message_id)
+        position = await position_at(partition, request.message_id)
         if request.message_id.ack_set and position == request.message_id.entryId:
             open_mask = mask_from_ack_set(request.message_id.ack_set)
     elif request.HasField("message_publish_time"):
-        position = position_at_time(partition, request.message_publish_time)
+        position = await position_at_time(partition, request.message_publish_time)
     else:
         raise RefusedError(ServerError.MetadataError, "SEEK without a message id or a time")
     await session.broker.subscriptions.reset(consumer.subscription, position, open_mask)

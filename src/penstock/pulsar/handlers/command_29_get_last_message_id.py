@@ -30,7 +30,7 @@ async def handle(
         last_message_id=await last_message_id(partition),
         consumer_mark_delete_position=MessageIdData(
             ledgerId=partition.id,
-            entryId=entry_before(partition, consumer.subscription.cursor.position),
+            entryId=await entry_before(partition, consumer.subscription.cursor.position),
         ),
     )
     return BaseCommand(
