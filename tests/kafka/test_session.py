@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dialog import Dialog, read_answer
+from kafka_dialog import Dialog
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.wire import APIS, ErrorCode, api
@@ -56,7 +56,7 @@ async def test_every_offered_version_exists() -> None:
 async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(dialog: Dialog) -> None:
     # From version 3 on the header has tagged fields, and the body is not known.
     frame = memoryview(bytearray(struct.pack(">ihhihb", 20, 18, 99, 7, -1, 0) + b"whatever!"))
-    response = await read_answer("ApiVersions", 0, dialog.session.receive(frame))
+    response = await dialog.send_frame("ApiVersions", 0, frame)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     (own,) = response.api_keys
     assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
@@ -77,7 +77,7 @@ async def test_trailing_bytes_are_ignored(dialog: Dialog) -> None:
     frame = dialog.frame("ApiVersions", 0, api("ApiVersions").request())
     longer = memoryview(bytearray(frame) + bytes(4))
     struct.pack_into(">i", longer, 0, len(longer) - 4)
-    response = await read_answer("ApiVersions", 0, dialog.session.receive(longer))
+    response = await dialog.send_frame("ApiVersions", 0, longer)
     assert response.error_code == 0
 
 

@@ -12,14 +12,14 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.UPDATE_TOPIC, requests.UpdateTopic)
-async def update_topic(context: Context, request: requests.UpdateTopic) -> None:
+async def update_topic(request: requests.UpdateTopic, call: Call) -> None:
     """Rename, and set what is given; what is not given stays."""
-    topic = find_topic(context.broker, request.stream, request.topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
     config = topic.config | configuration(request.options, update=True)
     check_sizes(config)
     name = TopicName.from_iggy(topic.name.in_namespace.iggy, request.name)
-    await context.broker.topics.update(topic, name, config)
+    await call.broker.topics.update(topic, name, config)

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Answer, Call
+    from penstock.kafka.client import Call
+    from penstock.kafka.handlers.registry import Reply
+    from penstock.session import Answer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -50,7 +52,7 @@ class Written(NamedTuple):
 
 
 @handles("Produce", 0, 13)
-def produce(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
+def produce(request: Struct, call: Call) -> Answer[Reply]:
     response = api("Produce").response
     written: list[Written] = []
     topics = []

@@ -30,16 +30,16 @@ from penstock.kafka.handlers.topics import (
 from penstock.kafka.wire import Struct, api
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Answer, Call
+    from penstock.kafka.client import Call
+    from penstock.kafka.handlers.registry import Reply
+    from penstock.session import Answer
 
 EMPTY_LIST_MEANS_ALL: Final = 0
 
 
 @handles("Metadata", 0, 13)
-def metadata(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
+def metadata(request: Struct, call: Call) -> Answer[Reply]:
     if request.topics is None or (call.version == EMPTY_LIST_MEANS_ALL and not request.topics):
         return _answer(
             [_describe(topic, request) for topic in call.broker.topics.all()], request, call

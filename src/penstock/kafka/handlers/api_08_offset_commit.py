@@ -25,7 +25,7 @@ from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 METADATA_BYTES_MAX: Final = 4096
 FIRST_VERSION_WITH_IDS: Final = 10

@@ -21,7 +21,7 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
     from penstock.broker.groups.offsets import CommittedOffset
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_IDS: Final = 10

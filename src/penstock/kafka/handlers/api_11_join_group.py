@@ -19,7 +19,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 FIRST_VERSION_WITH_REQUIRED_ID: Final = 4
 FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7

@@ -16,7 +16,7 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
     from penstock.broker.groups.classic import Group
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 

@@ -16,7 +16,7 @@ from penstock.kafka.handlers.registry import HANDLERS, Handler, handles
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 API_VERSIONS: Final = 18
 FIRST_VERSION_WITH_SOFTWARE: Final = 3
@@ -34,7 +34,7 @@ def api_versions(request: Struct, call: Call) -> Struct:
     return response(api_keys=[_range(HANDLERS[key]) for key in sorted(HANDLERS)])
 
 
-def unsupported_version() -> Struct:
+def unsupported_version(_request: Struct, _call: Call) -> Struct:
     """The answer, in version 0, to a version of this request that is not known."""
     own = _range(HANDLERS[API_VERSIONS])
     return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])

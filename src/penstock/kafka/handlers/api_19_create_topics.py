@@ -29,7 +29,7 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 USE_DEFAULT: Final = -1
 FIRST_VERSION_WITH_DEFAULTS: Final = 4

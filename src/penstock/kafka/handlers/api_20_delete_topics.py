@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 FIRST_VERSION_WITH_IDS: Final = 6
 

@@ -14,7 +14,7 @@ from penstock.kafka.handlers.topics import LEADER_EPOCH, check_leader_epoch, top
 from penstock.kafka.wire import Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 
 @handles("OffsetForLeaderEpoch", 2, 4)

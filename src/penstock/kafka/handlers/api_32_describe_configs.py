@@ -22,7 +22,7 @@ from penstock.kafka.handlers.topics import topic_by_name
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 TOPIC: Final = 2
 BROKER: Final = 4

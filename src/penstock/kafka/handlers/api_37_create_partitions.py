@@ -18,7 +18,7 @@ from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 
 @handles("CreatePartitions", 0, 3)

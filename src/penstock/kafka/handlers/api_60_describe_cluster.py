@@ -13,7 +13,7 @@ from penstock.kafka.handlers.topics import ALL_CLUSTER_OPERATIONS, OPERATIONS_NO
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
 
 BROKERS: Final = 1
 

@@ -5,77 +5,35 @@ Each handler module registers itself, so that ApiVersions tells what is really t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
+from penstock.kafka.client import Call
 from penstock.kafka.wire import Api, Struct, Versions, api
+from penstock.requests.registry import Registry
+from penstock.session import Answer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["HANDLERS", "Call", "Handle", "Handler", "Reply", "handles"]
 
-    from penstock.broker.broker import Broker
-    from penstock.session import Transport
-
-
-@dataclass(slots=True)
-class Client:
-    """The client at the other end of one connection."""
-
-    broker: Broker
-    transport: Transport
-    waits: set[Callable[[], object]] = field(default_factory=set)
-    is_gone: bool = False
-
-    @contextmanager
-    def waiting(self, give_up: Callable[[], object]) -> Iterator[None]:
-        """Have `give_up` called when the client goes while the request waits for something."""
-        self.waits.add(give_up)
-        try:
-            yield
-        finally:
-            self.waits.discard(give_up)
-
-    def gone(self) -> None:
-        """The connection is closed: nothing that waits for its sake needs to wait on."""
-        self.is_gone = True
-        for give_up in tuple(self.waits):
-            give_up()
-
-
-class Call(NamedTuple):
-    """One request's circumstances: who asks, and in which version."""
-
-    client: Client
-    version: int
-    client_id: str
-
-    @property
-    def broker(self) -> Broker:
-        return self.client.broker
-
-
-Answer: TypeAlias = Struct | None
-Handle: TypeAlias = Callable[[Struct, Call], Answer | Awaitable[Answer]]
+Reply: TypeAlias = Struct | None
+"""A response's body; None for a request that is not answered."""
+Handle: TypeAlias = Callable[[Struct, Call], Answer[Reply]]
 
 
 class Handler(NamedTuple):
+    """One API, the versions of it that are served, and the function that answers it."""
+
     api: Api
     versions: Versions
     handle: Handle
 
 
-HANDLERS: Final[dict[int, Handler]] = {}
+HANDLERS: Final[Registry[int, Handler]] = Registry()
 
 
 def handles(name: str, first: int, last: int) -> Callable[[Handle], Handle]:
     """Register a function for an API in a range of versions, both ends in it."""
-
-    def register(handle: Handle) -> Handle:
-        known = api(name)
-        assert known.key not in HANDLERS, f"{name} has two handlers"
-        HANDLERS[known.key] = Handler(known, Versions(first, last), handle)
-        return handle
-
-    return register
+    known = api(name)
+    return HANDLERS.register(
+        known.key, lambda handle: Handler(known, Versions(first, last), handle)
+    )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.errors import UnknownTopicError
 from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.entry import (
     ChecksumMismatchError,
     Entry,
@@ -29,25 +30,11 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
+    from penstock.pulsar.client import Call
     from penstock.pulsar.producers import Producer
-    from penstock.pulsar.session import PulsarSession
 
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
-
-
-def handle(
-    session: PulsarSession, request: CommandSend, entry: memoryview
-) -> Deferred[BaseCommand] | None:
-    producer = session.producers.get(request.producer_id)
-    if producer is None:
-        if request.producer_id in session.closed_producers:
-            return None  # Sent before the client knew.
-        raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
-    if not producer.ready.done():
-        raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
-    offset = _append(producer, request, entry)
-    return None if offset is None else _receipt(producer, request, offset)
 
 
 def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> BaseCommand:
@@ -60,6 +47,19 @@ def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> B
             message=message,
         ),
     )
+
+
+@handles(BaseCommand.SEND, refuse=refuse)
+def handle(request: CommandSend, call: Call) -> Deferred[BaseCommand] | None:
+    producer = call.client.producers.get(request.producer_id)
+    if producer is None:
+        if request.producer_id in call.client.closed_producers:
+            return None  # Sent before the client knew.
+        raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
+    if not producer.ready.done():
+        raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
+    offset = _append(producer, request, call.entry)
+    return None if offset is None else _receipt(producer, request, offset)
 
 
 def _append(producer: Producer, request: CommandSend, body: memoryview) -> int | None:

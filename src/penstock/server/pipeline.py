@@ -1,0 +1,159 @@
+"""The way of every request, whatever its protocol: its turn, its outcome, its place in the order.
+
+Nothing else asks whether a handler's answer is there at once, waits for one future, or has to be
+awaited. One that is there leaves in the same turn of the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from penstock.server.answers import Answers, Slot
+from penstock.server.lanes import Lanes
+from penstock.session import Buffers, Deferred, Request, Session
+from penstock.tasks import Tasks
+
+AnyRequest: TypeAlias = Request[Any]
+"""What the session made of a frame knows its own kind of reply; nobody here looks into one."""
+
+
+class Owner(Protocol):
+    """The connection, as its pipeline sees it."""
+
+    def settled(self) -> None:
+        """An answer that was owed has its place in the order now."""
+
+    def failed(self, error: Exception) -> None:
+        """A request has no answer: the client's fault where it is a PeerError, else a bug."""
+
+
+class Parked(NamedTuple):
+    """A request that waits for its turn, with the place of its answer."""
+
+    request: AnyRequest
+    slot: Slot
+
+
+class Pipeline:
+    """The requests of one connection, from whole frames to answers in their order."""
+
+    __slots__ = ("_answers", "_beginning", "_lanes", "_name", "_owner", "_session", "_tasks")
+
+    def __init__(self, session: Session, answers: Answers, owner: Owner, name: str) -> None:
+        self._session = session
+        self._answers = answers
+        self._owner = owner
+        self._name = name
+        self._lanes: Lanes[Parked] = Lanes(session.conflicts)
+        self._tasks = Tasks()
+        self._beginning = False
+
+    def __bool__(self) -> bool:
+        """Whether there are requests that `cancel` would end."""
+        return bool(self._tasks or self._lanes)
+
+    def take(self, frame: memoryview) -> None:
+        """Have one frame carried out, at once or in its turn.
+
+        Raises what the session raises, and what a request is not answered for: PeerError where it
+        is the client's fault.
+        """
+        request = self._session.receive(frame)
+        if request is None:
+            return
+        if self._lanes.is_free(request.lane):
+            self._begin(request, size=len(frame))
+        else:
+            slot = self._answers.reserve(len(frame))
+            self._lanes.park(request.lane, Parked(request, slot))
+
+    def cancel(self) -> None:
+        """End the requests that wait for something to happen, and drop those that did not begin.
+
+        What is deferred ends by itself and is never cancelled.
+        """
+        self._lanes.clear()
+        self._tasks.cancel()
+
+    async def ended(self) -> None:
+        """Return when no request runs that `cancel` would end."""
+        await self._tasks.ended()
+
+    def _begin(self, request: AnyRequest, slot: Slot | None = None, size: int = 0) -> None:
+        """Begin a request: one that was parked has its slot, another one its frame's size.
+
+        Raises as `take`.
+        """
+        try:
+            answer = request.begin()
+            if isinstance(answer, Deferred):
+                if not answer.ready.done():
+                    self._defer(request, slot or self._reserve(request.lane, size), answer)
+                    return
+                answer = answer.result()
+            elif isinstance(answer, Awaitable):
+                slot = slot or self._reserve(request.lane, size)
+                self._tasks.start(self._wait_for(request, slot, answer), self._name)
+                return
+            parts = request.encode(answer)
+        except Exception as error:
+            parts = request.refuse(error)
+        if slot is not None:
+            self._settle(request, slot, parts)
+        elif parts is not None:
+            self._answers.add(parts)
+
+    def _reserve(self, lane: int, size: int) -> Slot:
+        self._lanes.start(lane)
+        return self._answers.reserve(size)
+
+    def _defer(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
+        def finish(_: object) -> None:
+            parts: Buffers | None = None
+            try:
+                parts = _outcome(request, answer)
+            except Exception as error:
+                self._owner.failed(error)
+            self._settle(request, slot, parts)
+
+        answer.ready.add_done_callback(finish)
+
+    async def _wait_for(self, request: AnyRequest, slot: Slot, answer: Awaitable[Any]) -> None:
+        parts: Buffers | None = None
+        try:
+            try:
+                parts = request.encode(await answer)
+            except Exception as error:
+                parts = request.refuse(error)
+        except Exception as error:
+            self._owner.failed(error)
+        finally:
+            # Where it was cancelled too: others may wait for its end.
+            self._settle(request, slot, parts)
+
+    def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
+        self._answers.settle(slot, parts)
+        self._owner.settled()
+        self._lanes.end(request.lane)
+        if self._lanes:
+            self._begin_parked()
+
+    def _begin_parked(self) -> None:
+        if self._beginning:
+            return  # One of those that begin below ended at once.
+        self._beginning = True
+        while (parked := self._lanes.next()) is not None:
+            try:
+                self._begin(*parked)
+            except Exception as error:
+                self._owner.failed(error)
+                self._settle(*parked, None)
+        self._beginning = False
+
+
+def _outcome(request: AnyRequest, answer: Deferred[Any]) -> Buffers | None:
+    try:
+        return request.encode(answer.result())
+    except Exception as error:
+        return request.refuse(error)
