@@ -8,10 +8,11 @@ protocol's state for one connection and does no I/O.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 ReplyT = TypeVar("ReplyT")
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Buffers: TypeAlias = Sequence[Buffer]
@@ -25,7 +26,7 @@ class PeerError(Exception):
     """
 
 
-class Deferred(Generic[ReplyT]):
+class Deferred(Generic[ReplyT_co]):
     """A reply that waits for one future only, so that nobody needs a task to wait for it.
 
     `make` is called once, when `ready` is done, with what `ready` failed with or None. Nothing
@@ -35,22 +36,22 @@ class Deferred(Generic[ReplyT]):
     __slots__ = ("make", "ready")
 
     def __init__(
-        self, ready: asyncio.Future[None], make: Callable[[BaseException | None], ReplyT]
+        self, ready: asyncio.Future[None], make: Callable[[BaseException | None], ReplyT_co]
     ) -> None:
         self.ready = ready
         self.make = make
 
-    def result(self) -> ReplyT:
+    def result(self) -> ReplyT_co:
         """Return the reply, now that `ready` is done. Raises what `make` raises."""
         return self.make(self.ready.exception())
 
-    def __await__(self) -> Generator[Any, None, ReplyT]:
+    def __await__(self) -> Generator[Any, None, ReplyT_co]:
         yield from asyncio.wait((self.ready,)).__await__()
         return self.result()
 
 
-Answer: TypeAlias = ReplyT | Awaitable[ReplyT]
-"""What a handler returns: a reply that is ready, a Deferred, or anything else to be awaited."""
+Answer: TypeAlias = ReplyT | Deferred[ReplyT] | Coroutine[Any, Any, ReplyT]
+"""What a handler returns: a reply, or what it comes from later; a Deferred costs less."""
 
 Conflicts: TypeAlias = Sequence[Sequence[int]]
 """For each lane, the lanes whose requests may not run beside its own.

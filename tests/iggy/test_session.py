@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iggy_dialog import STREAM, TOPIC, Dialog, Transport, polled_batches, producer_batch
+from iggy_dialog import CLIENT, STREAM, TOPIC, Dialog, Transport, polled_batches, producer_batch
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.iggy.handlers import HANDLERS
@@ -216,3 +216,23 @@ async def test_connection_that_ends_is_forgotten(broker: Broker) -> None:
     assert (await third.ask(Command.SYNC_CONSUMER_GROUP, group)).body == b""
     clients = (await third.ask(Command.GET_CLIENTS)).body
     assert clients.count(Transport.peer.encode()) == 2
+
+
+async def test_the_first_bytes_choose_the_dialect_for_good(dialog: Dialog) -> None:
+    assert dialog.session.frame_size(memoryview(bytes(3))) is None
+    assert (await dialog.ask(Command.PING)).status == 0
+    header = frame.RequestHeader(CLIENT, bytes(16), 0, 2, Operation.NON_REPLICATED, 1, Command.PING)
+    asked = bytearray(b"".join(frame.build_request(header, b"")))
+    # A checksum where those of an older dialect have a length.
+    asked[:4] = b"\4\0\0\0"
+    dialog.session.frame_size(memoryview(asked))
+    answer = await dialog.send_as_before(asked)
+    assert frame.parse_reply(answer).request == 2
+
+
+async def test_an_answer_that_is_there_leaves_in_the_same_turn(dialog: Dialog) -> None:
+    await dialog.log_in()
+    asking = asyncio.ensure_future(dialog.ask(Command.GET_STREAMS))
+    await asyncio.sleep(0)  # the turn in which it is asked
+    assert dialog.owed == 0
+    assert (await asking).status == 0

@@ -107,6 +107,11 @@ async def test_what_is_not_there_is_refused(peer: Peer, kind: int) -> None:
     assert (refused.request_id, refused.error) == (12, api.NotAllowedError)
 
 
+async def test_an_answer_that_is_there_leaves_in_the_same_turn(peer: Peer) -> None:
+    peer.say(PING)
+    assert not peer.silent(Command.PONG)
+
+
 async def test_send_without_a_producer_closes_the_connection(peer: Peer) -> None:
     sent = Command(type=Command.SEND, send=api.CommandSend(producer_id=5, sequence_id=0))
     with pytest.raises(PeerError, match="producer 5"):

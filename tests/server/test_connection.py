@@ -63,7 +63,7 @@ class ScriptedSession:
         self.received.append(text)
         if text.startswith(b"wait"):
             self.waits[text] = asyncio.get_running_loop().create_future()
-            return self._deferred(self.waits[text]) if self.defers else self.waits[text]
+            return self._deferred(self.waits[text]) if self.defers else _wait(self.waits[text])
         if text == b"silent":
             return None
         if text == b"bug":
@@ -93,6 +93,10 @@ class ScriptedSession:
 
         answer.add_done_callback(pass_on)
         return Deferred(ready, make)
+
+
+async def _wait(answer: asyncio.Future[Buffers | None]) -> Buffers | None:
+    return await answer
 
 
 class Peer:

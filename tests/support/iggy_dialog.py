@@ -71,6 +71,10 @@ class Dialog:
     async def send(self, built: bytes) -> bytes:
         """Have one frame answered, after its end was found."""
         self._is_legacy = any(built[:4])
+        return await self.send_as_before(built)
+
+    async def send_as_before(self, built: bytes) -> bytes:
+        """Have a frame answered in the dialect of the last one."""
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._awaited.append(answer)
         try:
@@ -79,6 +83,11 @@ class Dialog:
             self._awaited.remove(answer)
             raise
         return await answer
+
+    @property
+    def owed(self) -> int:
+        """How many answers did not come yet."""
+        return len(self._awaited)
 
     async def ask(
         self, command: Command, request: Message | bytes = b"", operation: int | None = None

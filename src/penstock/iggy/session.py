@@ -67,6 +67,8 @@ class IggySession:
     def __init__(self, server: IggyServer, transport: Transport) -> None:
         self._client = server.connect(transport)
         self._codec: AnyCodec | None = None
+        self._call: Call | None = None
+        """The same for all requests: Iggy's carry nothing outside of themselves."""
 
     def frame_size(self, head: memoryview) -> int | None:
         """Return the size of the frame that begins with `head`; see penstock.session."""
@@ -74,6 +76,7 @@ class IggySession:
             if len(head) < CHOICE_BYTES:
                 return None
             self._codec = choose(head)
+            self._call = Call(self._client, self._codec.version)
         try:
             return self._codec.frame_size(head)
         except IggyError as error:
@@ -82,11 +85,12 @@ class IggySession:
     def receive(self, frame: memoryview) -> IggyRequest:
         """Take one frame; see penstock.session."""
         assert self._codec is not None, "a frame comes after its size"
+        assert self._call is not None
         try:
             asked = self._codec.parse(frame)
         except IggyError as error:
             raise PeerError(f"no request of Iggy's: {error}") from error
-        return IggyRequest(self._codec, asked, Call(self._client, self._codec.version))
+        return IggyRequest(self._codec, asked, self._call)
 
     def close(self) -> None:
         """Leave the groups and the list of clients; see penstock.session."""

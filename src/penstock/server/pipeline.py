@@ -6,7 +6,8 @@ awaited. One that is there leaves in the same turn of the event loop.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Coroutine
+from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from penstock.server.answers import Answers, Slot
@@ -92,7 +93,7 @@ class Pipeline:
                     self._defer(request, slot or self._reserve(request.lane, size), answer)
                     return
                 answer = answer.result()
-            elif isinstance(answer, Awaitable):
+            elif isinstance(answer, CoroutineType):
                 slot = slot or self._reserve(request.lane, size)
                 self._tasks.start(self._wait_for(request, slot, answer), self._name)
                 return
@@ -119,7 +120,9 @@ class Pipeline:
 
         answer.ready.add_done_callback(finish)
 
-    async def _wait_for(self, request: AnyRequest, slot: Slot, answer: Awaitable[Any]) -> None:
+    async def _wait_for(
+        self, request: AnyRequest, slot: Slot, answer: Coroutine[Any, Any, Any]
+    ) -> None:
         parts: Buffers | None = None
         try:
             try:

@@ -19,16 +19,15 @@ from penstock.iggy.wire.xxh32 import xxh32
 from penstock.session import Deferred
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
     from penstock.iggy.wire.identifiers import Partitioning
+    from penstock.session import Answer
 
 
 @handles(Command.SEND_MESSAGES, requests.SendMessages)
-def send_messages(request: requests.SendMessages, call: Call) -> Awaitable[replies.Confirmations]:
+def send_messages(request: requests.SendMessages, call: Call) -> Answer[replies.Confirmations]:
     """Check, stamp and append the batch; answer when it is safe."""
     if call.client.server.is_prepared:
         return _send(request, call)

@@ -52,13 +52,13 @@ class CodecV:
 
     def command(self, asked: Asked) -> Command:
         header = asked.header
+        command = COMMAND_OF.get(header.operation)
+        if command is not None:
+            return command
         if header.operation == Operation.REGISTER:
             return _login(asked.body)
         if header.operation != Operation.NON_REPLICATED:
-            try:
-                return COMMAND_OF[Operation(header.operation)]
-            except ValueError:
-                raise EvictedError(EvictionReason.INVALID_REQUEST_OPERATION) from None
+            raise EvictedError(EvictionReason.INVALID_REQUEST_OPERATION)
         if header.code in {Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN}:
             raise EvictedError(EvictionReason.MALFORMED_LOGIN)
         if header.code not in NON_REPLICATED:

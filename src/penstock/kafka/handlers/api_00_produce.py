@@ -30,8 +30,6 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
@@ -101,7 +99,7 @@ def _append(topic: Topic, part: Struct, version: int, result: Struct) -> Written
     return Written(partition, offset, result)
 
 
-def _when_durable(answer: Struct, written: list[Written]) -> Awaitable[Struct]:
+def _when_durable(answer: Struct, written: list[Written]) -> Answer[Struct]:
     if len(written) > 1:
         return _when_all_durable(answer, written)
     partition, offset, result = written[0]

@@ -17,10 +17,10 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.pulsar.client import Call
     from penstock.pulsar.consumer import PulsarConsumer
+    from penstock.pulsar.handlers.registry import Reply
+    from penstock.session import Answer
 
 _logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def refuse(request: CommandAck, code: ServerError.ValueType, message: str) -> Ba
 
 
 @handles(BaseCommand.ACK, refuse=refuse)
-def handle(request: CommandAck, call: Call) -> Awaitable[BaseCommand | None] | None:
+def handle(request: CommandAck, call: Call) -> Answer[Reply]:
     consumer = call.client.consumers.get(request.consumer_id)
     if consumer is None:
         return None  # It was closed while the acknowledgement was on its way.
