@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pulsar.wire.entry import (
+from penstock.pulsar.wire.frames import parse_frame
+from penstock.records.pulsar.entry import (
     ChecksumMismatchError,
     MalformedEntryError,
     read_entry,
     without_checksum,
 )
-from penstock.pulsar.wire.frames import parse_frame
 from pulsar_golden import GOLDEN
 from pulsar_peer import batch, entry
 

@@ -36,7 +36,7 @@ from penstock.records.pulsar.decode import (
     PUBLISHED,
     SEQUENCE_ID,
 )
-from penstock.records.pulsar.metadata import MessageMetadata
+from penstock.records.pulsar.metadata_pb2 import MessageMetadata
 from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 from penstock.records.scan import PULSAR
 
