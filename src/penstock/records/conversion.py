@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.header import Magic
-from penstock.records.columns import (
-    BODY_END,
-    COUNT,
-    MAGIC,
-    POSITION,
-    RECORDS,
-    Columns,
-    as_bytes,
-)
+from penstock.records import field
+from penstock.records.columns import Columns, as_bytes
 from penstock.records.decoding import decode_run
 from penstock.records.escapes import escape
 from penstock.records.frame import restate_times
@@ -50,7 +43,7 @@ def encode(columns: Columns, target: Magic) -> memoryview:
         columns = escape(add_iggy_kinds(columns, text=True), target)
         restate_times(columns.batches, columns.records)
         return encode_pulsar(columns, facts)
-    columns.batches[COUNT] = columns.batches[RECORDS]
+    columns.batches[field.COUNT] = columns.batches[field.RECORDS]
     if target == Magic.IGGY:
         columns, ids = take_iggy_headers(columns)
         return encode_iggy(escape(columns, target), ids)
@@ -62,12 +55,12 @@ def encode(columns: Columns, target: Magic) -> memoryview:
 def _pieces(view: memoryview, target: Magic) -> Iterator[tuple[memoryview, bool]]:
     """Cut a run where it changes between `target` and the others, and where it gets long."""
     table = scan(as_bytes(view))
-    native = table[MAGIC] == target
+    native = table[field.MAGIC] == target
     first = 0
     for batch in range(1, len(native) + 1):
-        start = int(table[POSITION, first])
+        start = int(table[field.POSITION, first])
         alike = batch < len(native) and native[batch] == native[first]
-        if alike and (native[first] or table[BODY_END, batch] - start <= _PIECE_BYTES):
+        if alike and (native[first] or table[field.BODY_END, batch] - start <= _PIECE_BYTES):
             continue
-        yield view[start : int(table[BODY_END, batch - 1])], bool(native[first])
+        yield view[start : int(table[field.BODY_END, batch - 1])], bool(native[first])
         first = batch

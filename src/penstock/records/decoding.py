@@ -7,62 +7,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.limits import DECODED_ROWS, INFLATED_BATCH_BYTES
-from penstock.log.header import ATTRIBUTE_COMPRESSION, walk
-from penstock.records import reserved
+from penstock.log.header import ATTRIBUTE_COMPRESSION, Magic, walk
+from penstock.records import field, reserved
 from penstock.records.additions import Additions
 from penstock.records.arena import Arena
-from penstock.records.columns import (
-    ATTRIBUTES,
-    BODY_END,
-    BODY_START,
-    FIRST_RECORD,
-    HEADER_COUNT,
-    HEADER_FIELDS,
-    KEY_SIZE,
-    KEY_START,
-    MAGIC,
-    OFFSET,
-    RECORD_FIELDS,
-    RECORDS,
-    Bytes,
-    Columns,
-    Numbers,
-    as_bytes,
-)
+from penstock.records.columns import Bytes, Columns, Numbers, as_bytes
 from penstock.records.compression import inflate_kafka, inflate_pulsar
 from penstock.records.errors import MalformedBatchError
 from penstock.records.escapes import restore
-from penstock.records.iggy.batch import BATCH_HEADER_SIZE, FRAME_SIZE
-from penstock.records.iggy.decode import (
-    ID_DIGITS,
-    read_iggy_headers,
-    read_iggy_records,
-    write_ids,
-)
-from penstock.records.kafka.decode import (
-    SMALLEST_RECORD,
-    read_kafka_headers,
-    read_kafka_records,
-)
-from penstock.records.kernels.protobuf_fields import FIELDS
+from penstock.records.iggy import layout
+from penstock.records.iggy.decode import ID_DIGITS, read_iggy_headers, read_iggy_records, write_ids
+from penstock.records.kafka.decode import SMALLEST_RECORD, read_kafka_headers, read_kafka_records
 from penstock.records.kernels.text import decode_base64
+from penstock.records.pulsar import entry_field, message_field, metadata
 from penstock.records.pulsar.decode import (
-    CODEC,
     DROPPED,
-    ENTRY_FIELDS,
-    IN_BASE64,
-    INFLATED_SIZE,
-    IS_BATCH,
-    MESSAGE_FIELDS,
-    PAYLOAD_END,
-    PAYLOAD_START,
-    SMALLEST_MESSAGE,
     read_entries,
     read_pulsar_headers,
     read_pulsar_records,
 )
+from penstock.records.pulsar.entry import SMALLEST_MESSAGE
 from penstock.records.pulsar.headers import add_pulsar_headers
-from penstock.records.scan import IGGY, KAFKA, PULSAR, malformed, scan
+from penstock.records.scan import malformed, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,29 +44,31 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
     """As `penstock.records.decode`."""
     data = as_bytes(batches)
     table = scan(data)
-    entries = np.zeros((ENTRY_FIELDS, table.shape[1]), np.int64)
-    present = set(np.unique(table[MAGIC]).tolist())
-    fields = np.empty((FIELDS, 2), np.int64)
-    if PULSAR in present:
+    entries = np.zeros((entry_field.FIELDS, table.shape[1]), np.int64)
+    present = set(np.unique(table[field.MAGIC]).tolist())
+    fields = np.empty((metadata.FIELDS, 2), np.int64)
+    if Magic.PULSAR in present:
         _check(table, read_entries(data, table, entries, fields))
     data = _inflate(data, table, entries)
     _check_room(table, entries)
-    table[FIRST_RECORD, 1:] = np.cumsum(table[RECORDS])[:-1]
-    records = np.empty((RECORD_FIELDS, _within_limit(table[RECORDS])), np.int64)
-    messages = np.zeros((MESSAGE_FIELDS, records.shape[1] if PULSAR in present else 0), np.int64)
-    if KAFKA in present:
+    table[field.FIRST_RECORD, 1:] = np.cumsum(table[field.RECORDS])[:-1]
+    records = np.empty((field.RECORD_FIELDS, _within_limit(table[field.RECORDS])), np.int64)
+    messages = np.zeros(
+        (message_field.FIELDS, records.shape[1] if Magic.PULSAR in present else 0), np.int64
+    )
+    if Magic.KAFKA in present:
         _check(table, read_kafka_records(data, table, records))
-    if PULSAR in present:
+    if Magic.PULSAR in present:
         _check(table, read_pulsar_records(data, table, entries, records, messages, fields))
         records, messages = _without_dropped(table, records, messages)
-    if IGGY in present:
+    if Magic.IGGY in present:
         _check(table, read_iggy_records(data, table, records))
     columns = _with_headers(Columns(data, data, records, *_headers_room(records), table), entries)
-    if PULSAR in present:
+    if Magic.PULSAR in present:
         columns = _with_decoded_keys(columns, messages)
-    if headers and IGGY in present:
+    if headers and Magic.IGGY in present:
         columns = _add_iggy_ids(columns)
-    if headers and PULSAR in present:
+    if headers and Magic.PULSAR in present:
         columns = add_pulsar_headers(columns, entries, messages)
     return restore(columns)
 
@@ -129,42 +97,48 @@ def _inflate(data: Bytes, table: Numbers, entries: Numbers) -> Bytes:
     arena = Arena.behind(data)
     left = int(INFLATED_BATCH_BYTES)
     codecs = np.where(
-        table[MAGIC] == KAFKA,
-        table[ATTRIBUTES] & ATTRIBUTE_COMPRESSION,
-        np.where(table[MAGIC] == PULSAR, entries[CODEC], 0),
+        table[field.MAGIC] == Magic.KAFKA,
+        table[field.ATTRIBUTES] & ATTRIBUTE_COMPRESSION,
+        np.where(table[field.MAGIC] == Magic.PULSAR, entries[entry_field.CODEC], 0),
     )
-    for batch in np.flatnonzero((codecs != 0) & (table[RECORDS] > 0)).tolist():
+    for batch in np.flatnonzero((codecs != 0) & (table[field.RECORDS] > 0)).tolist():
         part = _inflate_batch(data, table, entries, batch, int(codecs[batch]))
         left -= len(part)
         if left < 0:
             raise OverLimitError(f"more than {INFLATED_BATCH_BYTES} bytes of inflated batches")
         start = arena.add(part)
-        where = table if table[MAGIC, batch] == KAFKA else entries
-        starts, ends = (BODY_START, BODY_END) if where is table else (PAYLOAD_START, PAYLOAD_END)
+        where = table if table[field.MAGIC, batch] == Magic.KAFKA else entries
+        starts, ends = (
+            (field.BODY_START, field.BODY_END)
+            if where is table
+            else (entry_field.PAYLOAD_START, entry_field.PAYLOAD_END)
+        )
         where[starts, batch], where[ends, batch] = start, start + len(part)
     return arena.join()
 
 
 def _inflate_batch(data: Bytes, table: Numbers, entries: Numbers, batch: int, codec: int) -> Bytes:
     try:
-        if table[MAGIC, batch] == KAFKA:
-            body = data[table[BODY_START, batch] : table[BODY_END, batch]]
+        if table[field.MAGIC, batch] == Magic.KAFKA:
+            body = data[table[field.BODY_START, batch] : table[field.BODY_END, batch]]
             return inflate_kafka(codec, body.data)
-        payload = data[entries[PAYLOAD_START, batch] : entries[PAYLOAD_END, batch]]
-        return inflate_pulsar(codec, payload.data, int(entries[INFLATED_SIZE, batch]))
+        payload = data[
+            entries[entry_field.PAYLOAD_START, batch] : entries[entry_field.PAYLOAD_END, batch]
+        ]
+        return inflate_pulsar(codec, payload.data, int(entries[entry_field.INFLATED_SIZE, batch]))
     except MalformedBatchError as error:
         raise malformed(table, batch, str(error)) from error
 
 
 def _check_room(table: Numbers, entries: Numbers) -> None:
     """Refuse counts that the bodies have no room for, before memory is taken for them."""
-    sizes = table[BODY_END] - table[BODY_START]
-    payloads = entries[PAYLOAD_END] - entries[PAYLOAD_START]
-    singles = np.where(entries[IS_BATCH] != 0, payloads // SMALLEST_MESSAGE, 1)
-    room = np.where(table[MAGIC] == KAFKA, sizes // SMALLEST_RECORD, singles)
-    frames = (sizes - BATCH_HEADER_SIZE) // FRAME_SIZE
-    room = np.where(table[MAGIC] == IGGY, frames, room)
-    crowded = np.flatnonzero(table[RECORDS] > np.maximum(room, 0))
+    sizes = table[field.BODY_END] - table[field.BODY_START]
+    payloads = entries[entry_field.PAYLOAD_END] - entries[entry_field.PAYLOAD_START]
+    singles = np.where(entries[entry_field.IS_BATCH] != 0, payloads // SMALLEST_MESSAGE, 1)
+    room = np.where(table[field.MAGIC] == Magic.KAFKA, sizes // SMALLEST_RECORD, singles)
+    frames = (sizes - layout.BATCH_HEADER_SIZE) // layout.FRAME_SIZE
+    room = np.where(table[field.MAGIC] == Magic.IGGY, frames, room)
+    crowded = np.flatnonzero(table[field.RECORDS] > np.maximum(room, 0))
     if len(crowded):
         raise malformed(table, int(crowded[0]), "it declares more records than it has room for")
 
@@ -173,21 +147,23 @@ def _without_dropped(
     table: Numbers, records: Numbers, messages: Numbers
 ) -> tuple[Numbers, Numbers]:
     """Take out the messages that compaction has emptied; their offsets become a gap."""
-    kept = records[OFFSET] != DROPPED
-    kept |= np.repeat(table[MAGIC] != PULSAR, table[RECORDS])
+    kept = records[field.OFFSET] != DROPPED
+    kept |= np.repeat(table[field.MAGIC] != Magic.PULSAR, table[field.RECORDS])
     if kept.all():
         return records, messages
     ends = np.concatenate(([0], np.cumsum(kept)))
-    starts = ends[table[FIRST_RECORD]]
-    table[RECORDS] = ends[table[FIRST_RECORD] + table[RECORDS]] - starts
-    table[FIRST_RECORD] = starts
+    starts = ends[table[field.FIRST_RECORD]]
+    table[field.RECORDS] = ends[table[field.FIRST_RECORD] + table[field.RECORDS]] - starts
+    table[field.FIRST_RECORD] = starts
     return np.ascontiguousarray(records[:, kept]), np.ascontiguousarray(messages[:, kept])
 
 
 def _headers_room(records: Numbers) -> tuple[Numbers, Numbers]:
     header_start = np.zeros(records.shape[1] + 1, np.int64)
-    np.cumsum(records[HEADER_COUNT], out=header_start[1:])
-    return np.empty((HEADER_FIELDS, _within_limit(records[HEADER_COUNT])), np.int64), header_start
+    np.cumsum(records[field.HEADER_COUNT], out=header_start[1:])
+    return np.empty(
+        (field.HEADER_FIELDS, _within_limit(records[field.HEADER_COUNT])), np.int64
+    ), header_start
 
 
 def _within_limit(counts: Numbers) -> int:
@@ -209,13 +185,13 @@ def _with_headers(columns: Columns, entries: Numbers) -> Columns:
 
 
 def _with_decoded_keys(columns: Columns, messages: Numbers) -> Columns:
-    chosen = (messages[IN_BASE64] != 0) & (columns.records[KEY_SIZE] >= 0)
+    chosen = (messages[message_field.IN_BASE64] != 0) & (columns.records[field.KEY_SIZE] >= 0)
     if not chosen.any():
         return columns
-    keys = np.empty(int(columns.records[KEY_SIZE][chosen].sum()), np.uint8)
+    keys = np.empty(int(columns.records[field.KEY_SIZE][chosen].sum()), np.uint8)
     arena = Arena.behind(columns.data)
     base = arena.add(keys)
-    starts, sizes = columns.records[KEY_START], columns.records[KEY_SIZE]
+    starts, sizes = columns.records[field.KEY_START], columns.records[field.KEY_SIZE]
     decode_base64(columns.data, chosen, starts, sizes, base, keys)
     columns.data = columns.header_data = arena.join()
     return columns

@@ -9,39 +9,17 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from penstock.log.header import Magic
-from penstock.records import reserved
+from penstock.records import field, header_kinds, reserved
 from penstock.records.additions import Additions
-from penstock.records.columns import (
-    CONTENT_SIZE,
-    CONTENT_START,
-    FIRST_RECORD,
-    KEY_SIZE,
-    KIND_STRING,
-    KINDS,
-    KINDS_OF_TEXT,
-    KINDS_UNTOLD,
-    MAGIC,
-    NAME_SIZE,
-    NAME_START,
-    TIMESTAMP,
-    Columns,
-    Mask,
-)
-from penstock.records.iggy.batch import LONGEST_FIELD
-from penstock.records.kernels.jit import (
-    INPUT,
-    MASK,
-    NOTHING,
-    NUMBERS_INPUT,
-    TABLE_INPUT,
-    helper,
-    kernel,
-)
+from penstock.records.columns import Columns, Mask
+from penstock.records.iggy import layout
+from penstock.records.kernels.arguments import BytesIn, MaskOut, NumbersIn, TableIn
+from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import is_text, same_spans
 from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
@@ -64,7 +42,7 @@ _ANY_NAMES: Final = 5
 _LIMITS: Final = {
     Magic.KAFKA: np.array([0, _UNLIMITED, True, True, True, False]),
     Magic.PULSAR: np.array([0, _UNLIMITED, False, False, False, False]),
-    Magic.IGGY: np.array([1, LONGEST_FIELD, False, False, True, True]),
+    Magic.IGGY: np.array([1, layout.LONGEST_FIELD, False, False, True, True]),
 }
 
 
@@ -88,8 +66,8 @@ def escape(columns: Columns, target: Magic) -> Columns:
     mark_unsayable(columns.header_data, *tables, _LIMITS[target], unsayable)
     rows = set(rows_of(columns, unsayable))
     if target == Magic.IGGY:
-        sizes = columns.records[KEY_SIZE]
-        rows |= set(np.flatnonzero((sizes == 0) | (sizes > LONGEST_FIELD)).tolist())
+        sizes = columns.records[field.KEY_SIZE]
+        rows |= set(np.flatnonzero((sizes == 0) | (sizes > layout.LONGEST_FIELD)).tolist())
     if not rows:
         return columns
     rewriting = Rewriting(columns)
@@ -99,7 +77,7 @@ def escape(columns: Columns, target: Magic) -> Columns:
 
 
 def _escape_times(columns: Columns, target: Magic) -> Columns:
-    times = columns.records[TIMESTAMP]
+    times = columns.records[field.TIMESTAMP]
     if target == Magic.IGGY:
         unsayable = times < 0
     else:
@@ -113,15 +91,15 @@ def _escape_times(columns: Columns, target: Magic) -> Columns:
     additions.add_decimals(reserved.TIMESTAMP, unsayable, times)
     columns = additions.apply()
     if target != Magic.KAFKA:
-        np.maximum(times, 0, out=columns.records[TIMESTAMP])
+        np.maximum(times, 0, out=columns.records[field.TIMESTAMP])
     return columns
 
 
 def _escaped(rewriting: Rewriting, row: int, unsayable: Mask, target: Magic) -> Iterator[Header]:
     columns = rewriting.columns
     key = columns.key(row)
-    if target == Magic.IGGY and key is not None and not 1 <= len(key) <= LONGEST_FIELD:
-        yield from _packed(Header(reserved.KEY, key), 0, LONGEST_FIELD)
+    if target == Magic.IGGY and key is not None and not 1 <= len(key) <= layout.LONGEST_FIELD:
+        yield from _packed(Header(reserved.KEY, key), 0, layout.LONGEST_FIELD)
         rewriting.set_key(row, None)
     first = int(columns.header_start[row])
     headers = read_headers(columns, row)
@@ -131,9 +109,9 @@ def _escaped(rewriting: Rewriting, row: int, unsayable: Mask, target: Magic) -> 
             yield header
         elif target == Magic.PULSAR and _only_content_is_no_text(header, headers[:index], names):
             content = base64.b64encode(header.content or b"")
-            yield Header(reserved.BASE64 + header.name, content, KINDS_OF_TEXT)
+            yield Header(reserved.BASE64 + header.name, content, header_kinds.OF_TEXT)
         else:
-            largest = LONGEST_FIELD if target == Magic.IGGY else _UNLIMITED
+            largest = layout.LONGEST_FIELD if target == Magic.IGGY else _UNLIMITED
             yield from _packed(header, index + 1, largest)
 
 
@@ -156,10 +134,10 @@ def _packed(header: Header, index: int, largest: int) -> Iterator[Header]:
     text = base64.b64encode(header.name) + b":" + content
     name = reserved.PACKED + b"%d" % index
     if len(text) <= largest:
-        yield Header(name, text, KINDS_OF_TEXT)
+        yield Header(name, text, header_kinds.OF_TEXT)
         return
     for part, start in enumerate(range(0, len(text), largest)):
-        yield Header(b"%s.%d" % (name, part), text[start : start + largest], KINDS_OF_TEXT)
+        yield Header(b"%s.%d" % (name, part), text[start : start + largest], header_kinds.OF_TEXT)
 
 
 def _restored(rewriting: Rewriting, row: int, headers: list[Header]) -> Iterator[Header]:
@@ -172,7 +150,7 @@ def _restored(rewriting: Rewriting, row: int, headers: list[Header]) -> Iterator
                 yield unpacked
             packed[index] = None
         elif name.startswith(reserved.BASE64) and (decoded := _decode(content)) is not None:
-            yield Header(name.removeprefix(reserved.BASE64), decoded, KINDS_UNTOLD)
+            yield Header(name.removeprefix(reserved.BASE64), decoded, header_kinds.UNKNOWN)
         elif name != reserved.TIMESTAMP or not _restore_time(rewriting, row, content):
             yield header
 
@@ -193,7 +171,7 @@ def _unpack(headers: list[Header]) -> dict[bytes | None, Header | None]:
         name, colon, content = b"".join(numbered[n] for n in sorted(numbered)).partition(b":")
         decoded, value = _decode(name), None if content == _NULL else _decode(content)
         if colon and decoded is not None and (value is not None or content == _NULL):
-            unpacked[index] = Header(decoded, value, KINDS_UNTOLD)
+            unpacked[index] = Header(decoded, value, header_kinds.UNKNOWN)
     return unpacked
 
 
@@ -207,10 +185,10 @@ def _decode(text: bytes) -> bytes | None:
 def _restore_key(rewriting: Rewriting, row: int, header: Header) -> bool:
     """A key that was too long or too short for an Iggy header is the record's key again."""
     columns = rewriting.columns
-    if header.name != reserved.KEY or columns.records[KEY_SIZE, row] >= 0:
+    if header.name != reserved.KEY or columns.records[field.KEY_SIZE, row] >= 0:
         return False
-    batch = np.searchsorted(columns.batches[FIRST_RECORD], row, side="right") - 1
-    if columns.batches[MAGIC, batch] != Magic.IGGY:
+    batch = np.searchsorted(columns.batches[field.FIRST_RECORD], row, side="right") - 1
+    if columns.batches[field.MAGIC, batch] != Magic.IGGY:
         return False
     rewriting.set_key(row, header.content)
     return True
@@ -220,7 +198,7 @@ def _restore_time(rewriting: Rewriting, row: int, text: bytes) -> bool:
     """Take over a finer time, unless the record has been given another time since."""
     if not _DECIMAL.fullmatch(text):
         return False
-    time, coarse = int(text), int(rewriting.columns.records[TIMESTAMP, row])
+    time, coarse = int(text), int(rewriting.columns.records[field.TIMESTAMP, row])
     if time > 0 and time // 1000 != coarse // 1000:
         return False
     rewriting.set_time(row, time)
@@ -228,39 +206,43 @@ def _restore_time(rewriting: Rewriting, row: int, text: bytes) -> bool:
 
 
 @helper
-def _has_equal(data: Any, headers: Any, first: int, header: int) -> Any:
+def _has_equal(data: BytesIn, headers: TableIn, first: int, header: int) -> bool:
     """Whether an earlier header of the record has the same name."""
-    size = headers[NAME_SIZE, header]
-    start = headers[NAME_START, header]
+    size = headers[field.NAME_SIZE, header]
+    start = headers[field.NAME_START, header]
     for other in range(first, header):
-        if headers[NAME_SIZE, other] != size:
+        if headers[field.NAME_SIZE, other] != size:
             continue
-        if same_spans(data, start, data, headers[NAME_START, other], size):
+        if same_spans(data, start, data, headers[field.NAME_START, other], size):
             return True
     return False
 
 
 @helper
-def _is_sayable(data: Any, headers: Any, header: int, limits: Any) -> Any:
-    name = headers[NAME_SIZE, header]
-    content = headers[CONTENT_SIZE, header]
-    kinds = headers[KINDS, header]
+def _is_sayable(data: BytesIn, headers: TableIn, header: int, limits: NumbersIn) -> bool:
+    name = headers[field.NAME_SIZE, header]
+    content = headers[field.CONTENT_SIZE, header]
+    kinds = headers[field.KINDS, header]
     if name < limits[_SMALLEST] or name > limits[_LARGEST]:
         return False
-    is_string = kinds >> 4 == KIND_STRING or kinds == KINDS_UNTOLD or not limits[_ANY_NAMES]
-    if is_string and not is_text(data, headers[NAME_START, header], name):
+    is_string = (
+        kinds >> 4 == header_kinds.STRING or kinds == header_kinds.UNKNOWN or not limits[_ANY_NAMES]
+    )
+    if is_string and not is_text(data, headers[field.NAME_START, header], name):
         return False
     if content < 0:
         return limits[_NULLS] != 0
     if content < limits[_SMALLEST] or content > limits[_LARGEST]:
         return False
-    if limits[_ANY_BYTES] and kinds & 15 != KIND_STRING:
+    if limits[_ANY_BYTES] and kinds & 15 != header_kinds.STRING:
         return True
-    return is_text(data, headers[CONTENT_START, header], content)
+    return is_text(data, headers[field.CONTENT_START, header], content)
 
 
-@kernel(NOTHING, INPUT, TABLE_INPUT, NUMBERS_INPUT, NUMBERS_INPUT, MASK)
-def mark_unsayable(data: Any, headers: Any, header_start: Any, limits: Any, out: Any) -> None:
+@kernel
+def mark_unsayable(
+    data: BytesIn, headers: TableIn, header_start: NumbersIn, limits: NumbersIn, out: MaskOut
+) -> None:
     """Mark the headers that these limits rule out. Of equal names the first may stay.
 
     In a record of very many headers all are marked where names must differ.
