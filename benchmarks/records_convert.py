@@ -16,11 +16,12 @@ import numpy as np
 
 from penstock import records
 from penstock.log.header import Magic, build_header, stamp
-from penstock.records import field, reserved
-from penstock.records.additions import Additions
+from penstock.records import field
 from penstock.records.arrow import to_arrow
 from penstock.records.columns import Columns
 from penstock.records.conversion import encode
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
 from penstock.records.iggy.decode import ID_DIGITS
 
 BATCH_BYTES = 64 * 1024

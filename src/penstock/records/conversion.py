@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.log.header import Magic
 from penstock.records import field
+from penstock.records.batch_headers import read_batch_headers, restate_times
 from penstock.records.columns import Columns, as_bytes
 from penstock.records.decoding import decode_run
-from penstock.records.escapes import escape
-from penstock.records.frame import restate_times
+from penstock.records.headers.escapes import escape
 from penstock.records.iggy.encode import encode_iggy
 from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
 from penstock.records.kafka.encode import encode_kafka
 from penstock.records.pulsar.encode import encode_pulsar
 from penstock.records.pulsar.headers import take_pulsar_headers
-from penstock.records.scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ def encode(columns: Columns, target: Magic) -> memoryview:
 
 def _pieces(view: memoryview, target: Magic) -> Iterator[tuple[memoryview, bool]]:
     """Cut a run where it changes between `target` and the others, and where it gets long."""
-    table = scan(as_bytes(view))
+    table = read_batch_headers(as_bytes(view))
     native = table[field.MAGIC] == target
     first = 0
     for batch in range(1, len(native) + 1):

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
 from penstock.log.header import Magic
-from penstock.records import field, header_kinds, reserved
+from penstock.records import field, header_kinds
+from penstock.records.batch_headers import check_read
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
 from penstock.records.iggy import layout
 from penstock.records.kernels.arguments import (
     BytesIn,
@@ -18,12 +25,53 @@ from penstock.records.kernels.arguments import (
 from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import is_text, load_half, load_word, same_bytes
 
+if TYPE_CHECKING:
+    from penstock.records.columns import Bytes, Columns, Numbers
+    from penstock.records.inflation import Inflation
+
 _KEY = reserved.constant(reserved.KEY)
 _TOMBSTONE = reserved.constant(reserved.TOMBSTONE)
 _HEX = reserved.constant(b"0123456789abcdef")
 _RESERVED = reserved.constant(reserved.PREFIX)
 ID_DIGITS = 32
 _LATEST_ORIGIN = (1 << 63) - (1 << 33)
+
+
+class IggyDecoder:
+    """See `penstock.records.decoding.Decoder`."""
+
+    magic: Final = Magic.IGGY
+
+    def __init__(self, _data: Bytes, batches: Numbers) -> None:
+        self._batches = batches
+
+    def inflate(self, inflation: Inflation) -> None:
+        """Nothing: Iggy's clients don't compress batches."""
+
+    def room(self) -> Numbers:
+        sizes: Numbers = self._batches[field.BODY_END] - self._batches[field.BODY_START]
+        return (sizes - layout.BATCH_HEADER_SIZE) // layout.FRAME_SIZE
+
+    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+        check_read(self._batches, read_iggy_records(data, self._batches, records))
+        return records
+
+    def read_headers(self, columns: Columns) -> None:
+        tables = (columns.batches, columns.records, columns.header_start, columns.headers)
+        read_iggy_headers(columns.data, *tables)
+
+    def complete(self, columns: Columns, *, headers: bool) -> Columns:
+        """Add the ids."""
+        if not headers:
+            return columns
+        starts, sizes = np.empty((2, len(columns)), np.int64)
+        ids = np.empty(len(columns) * ID_DIGITS, np.uint8)
+        end = write_ids(columns.data, columns.batches, columns.records, starts, sizes, ids)
+        if end == 0:
+            return columns
+        additions = Additions(columns)
+        additions.add_text(reserved.IGGY_ID, ids[:end], starts, sizes)
+        return additions.apply()
 
 
 @helper

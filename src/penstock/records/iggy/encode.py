@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.log.header import Magic
-from penstock.records import field, header_kinds, reserved
+from penstock.records import field, header_kinds
+from penstock.records.batch_headers import Encoded, restate_times, write_batch_headers
 from penstock.records.columns import Columns, Numbers
-from penstock.records.frame import Encoded, finish, restate_times
+from penstock.records.headers import reserved
 from penstock.records.iggy import layout
 from penstock.records.iggy.batch import batch_checksum
 from penstock.records.kernels.arguments import (
@@ -49,7 +50,7 @@ def encode_iggy(columns: Columns, ids: Numbers) -> memoryview:
     encoded = Encoded.allocate(batches, bodies)
     data = (columns.data, columns.header_data)
     write_iggy(*data, batches, *tables, ids, encoded.body_starts, bodies, encoded.out)
-    return finish(encoded, Magic.IGGY, batches)
+    return write_batch_headers(encoded, Magic.IGGY, batches)
 
 
 def split_by_time(columns: Columns) -> Numbers:

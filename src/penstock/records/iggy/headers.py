@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from penstock.records import reserved
-from penstock.records.additions import Additions
 from penstock.records.columns import Columns, Numbers
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
+from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
 from penstock.records.iggy.decode import write_kinds
-from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
 _ID: Final = re.compile(rb"[0-9a-f]{32}")
 _KINDS: Final = re.compile(rb"([1-9a-f][1-9a-f])+")

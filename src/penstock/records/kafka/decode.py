@@ -2,16 +2,64 @@
 
 from __future__ import annotations
 
-from penstock.log.header import ATTRIBUTE_LOG_APPEND_TIME, Magic
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from penstock.log.header import ATTRIBUTE_COMPRESSION, ATTRIBUTE_LOG_APPEND_TIME, Magic
 from penstock.records import field, header_kinds
+from penstock.records.batch_headers import check_read, malformed
+from penstock.records.errors import MalformedBatchError
+from penstock.records.kafka.compression import inflate_kafka
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
 from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, read_zigzag
 from penstock.records.kernels.times import microseconds
 
+if TYPE_CHECKING:
+    from penstock.records.columns import Bytes, Columns, Numbers
+    from penstock.records.inflation import Inflation
+
 SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers, its length included."""
 _SMALLEST_HEADER = 2
+
+
+class KafkaDecoder:
+    """See `penstock.records.decoding.Decoder`."""
+
+    magic: Final = Magic.KAFKA
+
+    def __init__(self, _data: Bytes, batches: Numbers) -> None:
+        self._batches = batches
+
+    def inflate(self, inflation: Inflation) -> None:
+        batches = self._batches
+        codecs = batches[field.ATTRIBUTES] & ATTRIBUTE_COMPRESSION
+        compressed = (codecs != 0) & (batches[field.MAGIC] == self.magic)
+        for batch in np.flatnonzero(compressed & (batches[field.RECORDS] > 0)).tolist():
+            body = inflation.data[batches[field.BODY_START, batch] : batches[field.BODY_END, batch]]
+            try:
+                inflated = inflate_kafka(int(codecs[batch]), body.data)
+            except MalformedBatchError as error:
+                raise malformed(batches, batch, str(error)) from error
+            start, end = inflation.add(inflated)
+            batches[field.BODY_START, batch], batches[field.BODY_END, batch] = start, end
+
+    def room(self) -> Numbers:
+        sizes: Numbers = self._batches[field.BODY_END] - self._batches[field.BODY_START]
+        return sizes // SMALLEST_RECORD
+
+    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+        check_read(self._batches, read_kafka_records(data, self._batches, records))
+        return records
+
+    def read_headers(self, columns: Columns) -> None:
+        tables = (columns.batches, columns.records, columns.header_start, columns.headers)
+        check_read(columns.batches, read_kafka_headers(columns.data, *tables))
+
+    def complete(self, columns: Columns, *, headers: bool) -> Columns:  # noqa: ARG002
+        return columns
 
 
 @helper

@@ -6,8 +6,8 @@ import numpy as np
 
 from penstock.log.header import Magic
 from penstock.records import field
+from penstock.records.batch_headers import Encoded, write_batch_headers
 from penstock.records.columns import Columns
-from penstock.records.frame import Encoded, finish
 from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersIn, NumbersOut, TableIn
 from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, varint_size, write_varint, zigzag
@@ -27,7 +27,7 @@ def encode_kafka(columns: Columns) -> memoryview:
     encoded = Encoded.allocate(columns.batches, bodies)
     data = (columns.data, columns.header_data)
     write_kafka(*data, columns.batches, *tables, sizes, encoded.body_starts, encoded.out)
-    return finish(encoded, Magic.KAFKA, columns.batches)
+    return write_batch_headers(encoded, Magic.KAFKA, columns.batches)
 
 
 @helper

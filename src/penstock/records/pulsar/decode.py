@@ -2,20 +2,107 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from penstock.log.header import Magic
 from penstock.records import field, header_kinds
+from penstock.records.arena import Arena
+from penstock.records.batch_headers import check_read, malformed
+from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
 from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, load_big
 from penstock.records.kernels.protobuf import WIRE_BYTES, next_field
+from penstock.records.kernels.text import decode_base64
 from penstock.records.kernels.times import microseconds
 from penstock.records.pulsar import entry_field, message_field, metadata
-from penstock.records.pulsar.entry import CHECKSUM_MAGIC, CHECKSUM_SIZE
+from penstock.records.pulsar.compression import inflate_pulsar
+from penstock.records.pulsar.entry import CHECKSUM_MAGIC, CHECKSUM_SIZE, SMALLEST_MESSAGE
+from penstock.records.pulsar.headers import add_pulsar_headers
+
+if TYPE_CHECKING:
+    from penstock.records.columns import Bytes, Columns, Numbers
+    from penstock.records.inflation import Inflation
 
 DROPPED: Final = -1
 """The offset of a message that compaction has emptied."""
+
+
+class PulsarDecoder:
+    """See `penstock.records.decoding.Decoder`."""
+
+    magic: Final = Magic.PULSAR
+
+    def __init__(self, data: Bytes, batches: Numbers) -> None:
+        self._batches = batches
+        self._entries = np.zeros((entry_field.FIELDS, batches.shape[1]), np.int64)
+        self._messages = np.zeros((message_field.FIELDS, 0), np.int64)
+        self._fields = np.empty((metadata.FIELDS, 2), np.int64)
+        check_read(batches, read_entries(data, batches, self._entries, self._fields))
+
+    def inflate(self, inflation: Inflation) -> None:
+        entries, codecs = self._entries, self._entries[entry_field.CODEC]
+        compressed = (codecs != 0) & (self._batches[field.RECORDS] > 0)
+        for batch in np.flatnonzero(compressed).tolist():
+            start, end = entries[[entry_field.PAYLOAD_START, entry_field.PAYLOAD_END], batch]
+            payload = inflation.data[start:end].data
+            size = int(entries[entry_field.INFLATED_SIZE, batch])
+            try:
+                inflated = inflate_pulsar(int(codecs[batch]), payload, size)
+            except MalformedBatchError as error:
+                raise malformed(self._batches, batch, str(error)) from error
+            start, end = inflation.add(inflated)
+            entries[[entry_field.PAYLOAD_START, entry_field.PAYLOAD_END], batch] = start, end
+
+    def room(self) -> Numbers:
+        entries = self._entries
+        sizes = entries[entry_field.PAYLOAD_END] - entries[entry_field.PAYLOAD_START]
+        return np.where(entries[entry_field.IS_BATCH] != 0, sizes // SMALLEST_MESSAGE, 1)
+
+    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+        self._messages = np.zeros((message_field.FIELDS, records.shape[1]), np.int64)
+        tables = (self._batches, self._entries, records, self._messages, self._fields)
+        check_read(self._batches, read_pulsar_records(data, *tables))
+        return self._without_dropped(records)
+
+    def read_headers(self, columns: Columns) -> None:
+        tables = (columns.records, columns.header_start, columns.headers)
+        unreadable = read_pulsar_headers(columns.data, columns.batches, self._entries, *tables)
+        check_read(columns.batches, unreadable)
+
+    def complete(self, columns: Columns, *, headers: bool) -> Columns:
+        """Decode the keys, and add what only Pulsar's metadata says."""
+        self._decode_keys(columns)
+        return add_pulsar_headers(columns, self._entries, self._messages) if headers else columns
+
+    def _without_dropped(self, records: Numbers) -> Numbers:
+        """Take out the messages that compaction has emptied; their offsets become a gap."""
+        batches = self._batches
+        kept = records[field.OFFSET] != DROPPED
+        kept |= np.repeat(batches[field.MAGIC] != self.magic, batches[field.RECORDS])
+        if kept.all():
+            return records
+        ends = np.concatenate(([0], np.cumsum(kept)))
+        starts = ends[batches[field.FIRST_RECORD]]
+        after = batches[field.FIRST_RECORD] + batches[field.RECORDS]
+        batches[field.RECORDS] = ends[after] - starts
+        batches[field.FIRST_RECORD] = starts
+        self._messages = np.ascontiguousarray(self._messages[:, kept])
+        return np.ascontiguousarray(records[:, kept])
+
+    def _decode_keys(self, columns: Columns) -> None:
+        """Replace keys that are said to be base64 by their bytes, kept behind the others."""
+        starts, sizes = columns.records[field.KEY_START], columns.records[field.KEY_SIZE]
+        chosen = (self._messages[message_field.IN_BASE64] != 0) & (sizes >= 0)
+        if not chosen.any():
+            return
+        keys = np.empty(int(sizes[chosen].sum()), np.uint8)
+        arena = Arena.behind(columns.data)
+        base = arena.add(keys)
+        decode_base64(columns.data, chosen, starts, sizes, base, keys)
+        columns.data = columns.header_data = arena.join()
 
 
 @helper

@@ -10,8 +10,8 @@ from fastcrc.crc32 import iscsi as crc32c
 from penstock.log.header import Magic
 from penstock.records import field
 from penstock.records.arena import header_arena
+from penstock.records.batch_headers import Encoded, malformed, write_batch_headers
 from penstock.records.columns import Bytes, Columns, Numbers
-from penstock.records.frame import Encoded, finish
 from penstock.records.kernels.arguments import (
     BytesIn,
     BytesOut,
@@ -27,7 +27,6 @@ from penstock.records.kernels.text import base64_size, mark_text, write_base64
 from penstock.records.pulsar.entry import CHECKSUM_AT, CHECKSUM_MAGIC, CHECKSUM_SIZE
 from penstock.records.pulsar.headers import PulsarFacts
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata
-from penstock.records.scan import malformed
 
 _LONGEST_GAP: Final = 1 << 20
 """Offsets without a record that one entry may cover: each takes a few bytes of it."""
@@ -99,7 +98,7 @@ def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
     data = (columns.data, header_data)
     write_pulsar(*data, batches, *tables, messages, entries, encoded.body_starts, encoded.out)
     _write_checksums(encoded, batches)
-    return finish(encoded, Magic.PULSAR, batches)
+    return write_batch_headers(encoded, Magic.PULSAR, batches)
 
 
 def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Bytes, Numbers, Numbers]:

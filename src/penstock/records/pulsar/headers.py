@@ -10,12 +10,13 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from penstock.log.header import Magic
-from penstock.records import field, reserved
-from penstock.records.additions import Additions
+from penstock.records import field
 from penstock.records.columns import Bytes, Columns, Mask, Numbers
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
+from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
 from penstock.records.pulsar import entry_field, message_field
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata
-from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
 _TRUE: Final = b"true"
 _SAID_OTHERWISE: Final = (

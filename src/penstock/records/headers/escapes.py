@@ -14,14 +14,15 @@ from typing import Final
 import numpy as np
 
 from penstock.log.header import Magic
-from penstock.records import field, header_kinds, reserved
-from penstock.records.additions import Additions
+from penstock.records import field, header_kinds
 from penstock.records.columns import Columns, Mask
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
+from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
 from penstock.records.iggy import layout
 from penstock.records.kernels.arguments import BytesIn, MaskOut, NumbersIn, TableIn
 from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import is_text, same_spans
-from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
 _UNLIMITED: Final = 1 << 31
 _NULL: Final = b"-"
