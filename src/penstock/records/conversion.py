@@ -36,7 +36,10 @@ def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
 
 
 def encode(columns: Columns, target: Magic) -> memoryview:
-    """Return the batches of `columns`, which are spent, with bodies in the encoding of `target`."""
+    """Return the batches of `columns` with bodies in the encoding of `target`.
+
+    The columns must not be used again.
+    """
     if target == Magic.PULSAR:
         columns, facts = take_pulsar_headers(columns)
         columns = escape(add_iggy_kinds(columns, text=True), target)

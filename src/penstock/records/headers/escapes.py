@@ -1,4 +1,4 @@
-"""What an encoding can't say about a record, put into headers, and taken out of them again.
+"""What an encoding can't express of a record, put into headers, and taken out of them again.
 
 The rules are those of docs/interop.md. Few records need this, so they are handled one by one.
 """
@@ -18,33 +18,13 @@ from penstock.records import field, header_kinds
 from penstock.records.columns import Columns, Mask
 from penstock.records.headers import reserved
 from penstock.records.headers.additions import Additions
+from penstock.records.headers.expressible import find_inexpressible, longest_field
 from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
 from penstock.records.iggy import layout
-from penstock.records.kernels.arguments import BytesIn, MaskOut, NumbersIn, TableIn
-from penstock.records.kernels.jit import helper, kernel
-from penstock.records.kernels.primitives import is_text, same_spans
 
-_UNLIMITED: Final = 1 << 31
 _NULL: Final = b"-"
 _PACKED_NAME: Final = re.compile(re.escape(reserved.PACKED) + rb"([0-9]+)(?:\.([0-9]{1,9}))?")
 _DECIMAL: Final = re.compile(rb"-?[0-9]{1,18}")
-_PAIRWISE_HEADERS: Final = 64
-"""Up to so many headers of a record are compared with each other to find equal names."""
-
-
-# What the headers of an encoding can say: the sizes of names and values, whether a value may be
-# null, a name repeat, a value be other than text, and a name that is not said to be a string.
-_SMALLEST: Final = 0
-_LARGEST: Final = 1
-_NULLS: Final = 2
-_DUPLICATES: Final = 3
-_ANY_BYTES: Final = 4
-_ANY_NAMES: Final = 5
-_LIMITS: Final = {
-    Magic.KAFKA: np.array([0, _UNLIMITED, True, True, True, False]),
-    Magic.PULSAR: np.array([0, _UNLIMITED, False, False, False, False]),
-    Magic.IGGY: np.array([1, layout.LONGEST_FIELD, False, False, True, True]),
-}
 
 
 def restore(columns: Columns) -> Columns:
@@ -60,12 +40,13 @@ def restore(columns: Columns) -> Columns:
 
 
 def escape(columns: Columns, target: Magic) -> Columns:
-    """Return the columns with headers for what `target` can't say; they are spent."""
+    """Return the columns with headers for what `target` can't express.
+
+    Those that were given must not be used again.
+    """
     columns = _escape_times(columns, target)
-    unsayable = np.zeros(columns.headers.shape[1], np.bool_)
-    tables = (columns.headers, columns.header_start)
-    mark_unsayable(columns.header_data, *tables, _LIMITS[target], unsayable)
-    rows = set(rows_of(columns, unsayable))
+    inexpressible = find_inexpressible(columns, target)
+    rows = set(rows_of(columns, inexpressible))
     if target == Magic.IGGY:
         sizes = columns.records[field.KEY_SIZE]
         rows |= set(np.flatnonzero((sizes == 0) | (sizes > layout.LONGEST_FIELD)).tolist())
@@ -73,30 +54,34 @@ def escape(columns: Columns, target: Magic) -> Columns:
         return columns
     rewriting = Rewriting(columns)
     for row in sorted(rows):
-        rewriting.set_headers(row, list(_escaped(rewriting, row, unsayable, target)))
+        rewriting.set_headers(row, list(_escaped(rewriting, row, inexpressible, target)))
     return rewriting.apply()
 
 
 def _escape_times(columns: Columns, target: Magic) -> Columns:
     times = columns.records[field.TIMESTAMP]
     if target == Magic.IGGY:
-        unsayable = times < 0
+        inexpressible = times < 0
     else:
-        unsayable = times % 1000 != 0
-        unsayable = (
-            unsayable | (times <= 0) if target == Magic.PULSAR else unsayable & (times != -1)
+        inexpressible = times % 1000 != 0
+        inexpressible = (
+            inexpressible | (times <= 0)
+            if target == Magic.PULSAR
+            else inexpressible & (times != -1)
         )
-    if not unsayable.any():
+    if not inexpressible.any():
         return columns
     additions = Additions(columns)
-    additions.add_decimals(reserved.TIMESTAMP, unsayable, times)
+    additions.add_decimals(reserved.TIMESTAMP, inexpressible, times)
     columns = additions.apply()
     if target != Magic.KAFKA:
         np.maximum(times, 0, out=columns.records[field.TIMESTAMP])
     return columns
 
 
-def _escaped(rewriting: Rewriting, row: int, unsayable: Mask, target: Magic) -> Iterator[Header]:
+def _escaped(
+    rewriting: Rewriting, row: int, inexpressible: Mask, target: Magic
+) -> Iterator[Header]:
     columns = rewriting.columns
     key = columns.key(row)
     if target == Magic.IGGY and key is not None and not 1 <= len(key) <= layout.LONGEST_FIELD:
@@ -106,14 +91,13 @@ def _escaped(rewriting: Rewriting, row: int, unsayable: Mask, target: Magic) -> 
     headers = read_headers(columns, row)
     names = {header.name for header in headers}
     for index, header in enumerate(headers):
-        if not unsayable[first + index]:
+        if not inexpressible[first + index]:
             yield header
         elif target == Magic.PULSAR and _only_content_is_no_text(header, headers[:index], names):
             content = base64.b64encode(header.content or b"")
             yield Header(reserved.BASE64 + header.name, content, header_kinds.OF_TEXT)
         else:
-            largest = layout.LONGEST_FIELD if target == Magic.IGGY else _UNLIMITED
-            yield from _packed(header, index + 1, largest)
+            yield from _packed(header, index + 1, longest_field(target))
 
 
 def _only_content_is_no_text(header: Header, earlier: list[Header], names: set[bytes]) -> bool:
@@ -204,56 +188,3 @@ def _restore_time(rewriting: Rewriting, row: int, text: bytes) -> bool:
         return False
     rewriting.set_time(row, time)
     return True
-
-
-@helper
-def _has_equal(data: BytesIn, headers: TableIn, first: int, header: int) -> bool:
-    """Whether an earlier header of the record has the same name."""
-    size = headers[field.NAME_SIZE, header]
-    start = headers[field.NAME_START, header]
-    for other in range(first, header):
-        if headers[field.NAME_SIZE, other] != size:
-            continue
-        if same_spans(data, start, data, headers[field.NAME_START, other], size):
-            return True
-    return False
-
-
-@helper
-def _is_sayable(data: BytesIn, headers: TableIn, header: int, limits: NumbersIn) -> bool:
-    name = headers[field.NAME_SIZE, header]
-    content = headers[field.CONTENT_SIZE, header]
-    kinds = headers[field.KINDS, header]
-    if name < limits[_SMALLEST] or name > limits[_LARGEST]:
-        return False
-    is_string = (
-        kinds >> 4 == header_kinds.STRING or kinds == header_kinds.UNKNOWN or not limits[_ANY_NAMES]
-    )
-    if is_string and not is_text(data, headers[field.NAME_START, header], name):
-        return False
-    if content < 0:
-        return limits[_NULLS] != 0
-    if content < limits[_SMALLEST] or content > limits[_LARGEST]:
-        return False
-    if limits[_ANY_BYTES] and kinds & 15 != header_kinds.STRING:
-        return True
-    return is_text(data, headers[field.CONTENT_START, header], content)
-
-
-@kernel
-def mark_unsayable(
-    data: BytesIn, headers: TableIn, header_start: NumbersIn, limits: NumbersIn, out: MaskOut
-) -> None:
-    """Mark the headers that these limits rule out. Of equal names the first may stay.
-
-    In a record of very many headers all are marked where names must differ.
-    """
-    for row in range(len(header_start) - 1):
-        first = header_start[row]
-        last = header_start[row + 1]
-        for header in range(first, last):
-            if not _is_sayable(data, headers, header, limits):
-                out[header] = True
-            elif not limits[_DUPLICATES]:
-                crowded = last - first > _PAIRWISE_HEADERS
-                out[header] = crowded or _has_equal(data, headers, first, header)

@@ -1,4 +1,4 @@
-"""Records whose headers are rewritten one by one: the few that hold what an encoding can't say."""
+"""Records whose headers are rewritten one by one: the few with what an encoding can't express."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Rewriting:
         return self.arena.add_bytes(content), len(content)
 
     def apply(self) -> Columns:
-        """Return the columns as they were asked for; those that were given are spent."""
+        """Return the columns with the changes; those that were given must not be used again."""
         columns = self.columns
         for row, time in self._times.items():
             columns.records[field.TIMESTAMP, row] = time

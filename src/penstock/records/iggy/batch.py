@@ -43,7 +43,7 @@ class IggyFault(IntEnum):
 
 
 class IggyBatchError(MalformedBatchError):
-    """A producer's batch that is refused; `fault` says which error its client should hear."""
+    """A producer's batch that is refused; `fault` says which error its client is sent."""
 
     def __init__(self, fault: IggyFault) -> None:
         super().__init__(f"the {fault.name.lower().replace('_', ' ')} of an Iggy batch is wrong")
@@ -64,7 +64,7 @@ class IggyBatch(NamedTuple):
 def verify_iggy_batch(body: Buffer) -> IggyBatch:
     """Check all of a producer's batch in one step: layout, sizes, checksums.
 
-    Raises IggyBatchError. How large a payload may be is left to the caller, who knows the limits.
+    Raises IggyBatchError. How large a payload may be is left to the caller, which knows the limits.
     """
     facts = np.zeros(3, np.int64)
     fault = verify(as_bytes(body), facts)

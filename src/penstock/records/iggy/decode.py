@@ -183,13 +183,13 @@ def read_iggy_headers(
             position = records[field.BLOCK_START, row]
             end = records[field.BLOCK_END, row]
             header = header_start[row]
-            untold = records[field.VALUE_SIZE, row] < 0
+            tombstone_left = records[field.VALUE_SIZE, row] < 0
             while position < end:
                 following = layout.entry_end(data, position, end)
                 content = _content(data, position)
-                if untold and _is(data, position, _TOMBSTONE):
+                if tombstone_left and _is(data, position, _TOMBSTONE):
                     # Only the first one was not counted: another is a header like any other.
-                    untold = False
+                    tombstone_left = False
                 elif not _is_key(content, records, row):
                     headers[field.NAME_START, header] = position + 5
                     headers[field.NAME_SIZE, header] = content - position - 5
@@ -248,8 +248,8 @@ def _is_reserved(data: BytesIn, headers: TableIn, header: int) -> bool:
 
 
 @helper
-def _is_understood(data: BytesIn, headers: TableIn, header: int, text: int) -> bool:
-    """Whether these kinds are what is assumed where none are told."""
+def _is_assumed(data: BytesIn, headers: TableIn, header: int, text: int) -> bool:
+    """Whether these kinds are what is assumed where none are listed."""
     kinds = headers[field.KINDS, header]
     if kinds == header_kinds.UNKNOWN:
         return True
@@ -266,9 +266,9 @@ def write_kinds(
 ) -> int:  # fmt: skip
     """Write the kinds of each Iggy message's own headers, two hexadecimal digits a header.
 
-    A size is -1 where all kinds are what is understood without: named by a string, and with bytes
-    as the value, or if `text` is not 0, with a string where the value is one. Returns the position
-    behind the last kinds that are not understood.
+    A size is -1 where all kinds are those that are assumed without a list: named by a string, and
+    with bytes as the value, or if `text` is not 0, with a string where the value is one. Returns
+    the position behind the last kinds that have to be listed.
     """
     position = int64(0)
     starts[:] = 0
@@ -279,18 +279,18 @@ def write_kinds(
         first = batches[field.FIRST_RECORD, batch]
         for row in range(first, first + batches[field.RECORDS, batch]):
             end = position
-            understood = True
+            assumed = True
             for header in range(header_start[row], header_start[row + 1]):
                 if _is_reserved(data, headers, header):
                     continue
-                understood = understood and _is_understood(data, headers, header, text)
+                assumed = assumed and _is_assumed(data, headers, header, text)
                 kinds = headers[field.KINDS, header]
                 if kinds == header_kinds.UNKNOWN:
                     kinds = int64(header_kinds.OF_BYTES)
                 out[end] = _HEX[kinds >> 4]
                 out[end + 1] = _HEX[kinds & 15]
                 end += 2
-            if not understood:
+            if not assumed:
                 starts[row] = position
                 sizes[row] = end - position
                 position = end

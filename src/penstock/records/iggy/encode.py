@@ -37,7 +37,7 @@ def encode_iggy(columns: Columns, ids: Numbers) -> memoryview:
     """Return the same batches with Iggy bodies, one behind the other.
 
     `ids` is a table of the low and the high halves of the message ids. A batch whose times lie
-    further apart than an Iggy batch can say is split. Names and values of headers are 1 to 255
+    further apart than an Iggy batch can express is split. Names and values of headers are 1 to 255
     bytes by now, keys too, and no time is negative.
     """
     kinds = columns.headers[field.KINDS]

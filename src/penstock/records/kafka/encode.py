@@ -17,8 +17,8 @@ from penstock.records.kernels.times import milliseconds
 def encode_kafka(columns: Columns) -> memoryview:
     """Return the same batches with Kafka bodies, uncompressed, one behind the other.
 
-    Header names must be UTF-8 by now and times whole milliseconds: what Kafka can't say has been
-    put into headers by then.
+    Header names must be UTF-8 by now and times whole milliseconds: what Kafka can't express has
+    been put into headers by then.
     """
     sizes = np.empty(len(columns), np.int64)
     bodies = np.empty(columns.batches.shape[1], np.int64)

@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
     @property
     def is_batch(self) -> bool:
-        """Presence says batch: a batch of one message is legal and differs from a message."""
+        """Presence means batch: a batch of one message is legal and differs from a message."""
         return bool(self.metadata.HasField("num_messages_in_batch"))
 
     @property

@@ -19,7 +19,7 @@ from penstock.records.pulsar import entry_field, message_field
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata
 
 _TRUE: Final = b"true"
-_SAID_OTHERWISE: Final = (
+_CARRIED_ELSEWHERE: Final = (
     *("producer_name", "sequence_id", "publish_time", "properties", "partition_key"),
     *("compression", "uncompressed_size", "num_messages_in_batch", "event_time"),
     *("partition_key_b64_encoded", "ordering_key", "highest_sequence_id", "null_value"),
@@ -111,7 +111,7 @@ def _unusual_fields(encoded: bytes, *, whole: bool) -> bytes:
         # Strings that are no UTF-8: Pulsar's clients could not read them either.
         return b""
     if not whole:
-        for field in _SAID_OTHERWISE:
+        for field in _CARRIED_ELSEWHERE:
             metadata.ClearField(field)
     return base64.b64encode(metadata.SerializePartialToString())
 
@@ -136,7 +136,7 @@ class PulsarFacts:
 
 
 def take_pulsar_headers(columns: Columns) -> tuple[Columns, PulsarFacts]:
-    """Return the columns without the headers that an entry can say by itself, and what they said.
+    """Return the columns without the headers that an entry can express, and what they contained.
 
     An entry has one producer and one publish time, so theirs are only taken where all records
     of the batch agree on them.
@@ -197,30 +197,32 @@ def _take_of_messages(
 def _take_of_entry(
     columns: Columns, facts: PulsarFacts, batch: int, headers: list[list[Header]]
 ) -> set[bytes]:
-    """Take over what is said once for all messages of an entry; returns the headers' names."""
-    said = [{header.name: header.content or b"" for header in each} for each in headers]
-    producers = {each.get(reserved.PULSAR_PRODUCER) for each in said}
+    """Take over what holds once for all messages of an entry; returns the headers' names."""
+    contents = [{header.name: header.content or b"" for header in each} for each in headers]
+    producers = {each.get(reserved.PULSAR_PRODUCER) for each in contents}
     first = int(columns.batches[field.FIRST_RECORD, batch])
     published = {
         _number(each.get(reserved.PULSAR_PUBLISH_TIME)) or int(facts.event_times[row])
-        for row, each in enumerate(said, first)
+        for row, each in enumerate(contents, first)
     }
     producer = producers.pop() if len(producers) == 1 else None
     if producer is None or len(published) > 1:
         return set()
     facts.producers[batch] = producer
     facts.publish_times[batch] = published.pop()
-    for row, each in enumerate(said, first):
+    for row, each in enumerate(contents, first):
         sequence = _number(each.get(reserved.PULSAR_SEQUENCE))
         facts.sequences[row] = -1 if sequence is None else sequence
         if reserved.PULSAR_PUBLISH_TIME not in each:
             facts.event_times[row] = 0
     taken = {reserved.PULSAR_PRODUCER, reserved.PULSAR_SEQUENCE, reserved.PULSAR_PUBLISH_TIME}
-    return taken | _take_metadata(facts, batch, said)
+    return taken | _take_metadata(facts, batch, contents)
 
 
-def _take_metadata(facts: PulsarFacts, batch: int, said: list[dict[bytes, bytes]]) -> set[bytes]:
-    texts = {each.get(reserved.PULSAR_METADATA) for each in said}
+def _take_metadata(
+    facts: PulsarFacts, batch: int, contents: list[dict[bytes, bytes]]
+) -> set[bytes]:
+    texts = {each.get(reserved.PULSAR_METADATA) for each in contents}
     text = texts.pop() if len(texts) == 1 else None
     if text is None:
         return set()
