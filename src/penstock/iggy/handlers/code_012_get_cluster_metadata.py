@@ -22,7 +22,7 @@ def get_cluster_metadata(_request: requests.Empty, call: Call) -> replies.Cluste
     """Name this server under the address that the client reached it by."""
     host, port = call.client.transport.local_address
     node = replies.ClusterNode(
-        name=f"penstock-{call.broker.node_id}",
+        name=f"penstock-{call.broker.cluster.this_node.node_id}",
         address=host,
         tcp_port=port,
         quic_port=_UNUSED_PORT,
