@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -41,13 +42,17 @@ def dialog(broker: Broker) -> Dialog:
     return Dialog(broker)
 
 
-async def test_older_dialects_hear_that_they_are_not_served(dialog: Dialog) -> None:
+async def test_older_dialects_hear_that_they_are_not_served(
+    dialog: Dialog, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     ping = bytes.fromhex("0400000001000000")
     assert (await dialog.send(ping)).hex() == "0000000000000000"
     login = bytes.fromhex("1c00000026000000 0469676779 0469676779 06000000302e31302e30 00000000")
     assert (await dialog.send(login)).hex() == "0500000000000000"
     create_stream_of_2023 = bytes.fromhex("0b000000ca0000000100000002 7331")
     assert (await dialog.send(create_stream_of_2023)).hex() == "0500000000000000"
+    assert caplog.text.count("from before apache-iggy 0.9") == 1
 
 
 @pytest.mark.parametrize(

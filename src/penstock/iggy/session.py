@@ -75,7 +75,7 @@ class IggySession:
         if self._codec is None:
             if len(head) < CHOICE_BYTES:
                 return None
-            self._codec = choose(head)
+            self._codec = self._choose(head)
             self._call = Call(self._client, self._codec.version)
         try:
             return self._codec.frame_size(head)
@@ -95,6 +95,15 @@ class IggySession:
     def close(self) -> None:
         """Leave the groups and the list of clients; see penstock.session."""
         self._client.server.disconnect(self._client)
+
+    def _choose(self, head: memoryview) -> AnyCodec:
+        codec = choose(head)
+        if not codec.is_served:
+            _logger.info(
+                "%s speaks an Iggy dialect from before apache-iggy 0.9, which is not served yet",
+                self._client.transport.peer,
+            )
+        return codec
 
 
 def sessions(broker: Broker) -> Callable[[Transport], IggySession]:

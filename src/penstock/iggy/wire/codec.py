@@ -29,6 +29,10 @@ class Codec(Protocol[AskedT]):
     def version(self) -> int:
         """The protocol's version: `major << 20 | minor << 10 | patch`."""
 
+    @property
+    def is_served(self) -> bool:
+        """Whether more than PING is answered in it."""
+
     def frame_size(self, head: Buffer) -> int | None:
         """Return the size of the frame that begins here, or None before enough of it is there.
 

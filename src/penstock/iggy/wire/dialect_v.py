@@ -43,6 +43,7 @@ class CodecV:
     """A `penstock.iggy.wire.codec.Codec`."""
 
     version: Final = PROTOCOL_VERSION
+    is_served: Final = True
 
     def frame_size(self, head: Buffer) -> int | None:
         return framing.frame_size(head)

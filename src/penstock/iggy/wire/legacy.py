@@ -37,6 +37,7 @@ class LegacyCodec:
 
     version: Final = 0
     """What clients of that time speak is not known."""
+    is_served: Final = False
 
     def frame_size(self, head: Buffer) -> int | None:
         if len(head) < _LENGTH.size:
