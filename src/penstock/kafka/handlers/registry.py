@@ -13,8 +13,6 @@ from penstock.kafka.wire import Api, Struct, Versions, api
 from penstock.requests.registry import Registry
 from penstock.session import Answer
 
-__all__ = ["HANDLERS", "Call", "Handle", "Handler", "Reply", "handles"]
-
 Reply: TypeAlias = Struct | None
 """A response's body; None for a request that is not answered."""
 Handle: TypeAlias = Callable[[Struct, Call], Answer[Reply]]
