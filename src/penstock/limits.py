@@ -139,6 +139,27 @@ CONVERTED_BYTES: Final = Limit(
     when_hit="what nobody read for longest is let go, and converted again for who asks for it",
 )
 
+CHECKPOINT_STATES: Final = Limit(
+    64,
+    "owners of state in the checkpoint of one log",
+    protects="the start from a checkpoint file that no release can have written",
+    when_hit="the file counts as damaged, and the log is read from its beginning",
+)
+
+CHECKPOINT_STATE_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of one owner's state in the checkpoint of a log",
+    protects="memory and the time that a checkpoint takes",
+    when_hit="the state of the checkpoint before is kept, and what came since is replayed",
+)
+
+LEADER_EPOCHS: Final = Limit(
+    10_000,
+    "leader epochs that one partition remembers: starts of the broker between which it was written",
+    protects="memory",
+    when_hit="the oldest are forgotten; who asks for one hears where the oldest known one begins",
+)
+
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
     "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",

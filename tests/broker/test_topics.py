@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidPartitionCountError,
@@ -21,6 +20,7 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.log.header import Magic, build_header, read_header
@@ -164,14 +164,14 @@ async def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(tmp_pa
 
 
 async def test_producers_are_found_in_the_log_where_their_snapshot_is_of_another_version(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ProducerStates, "snapshot", lambda _: b"of another version")
     sent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     async with running(tmp_path) as broker:
         partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
         partition.append(batch())
         partition.append(batch(**sent))
-        log_of(partition).snapshot = lambda: b"of another version"
     async with running(tmp_path) as broker:
         topic = broker.topics.by_kafka_name("orders")
         assert topic is not None

@@ -13,7 +13,7 @@ from penstock.log import (
     CorruptBatchError,
     FileSystem,
     Flusher,
-    Log,
+    LocalLog,
     OffsetOutOfRangeError,
     read_range,
 )
@@ -28,7 +28,7 @@ def ranges(
 
 
 async def test_every_range_gives_the_batches_that_hold_it(
-    open_anywhere: Callable[[], Log], files: FileSystem
+    open_anywhere: Callable[[], LocalLog], files: FileSystem
 ) -> None:
     log = open_anywhere()
     stored = fill(log, 40)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels import cache as kernel_cache
-from penstock.records.pulsar.joining import join_messages
+from penstock.records.pulsar.joining import Wanted, join_in_steps, join_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +29,12 @@ _loaded = threading.Event()
 
 __all__ = [
     "MalformedBatchError",
+    "Wanted",
     "convert",
     "decode",
     "decode_run",
     "is_loaded",
+    "join_in_steps",
     "join_messages",
     "prepare",
 ]

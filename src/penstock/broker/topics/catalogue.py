@@ -172,7 +172,7 @@ class Topics:
                 await self._delete(topic)
             await self._namespaces.delete(name)
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Read the database and open every log, recovering what needs it; blocks."""
         ids: dict[str, dict[int, int]] = {}
         for row in self._store.query(select(partition_rows)):
@@ -180,7 +180,8 @@ class Topics:
         for row in self._store.query(select(topic_rows).order_by(topic_rows.c.created_at_us)):
             topic = self._topic(row._asdict())
             numbers = ids.get(row.id, {})
-            self._add_partitions(topic, numbers, self._storage.open_logs(topic.id, sorted(numbers)))
+            logs = self._storage.open_logs(topic.id, sorted(numbers))
+            await self._add_partitions(topic, numbers, logs)
             self._remember(topic)
         self._storage.tidy(self._by_id)
 
@@ -237,7 +238,7 @@ class Topics:
     async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:
         ids = {row.number: row.id for row in inserted}
         logs = await asyncio.to_thread(self._storage.open_logs, topic.id, sorted(ids))
-        self._add_partitions(topic, ids, logs)
+        await self._add_partitions(topic, ids, logs)
 
     def _topic(self, row: Mapping[str, Any]) -> Topic:
         return Topic(
@@ -260,12 +261,14 @@ class Topics:
         del self._by_kafka_name[topic.name.kafka]
         del self._by_id[topic.id]
 
-    def _add_partitions(
+    async def _add_partitions(
         self, topic: Topic, ids: Mapping[int, int], logs: Mapping[int, Log]
     ) -> None:
         for index in sorted(ids):
             assert index == len(topic.partitions), "partitions are numbered without gaps"
-            partition = Partition(topic, index, ids[index], logs[index], self._conversions)
+            partition = await Partition.open(
+                topic, index, ids[index], logs[index], self._conversions
+            )
             topic.partitions.append(partition)
 
     def _free_iggy_id(self, namespace: NamespaceName) -> int:
