@@ -219,3 +219,18 @@ async def test_a_file_cut_short_under_a_running_log_is_met_with_an_error(
     assert batches == stored[:6]
     assert [d.next_offset for d in damage] == [log.end_offset]
     log.abandon()
+
+
+async def test_times_below_the_start_are_not_found_over_damage_either(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LogConfig())
+    times = (900, 100, 100, 800)
+    size = sum(map(len, make_batch(count=2)))
+    for time in times:
+        append(log, make_batch(count=2, timestamp=time))
+    await log.trim(4)
+    disk.content(DIRECTORY / f"{0:020d}.log").live[size] ^= 1
+    assert await log.find_time(850) is None
+    assert await log.find_time(750) == 6
+    log.close()

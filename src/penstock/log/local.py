@@ -258,7 +258,9 @@ class LocalLog:
 
     @property
     def _is_checkpointed(self) -> bool:
-        return self._checkpoint.offset == self.end_offset and self._states.are_kept
+        known = self._checkpoint
+        is_whole = (known.start_offset, known.offset) == (self.start_offset, self.end_offset)
+        return is_whole and self._states.are_kept
 
     def _release(self) -> None:
         self._is_closed = True
