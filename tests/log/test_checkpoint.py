@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 import pytest
 from fastcrc.crc32 import iscsi as crc32c
@@ -20,14 +19,8 @@ from penstock.log.checkpoint import (
     write_checkpoint,
 )
 
-FOLDER = Path("/data")
-FULL = Checkpoint(
-    90,
-    40,
-    1_234,
-    17,
-    {"one": Section(90, b"state"), "zwei-\u00fc": Section(8, b""), "": Section(0, b"x")},
-)
+STATES = {"one": Section(90, b"state"), "zwei-\u00fc": Section(8, b""), "": Section(0, b"x")}
+FULL = Checkpoint(90, 40, 1_234, 17, STATES)
 
 
 @pytest.fixture
