@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
@@ -18,15 +18,35 @@ from penstock.log.header import NO_PRODUCER_ID, read_header
 
 if TYPE_CHECKING:
     import asyncio
+    import uuid
     from collections.abc import Callable, Sequence
 
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.leader_epochs import EpochEnd
+    from penstock.broker.topics.names import TopicName
     from penstock.broker.topics.replay import BatchState
-    from penstock.broker.topics.topic import Topic
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
     from penstock.session import Buffer
+
+
+class OwnTopic(Protocol):
+    """What a partition knows of the topic that it belongs to."""
+
+    @property
+    def id(self) -> uuid.UUID: ...
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def flush(self) -> Flush: ...
+
+    @property
+    def partitioned(self) -> bool: ...
+
+    @property
+    def created_at_us(self) -> int: ...
 
 
 class Isolation(Enum):
@@ -45,7 +65,7 @@ class Partition:
     """
 
     def __init__(
-        self, topic: Topic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        self, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
     ) -> None:
         self.topic = topic
         self.index = index
@@ -60,7 +80,7 @@ class Partition:
 
     @classmethod
     async def open(
-        cls, topic: Topic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        cls, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
     ) -> Partition:
         """Bring back what is remembered of the batches in `log`, and open it to all.
 
