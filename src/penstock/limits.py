@@ -142,7 +142,7 @@ CONVERTED_BYTES: Final = Limit(
 CHECKPOINT_STATES: Final = Limit(
     64,
     "owners of state in the checkpoint of one log",
-    protects="the start from a checkpoint file that no release can have written",
+    protects="a start from a checkpoint file that no release has written",
     when_hit="the file counts as damaged, and the log is read from its beginning",
 )
 
@@ -155,9 +155,9 @@ CHECKPOINT_STATE_BYTES: Final = Limit(
 
 LEADER_EPOCHS: Final = Limit(
     10_000,
-    "leader epochs that one partition remembers: starts of the broker between which it was written",
+    "leader epochs of one partition: starts of the broker after which something was written to it",
     protects="memory",
-    when_hit="the oldest are forgotten; who asks for one hears where the oldest known one begins",
+    when_hit="the oldest is forgotten; it is answered to end where the oldest known one begins",
 )
 
 PULSAR_MESSAGE_BYTES: Final = Limit(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.log.checkpoint import Checkpoint, write_checkpoint
 from penstock.log.errors import LogClosedError, LogError, LogFailedError
+from penstock.log.interface import durable_already
 
 if TYPE_CHECKING:
     from penstock.log.files import File, FileSystem
@@ -73,13 +74,6 @@ class Round:
                 index.fdatasync()
         if self.checkpoint is not None:
             write_checkpoint(self.files, self.directory, self.checkpoint)
-
-
-def durable_already() -> asyncio.Future[None]:
-    """Return a future that is done: for what is safe as it is."""
-    future = asyncio.get_running_loop().create_future()
-    future.set_result(None)
-    return future
 
 
 class GroupCommit:

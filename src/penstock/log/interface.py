@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    import asyncio
-
     from penstock.log.batches import Batches
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer
@@ -117,3 +116,10 @@ class Log(Protocol):
 
     def abandon(self) -> None:
         """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
+
+
+def durable_already() -> asyncio.Future[None]:
+    """Return what `Log.flushed` returns where nothing is left to wait for."""
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future

@@ -225,6 +225,7 @@ class LocalLog:
         self._unchecked_bytes = self._config.checkpoint_bytes
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
+        assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
         remove = partial(_unlink, self._files, self._take_trimmed())
         await asyncio.wrap_future(self._flusher.submit(remove))
 

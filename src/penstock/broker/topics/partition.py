@@ -12,9 +12,9 @@ from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
 from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.replay import replay
-from penstock.log.commit import durable_already
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
+from penstock.log.interface import durable_already
 
 if TYPE_CHECKING:
     import asyncio
@@ -202,7 +202,7 @@ class Partition:
         return await self._log.batch_at(offset)
 
     def header_at(self, offset: int) -> BatchHeader | None:
-        """Do as `batch_at`, at once: the log answers without suspending."""
+        """Do as `batch_at`, at once. Only a log in local files answers without suspending."""
         try:
             self.batch_at(offset).send(None)
         except StopIteration as done:
