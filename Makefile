@@ -36,6 +36,7 @@ format: $(INSTALLED) ## Format the source and repair what can be repaired
 bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=--save keeps it to compare with
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
+	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
 
 versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help

@@ -177,6 +177,26 @@ def test_no_protocol_touches_a_log(file: Path) -> None:
     assert not list(touches_a_log(file))
 
 
+OWNERSHIP = {"node_id", "leader_id", "broker_id", "controller_id", "leader_epoch"}
+
+
+def names_a_node(file: Path) -> Iterator[str]:
+    """Nodes and epochs that are written down where the cluster should be asked; -1 is nobody."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.keyword(arg=str(name), value=ast.Constant()) if name in OWNERSHIP:
+                yield f"{file}:{node.value.lineno}: {name}"
+            case ast.Name(id="NODE_ID" | "LEADER_EPOCH" | "FIRST_EPOCH" as name):
+                yield f"{file}:{node.lineno}: {name}"
+
+
+@pytest.mark.parametrize(
+    "file", [each for each in FILES if inside(module_name(each), PROTOCOLS)], ids=module_name
+)
+def test_no_handler_knows_a_node_id(file: Path) -> None:
+    assert not list(names_a_node(file))
+
+
 def test_the_contract_can_be_broken() -> None:
     assert not permitted("penstock.kafka.session", "penstock.pulsar.wire")
     assert not permitted("penstock.log.segment", "penstock.broker.broker")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.groups.offsets import CommittedOffsets
 from penstock.broker.groups.registry import Groups
 from penstock.broker.groups.topic_groups import Memberships
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
 
 NODE_ID: Final = 0
+"""The one node there is."""
+FIRST_EPOCH: Final = 0
 
 
 class Broker:
@@ -29,8 +32,7 @@ class Broker:
 
     def __init__(self, store: MetadataStore, storage: Storage, settings: BrokerSettings) -> None:
         self.settings = settings
-        self.node_id = NODE_ID
-        self.cluster_id = storage.cluster_id()
+        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, FIRST_EPOCH))
         self.data_folder = storage.data_folder
         self._store = store
         self._storage = storage
