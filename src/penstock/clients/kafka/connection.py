@@ -14,6 +14,7 @@ from penstock.kafka.wire import (
     encode_request,
     frame_size,
 )
+from penstock.limits import KAFKA_RESPONSE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from penstock.kafka.wire.apis import Request, Response
 
 API_VERSIONS: Final = api("ApiVersions")
-
-RESPONSE_BYTES_MAX: Final = 1 << 30
 
 LAST_BY_NAME: Final = {"Produce": 12, "Fetch": 12, "OffsetFetch": 9}
 """The last versions that name a topic by its name and not by its id, which would have to be looked
@@ -139,7 +138,7 @@ def _connect(servers: str, timeout_s: float) -> socket.socket:
 
 def _read_frame(connection: socket.socket) -> memoryview:
     head = _read(connection, bytearray(4))
-    size = frame_size(head, RESPONSE_BYTES_MAX)
+    size = frame_size(head, KAFKA_RESPONSE_BYTES)
     assert size is not None
     frame = bytearray(size)
     frame[:4] = head

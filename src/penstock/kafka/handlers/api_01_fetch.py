@@ -27,7 +27,7 @@ from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
 from penstock.kafka.wire import ErrorCode, api
-from penstock.limits import KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
+from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
@@ -40,9 +40,6 @@ FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
-
-CONVERSION_SECONDS: Final = 5.0
-"""A consumer that does not want to wait for messages still waits for these to be converted."""
 
 
 class Reading:
@@ -140,7 +137,7 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     try:
         # What takes so long is compiling the conversions, once after an installation.
-        async with asyncio.timeout(max(request.max_wait_ms / 1000, CONVERSION_SECONDS)):
+        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
             await _read(readings, max_bytes)
     except TimeoutError:
         return response(responses=topics)

@@ -23,12 +23,12 @@ from penstock.kafka.handlers.group_offsets import offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
+from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
     from penstock.kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
 
-METADATA_BYTES_MAX: Final = 4096
 FIRST_VERSION_WITH_IDS: Final = 10
 
 
@@ -90,7 +90,7 @@ def _collect(
     except Exception as error:
         return refusal(error).code
     note = part.committed_metadata or ""
-    if len(note.encode()) > METADATA_BYTES_MAX:
+    if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     offsets[partition.id] = CommittedOffset(
         part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
