@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.metadata.store import MetadataStore
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Topics:
@@ -219,7 +219,7 @@ class Topics:
         )
         await self._open_partitions(topic, inserted)
         self._remember(topic)
-        _logger.info("created topic %s with %d partitions", name.kafka, partitions)
+        logger.info("created topic %s with %d partitions", name.kafka, partitions)
         return topic
 
     async def _delete(self, topic: Topic) -> None:
@@ -232,7 +232,7 @@ class Topics:
         for partition in topic.partitions:
             partition.abandon()
         await self._storage.delete_topic(topic.id)
-        _logger.info("deleted topic %s", topic.name.kafka)
+        logger.info("deleted topic %s", topic.name.kafka)
 
     async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:
         ids = {row.number: row.id for row in inserted}
