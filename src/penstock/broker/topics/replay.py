@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.header import BatchHeader
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class BatchState(Protocol):
@@ -51,6 +51,6 @@ def _restore(log: Log, name: str, state: BatchState, log_name: str) -> int:
     try:
         state.restore(saved.state)
     except ValueError as error:
-        _logger.warning("%s: read from its beginning, for %s", log_name, error)
+        logger.warning("%s: read from its beginning, for %s", log_name, error)
         return log.start_offset
     return saved.replay_from

@@ -38,13 +38,13 @@ class Wanted(NamedTuple):
 
 Joining: TypeAlias = "Generator[Buffer | Wanted, Buffer | None, None]"
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def join_messages(stored: memoryview, earlier: Earlier) -> Iterator[Buffer]:
     """Yield `stored` in pieces, chunked messages whole; all of it at once where there are none.
 
-    A last chunk whose message is not complete in the log is left out, and reported.
+    A last chunk whose message is not complete in the log is left out, with a logged warning.
     Raises MalformedBatchError.
     """
     joining = join_in_steps(stored)
@@ -94,7 +94,7 @@ def _joined(chunk: ChunkInfo, last_offset: int, last: memoryview) -> Joining:
             return
         if start == 0:
             break
-    _logger.warning(
+    logger.warning(
         "the message at offset %d is not complete: %d of its %d chunks are not in the log",
         *(last_offset, chunk.chunks - 1 - len(found), chunk.chunks),
     )
