@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class BatchReader:
     """Reads one log for readers of all encodings.
 
-    A reader that finds nothing but its own encoding gets what is stored, and that is all there is
-    to it. The conversions come in with the first batch of another encoding that one of its kind
-    meets, and are asked first from then on, so that what they keep is not read again.
+    A reader that meets nothing but its own encoding gets what is stored, and nothing else is done.
+    The conversions come in with the first foreign batch that a reader of this encoding meets. From
+    then on they are asked first, so that what they keep is not read from the log again.
     """
 
     def __init__(self, log: Log, conversions: ConversionCache) -> None:

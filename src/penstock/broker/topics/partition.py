@@ -97,7 +97,7 @@ class Partition:
 
     @property
     def leader_epoch(self) -> int:
-        """At which the partition is open: what its new batches are stamped with."""
+        """The epoch at which this partition is open, which its new batches are stamped with."""
         return self._log.leader_epoch
 
     @property
@@ -129,8 +129,8 @@ class Partition:
     def readable_end(self, isolation: Isolation) -> int:
         """The first offset that a reader of this isolation does not see yet.
 
-        It is Kafka's high watermark, or its last stable offset. Readers see what is not safe yet:
-        that `safe_offset` bounds them has its place here.
+        It is Kafka's high watermark, or its last stable offset. Readers see up to the end offset,
+        and so what is not safe yet: nothing but this says how far they see.
         """
         del isolation  # No transaction is ever open.
         return self._log.end_offset
@@ -233,8 +233,8 @@ class Partition:
         return self._leader_epochs.end_of(epoch, self.end_offset)
 
     async def trim(self, offset: int) -> None:
-        """Give up the messages below `offset`: it is the start offset from now on, also after a
-        crash. What the batch that it is in the middle of holds goes with its later messages.
+        """Give up the messages below `offset`, which is the start offset from now on, also after a
+        crash. A batch that it is in the middle of stays whole until all of it is given up.
 
         Raises UnknownTopicError, OffsetOutOfRangeError above the readable end, and LogFailedError.
         """
