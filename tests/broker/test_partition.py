@@ -24,7 +24,7 @@ from penstock.broker.topics.partition import Isolation, Partition
 from penstock.log import Flusher, LocalLog, LogConfig, OffsetOutOfRangeError
 from penstock.log.header import HEADER, Magic, build_header, walk
 from receivers import message_batch
-from stored_batches import Record, kafka_batch
+from stored_batches import Record, chunk_batch, kafka_batch
 
 FOLDER = Path("/data/0")
 CONFIG = LogConfig(segment_bytes=4_000, checkpoint_bytes=8_000)
@@ -258,6 +258,23 @@ async def test_conversions_of_what_was_given_up_are_dropped(partition: Partition
 
 
 # What readers see
+
+
+async def test_chunks_are_found_behind_damage_and_not_below_the_start(
+    partition: Partition, disk: FaultyFileSystem
+) -> None:
+    await records.prepare()
+    parts = [b"one ", b"two ", b"three"]
+    sizes = []
+    for number in (0, 1, 1, 2, 2):
+        sizes.append(partition.size_bytes)
+        partition.append([bytearray(chunk_batch(parts, number))])
+    disk.content(FOLDER / f"{0:020d}.log").live[sizes[1] + 70] ^= 1
+    (whole,) = await partition.read(3, 1, Magic.KAFKA)
+    assert b"".join(parts) in bytes(whole)
+    await partition.trim(2)
+    (gap,) = await partition.read(4, 1, Magic.KAFKA)
+    assert [header.record_count for _, header in walk(gap)] == [0]
 
 
 @pytest.mark.parametrize("magic", [Magic.KAFKA, Magic.PULSAR])
