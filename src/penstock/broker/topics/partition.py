@@ -89,11 +89,12 @@ class Partition:
         written again: its first offset is returned. Calls are written in their order, so a session
         may append several batches and then await `durable` for all of them.
 
-        Raises UnknownTopicError, OutOfOrderSequenceError, InvalidProducerEpochError and
-        LogFailedError.
+        Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
+        OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
         """
         self._check_alive()
         header = read_header(parts[0])
+        self.topic.config.check_batch(header)
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
@@ -108,7 +109,7 @@ class Partition:
 
         Fails with LogFailedError when it did not reach stable storage.
         """
-        if self.topic.flush is Flush.ACKNOWLEDGED:
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed(offset)
         return durable_already()
 
