@@ -14,7 +14,13 @@ from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage
 from penstock.log.layout import DATABASE_FILE
+from penstock.metadata.namespaces import NamespaceRepository
+from penstock.metadata.offsets import OffsetRepository
+from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.store import MetadataStore
+from penstock.metadata.subscriptions import SubscriptionRepository
+from penstock.metadata.topic_groups import TopicGroupRepository
+from penstock.metadata.topics import TopicRepository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,13 +42,13 @@ class Broker:
         self.data_folder = storage.data_folder
         self._store = store
         self._storage = storage
-        self.namespaces = Namespaces(store)
-        self.topics = Topics(store, storage, self.namespaces, settings)
-        self.offsets = CommittedOffsets(store)
+        self.namespaces = Namespaces(NamespaceRepository(store))
+        self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
+        self.offsets = CommittedOffsets(OffsetRepository(store))
         self.groups = Groups(settings.groups)
-        self.memberships = Memberships(store, self.topics)
-        self.producer_ids = ProducerIds(store)
-        self.subscriptions = Subscriptions(store, self.topics)
+        self.memberships = Memberships(TopicGroupRepository(store), self.topics)
+        self.producer_ids = ProducerIds(PropertyRepository(store))
+        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
         self.topics.on_delete(self._forget)
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.errors import (
@@ -41,7 +41,7 @@ class TopicConfig:
     """Settings that are read for every batch are fields of their own, resolved once."""
 
     explicit: Explicit
-    node: BrokerSettings
+    node: BrokerSettings = field(repr=False)
     flush: Flush
     segment_bytes: int
     limits: Mapping[int, Limits]
