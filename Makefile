@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench versus report soak interop protos clean java kernels
+.PHONY: help demo test lint format bench versus report soak interop protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -54,9 +54,11 @@ interop: $(INSTALLED) kernels ## What each real client writes, each real client 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
 	for proto in $(PROTOS); do \
 		$(BIN)/python -m grpc_tools.protoc --plugin=$(BIN)/protoc-gen-mypy \
-			-I $$(dirname $$proto) --python_out=$$(dirname $$proto) \
-			--mypy_out=$$(dirname $$proto) $$proto || exit 1; \
+			-I src --python_out=src --mypy_out=src $$proto || exit 1; \
 	done
+
+stubs: $(INSTALLED) ## Write the type stubs of Kafka's messages again
+	$(BIN)/python -m penstock.kafka.wire.stubs
 
 clean: ## Remove what was built, but no data folder
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.metadata.topics import TopicRepository
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Topics:
@@ -217,7 +217,7 @@ class Topics:
         topic = self._topic(row)
         await self._open_partitions(topic, await self._repository.insert(row, partitions))
         self._remember(topic)
-        _logger.info("created topic %s with %d partitions", name.kafka, partitions)
+        logger.info("created topic %s with %d partitions", name.kafka, partitions)
         _warn(topic)
         return topic
 
@@ -231,7 +231,7 @@ class Topics:
         for partition in topic.partitions:
             partition.abandon()
         await self._storage.delete_topic(topic.id)
-        _logger.info("deleted topic %s", topic.name.kafka)
+        logger.info("deleted topic %s", topic.name.kafka)
 
     async def _open_partitions(self, topic: Topic, ids: Mapping[int, int]) -> None:
         logs = await asyncio.to_thread(self._open_logs, topic, ids)
@@ -290,7 +290,7 @@ class Topics:
 
 def _warn(topic: Topic) -> None:
     if missed := not_in_effect(topic.config.explicit):
-        _logger.warning("topic %s: %s", topic.name.kafka, missed)
+        logger.warning("topic %s: %s", topic.name.kafka, missed)
 
 
 def _update_of(topic: Topic, name: TopicName, config: Explicit) -> TopicUpdate:
