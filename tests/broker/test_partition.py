@@ -17,7 +17,8 @@ from penstock import records
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.reading import conversion_cache
 from penstock.broker.reading.conversion_cache import ConversionCache
-from penstock.broker.settings import Flush
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.leader_epochs import UNKNOWN_EPOCH, LeaderEpochs
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Isolation, Partition
@@ -49,7 +50,9 @@ def open_partition(flusher: Flusher, disk: FaultyFileSystem) -> Open:
     async def open_at(
         epoch: int = 0, files: FaultyFileSystem = disk, config: LogConfig = CONFIG
     ) -> Partition:
-        topic: Any = SimpleNamespace(name=TopicName.from_kafka("t"), flush=Flush.ACKNOWLEDGED)
+        topic: Any = SimpleNamespace(
+            name=TopicName.from_kafka("t"), config=configured("acknowledged")
+        )
         log = LocalLog.open(FOLDER, config, files, flusher, epoch)
         return await Partition.open(topic, 0, 7, log, ConversionCache())
 
@@ -61,6 +64,10 @@ async def partition(open_partition: Open) -> AsyncIterator[Partition]:
     opened = await open_partition()
     yield opened
     opened.close()
+
+
+def configured(flush: str) -> TopicConfig:
+    return TopicConfig.of({"flush": flush}, BrokerSettings())
 
 
 def batch(count: int = 1, body: bytes = b"body", **fields: int) -> list[bytearray]:
@@ -300,9 +307,9 @@ async def test_no_reader_sees_what_is_not_readable(
 async def test_what_is_safe_depends_on_the_flush_policy(partition: Partition) -> None:
     offset = partition.append(batch(3))
     assert (partition.safe_offset, partition.end_offset) == (0, 3)
-    partition.topic.flush = Flush.WRITTEN
+    partition.topic.config = configured("written")  # type: ignore[misc]
     assert partition.safe_offset == 3
-    partition.topic.flush = Flush.ACKNOWLEDGED
+    partition.topic.config = configured("acknowledged")  # type: ignore[misc]
     waiting = partition.durable(offset)
     await asyncio.sleep(0)
     assert partition.safe_offset == 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.broker.reading.conversion_cache import ConversionCache
+    from penstock.broker.topics.config import TopicConfig
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.names import TopicName
     from penstock.broker.topics.replay import BatchState
@@ -40,7 +41,7 @@ class OwnTopic(Protocol):
     def name(self) -> TopicName: ...
 
     @property
-    def flush(self) -> Flush: ...
+    def config(self) -> TopicConfig: ...
 
     @property
     def partitioned(self) -> bool: ...
@@ -113,7 +114,7 @@ class Partition:
     @property
     def safe_offset(self) -> int:
         """The first offset that a crash may take back, as the topic's flush policy has it."""
-        if self.topic.flush is Flush.ACKNOWLEDGED:
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_offset
         return self._log.end_offset
 
@@ -143,11 +144,12 @@ class Partition:
         written again: its first offset is returned. Calls are written in their order, so a session
         may append several batches and then await `durable` for all of them.
 
-        Raises UnknownTopicError, OutOfOrderSequenceError, InvalidProducerEpochError and
-        LogFailedError.
+        Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
+        OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
         """
         self._check_alive()
         header = read_header(parts[0])
+        self.topic.config.check_batch(header)
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
@@ -162,7 +164,7 @@ class Partition:
 
         Fails with LogFailedError when it did not reach stable storage.
         """
-        if self.topic.flush is Flush.ACKNOWLEDGED:
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed(offset)
         return durable_already()
 

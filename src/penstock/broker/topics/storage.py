@@ -7,6 +7,7 @@ import base64
 import logging
 import secrets
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -50,12 +51,15 @@ class Storage:
             unfinished.replace(file)
         return file.read_text().strip()
 
-    def open_logs(self, topic_id: UUID, indexes: Iterable[int]) -> dict[int, Log]:
+    def open_logs(
+        self, topic_id: UUID, indexes: Iterable[int], segment_bytes: int
+    ) -> dict[int, Log]:
         """Open or create the logs of a topic's partitions, recovering what needs it; blocks."""
+        config = replace(self._config, segment_bytes=segment_bytes)
         return {
             index: LocalLog.open(
                 partition_directory(self.data_folder, topic_id, index),
-                self._config,
+                config,
                 self._files,
                 self.flusher,
                 self._leader_epoch,
