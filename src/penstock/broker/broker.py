@@ -57,9 +57,9 @@ class Broker:
 
         Blocks, for nothing is served yet. Raises MetadataError and OSError.
         """
-        storage = Storage(data_folder, settings.log)
+        storage = Storage(data_folder, settings.log, FIRST_EPOCH)
         broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
-        broker.topics.load()
+        await broker.topics.load()
         broker.memberships.load()
         await broker.subscriptions.load()
         return broker

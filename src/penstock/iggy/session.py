@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.iggy.wire.replies import Reply
     from penstock.session import Answer, Buffers, Transport
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class IggyRequest:
@@ -55,7 +55,7 @@ class IggyRequest:
         refusal = as_iggy_error(error)
         if refusal is None:
             raise error
-        _logger.debug("%s: refused: %s", self._call.client.transport.peer, refusal)
+        logger.debug("%s: refused: %s", self._call.client.transport.peer, refusal)
         return self._codec.encode_error(self._asked, refusal)
 
 
@@ -99,7 +99,7 @@ class IggySession:
     def _choose(self, head: memoryview) -> AnyCodec:
         codec = choose(head)
         if not codec.is_served:
-            _logger.info(
+            logger.info(
                 "%s speaks an Iggy dialect from before apache-iggy 0.9, which is not served yet",
                 self._client.transport.peer,
             )

@@ -19,7 +19,7 @@ from penstock.metadata.errors import MetadataError
 from penstock.records import MalformedBatchError
 from penstock.requests.error_codes import ErrorCodes
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
     {
@@ -28,6 +28,9 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.UnknownPartitionError: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         broker.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_EXCEPTION,
         broker.InvalidPartitionCountError: ErrorCode.INVALID_PARTITIONS,
+        broker.InvalidSettingError: ErrorCode.INVALID_CONFIG,
+        broker.MessageTooLargeError: ErrorCode.MESSAGE_TOO_LARGE,
+        broker.TimestampTooFarAheadError: ErrorCode.INVALID_TIMESTAMP,
         broker.OutOfOrderSequenceError: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         broker.InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
         broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,
@@ -79,5 +82,5 @@ def refusal(error: BaseException) -> Refusal:
     code = CODES.code_of(error)
     if code is not None:
         return Refusal(code, str(error))
-    _logger.error("a Kafka request failed", exc_info=error)
+    logger.error("a Kafka request failed", exc_info=error)
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug in the broker; its log says more")

@@ -10,7 +10,7 @@ order in any case.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.kafka.client import Call, Client
 from penstock.kafka.handlers import HANDLERS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.broker.broker import Broker
-    from penstock.kafka.handlers.registry import Handle, Reply
+    from penstock.kafka.handlers.registry import Handle
     from penstock.kafka.wire import RequestHeader, Struct
     from penstock.session import Answer, Buffers, Conflicts, Transport
 
@@ -51,17 +51,19 @@ class KafkaRequest:
 
     __slots__ = ("_call", "_handle", "_header", "_message", "lane")
 
-    def __init__(self, header: RequestHeader, handle: Handle, message: Struct, call: Call) -> None:
+    def __init__(
+        self, header: RequestHeader, handle: Handle[Any, Any], message: Struct, call: Call
+    ) -> None:
         self._header = header
         self._handle = handle
         self._message = message
         self._call = call
         self.lane = LANE_OF.get(header.api.key, Lane.OTHERS)
 
-    def begin(self) -> Answer[Reply]:
+    def begin(self) -> Answer[Struct | None]:
         return self._handle(self._message, self._call)
 
-    def encode(self, reply: Reply) -> Buffers | None:
+    def encode(self, reply: Struct | None) -> Buffers | None:
         if reply is None:
             return None
         header = self._header

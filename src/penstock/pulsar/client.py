@@ -39,6 +39,7 @@ class Client(call.Client):
         super().__init__(broker, transport)
         self.all_producers = all_producers
         self.protocol_version = 0
+        self.client_version = ""
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
         self.opening_producers: dict[int, CommandProducer] = {}

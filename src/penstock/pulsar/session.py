@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.pulsar.handlers.registry import Handler, Reply
     from penstock.session import Answer, Buffers, Transport
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class SessionState(Enum):
@@ -76,7 +76,7 @@ class PulsarRequest:
             raise error
         handler = self._handler
         peer = self._call.client.transport.peer
-        _logger.debug("%s: %s refused: %s", peer, handler.field, error)
+        logger.debug("%s: %s refused: %s", peer, handler.field, error)
         if handler.refuse is None:
             return None
         return [frames.encode_command(handler.refuse(self._message, code, str(error)))]
@@ -104,7 +104,7 @@ class PulsarSession:
         is_connect = handler is not None and command.type == BaseCommand.CONNECT
         self._advance(SessionEvent.CONNECT if is_connect else SessionEvent.OTHER_COMMAND)
         if handler is None:
-            _logger.debug("%s sent a command that is not known", client.transport.peer)
+            logger.debug("%s sent a command that is not known", client.transport.peer)
             return None
         call = Call(client, client.protocol_version, entry)
         return PulsarRequest(handler, getattr(command, handler.field), call)

@@ -58,10 +58,14 @@ class Lanes(Generic[ItemT]):
         self._parked.setdefault(lane, deque()).append(Parked(item, before))
         self._arrived[lane] += 1
 
-    def end(self, lane: int) -> None:
-        """Note that a request ended which was started or returned by `next`."""
+    def end(self, lane: int) -> bool:
+        """Note that a request ended which was started or returned by `next`.
+
+        Returns whether any request waits for its turn.
+        """
         self._ended[lane] += 1
         assert self._ended[lane] <= self._arrived[lane]
+        return bool(self._parked)
 
     def next(self) -> ItemT | None:
         """Return a request whose turn has come, if there is one."""

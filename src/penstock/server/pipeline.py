@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from types import CoroutineType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
@@ -17,6 +17,8 @@ from penstock.tasks import Tasks
 
 AnyRequest: TypeAlias = Request[Any]
 """What the session made of a frame knows its own kind of reply; nobody here looks into one."""
+Later: TypeAlias = Deferred[Any] | Coroutine[Any, Any, Any]
+LATER: Final = (Deferred, CoroutineType)
 
 
 class Owner(Protocol):
@@ -88,14 +90,13 @@ class Pipeline:
         """
         try:
             answer = request.begin()
-            if isinstance(answer, Deferred):
-                if not answer.ready.done():
-                    self._defer(request, slot or self._reserve(request.lane, size), answer)
-                    return
+            if isinstance(answer, Deferred) and answer.ready.done():
                 answer = answer.result()
-            elif isinstance(answer, CoroutineType):
-                slot = slot or self._reserve(request.lane, size)
-                self._tasks.start(self._wait_for(request, slot, answer), self._name)
+            if isinstance(answer, LATER):
+                if slot is None:
+                    self._lanes.start(request.lane)
+                    slot = self._answers.reserve(size)
+                self._wait_for(request, slot, answer)
                 return
             parts = request.encode(answer)
         except Exception as error:
@@ -105,24 +106,24 @@ class Pipeline:
         elif parts is not None:
             self._answers.add(parts)
 
-    def _reserve(self, lane: int, size: int) -> Slot:
-        self._lanes.start(lane)
-        return self._answers.reserve(size)
+    def _wait_for(self, request: AnyRequest, slot: Slot, answer: Later) -> None:
+        if isinstance(answer, Deferred):
+            answer.ready.add_done_callback(lambda _: self._finish(request, slot, answer))
+        else:
+            self._tasks.start(self._run(request, slot, answer), self._name)
 
-    def _defer(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
-        def finish(_: object) -> None:
-            parts: Buffers | None = None
+    def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
+        parts: Buffers | None = None
+        try:
             try:
-                parts = _outcome(request, answer)
+                parts = request.encode(answer.result())
             except Exception as error:
-                self._owner.failed(error)
-            self._settle(request, slot, parts)
+                parts = request.refuse(error)
+        except Exception as error:
+            self._owner.failed(error)
+        self._settle(request, slot, parts)
 
-        answer.ready.add_done_callback(finish)
-
-    async def _wait_for(
-        self, request: AnyRequest, slot: Slot, answer: Coroutine[Any, Any, Any]
-    ) -> None:
+    async def _run(self, request: AnyRequest, slot: Slot, answer: Coroutine[Any, Any, Any]) -> None:
         parts: Buffers | None = None
         try:
             try:
@@ -138,8 +139,7 @@ class Pipeline:
     def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
         self._answers.settle(slot, parts)
         self._owner.settled()
-        self._lanes.end(request.lane)
-        if self._lanes:
+        if self._lanes.end(request.lane):
             self._begin_parked()
 
     def _begin_parked(self) -> None:
@@ -153,10 +153,3 @@ class Pipeline:
                 self._owner.failed(error)
                 self._settle(*parked, None)
         self._beginning = False
-
-
-def _outcome(request: AnyRequest, answer: Deferred[Any]) -> Buffers | None:
-    try:
-        return request.encode(answer.result())
-    except Exception as error:
-        return request.refuse(error)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.topics.partition import Partition
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Dispatcher(ABC):
@@ -129,7 +129,7 @@ class Dispatcher(ABC):
             try:
                 busy = await self._turn()
             except Exception:
-                _logger.exception("dispatch failed; its consumers are asked to come back")
+                logger.exception("dispatch failed; its consumers are asked to come back")
                 self._failed()
                 return
             if busy:

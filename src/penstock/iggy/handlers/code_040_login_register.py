@@ -16,14 +16,14 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @handles(Command.LOGIN_REGISTER, requests.LoginRegister, without_login=True)
 def login_register(request: requests.LoginRegister, call: Call) -> replies.LoggedIn:
     """Open a session of the root user."""
     if not _credentials_match(request, call):
-        _logger.info("%s gave a wrong user or password", call.client.transport.peer)
+        logger.info("%s gave a wrong user or password", call.client.transport.peer)
         raise IggyError(ErrorCode.INVALID_CREDENTIALS)
     session = call.client.server.log_in(call.client)
     return replies.LoggedIn(ROOT_USER_ID, session, call.version, SERVER_VERSION)

@@ -19,6 +19,7 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
 
 if TYPE_CHECKING:
+    from penstock.broker.groups.offsets import OffsetOwner
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
@@ -37,7 +38,7 @@ async def poll_messages(request: requests.PollMessages, call: Call) -> replies.P
     if _is_stale(call, topic, partition, request):
         return replies.PolledMessages(replies.Polled(_STALE_ASSIGNMENT, 0, 0), [])
     owner = owner_of(call.broker, topic, request.consumer)
-    polled = await _read(call, partition, request)
+    polled = await _read(call, owner, partition, request)
     if request.auto_commit and polled.messages:
         await store_offset(call.broker, owner, partition, polled.last_offset)
     head = replies.Polled(partition.index, current_offset(partition), polled.messages)
@@ -53,7 +54,9 @@ def _is_stale(
     return not group.may_read(call.client, partition.index)
 
 
-async def _read(call: Call, partition: Partition, request: requests.PollMessages) -> Polled:
+async def _read(
+    call: Call, owner: OffsetOwner, partition: Partition, request: requests.PollMessages
+) -> Polled:
     count, strategy = request.count, request.strategy
     start = partition.start_offset
     since_us = 0
@@ -62,7 +65,6 @@ async def _read(call: Call, partition: Partition, request: requests.PollMessages
     elif strategy.kind is PollingKind.LAST:
         start = partition.end_offset - count
     elif strategy.kind is PollingKind.NEXT:
-        owner = owner_of(call.broker, partition.topic, request.consumer)
         stored = stored_offset(call.broker, owner, partition)
         start = partition.start_offset if stored is None else stored + 1
     elif strategy.kind is PollingKind.TIMESTAMP:

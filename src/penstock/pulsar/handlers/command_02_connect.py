@@ -23,6 +23,7 @@ PROTOCOL_VERSION: Final = 21
 def handle(request: CommandConnect, call: Call) -> BaseCommand:
     # A client's newer version is none of our business; an older one is kept to.
     call.client.protocol_version = min(PROTOCOL_VERSION, request.protocol_version)
+    call.client.client_version = request.client_version
     connected = CommandConnected(
         server_version=f"Penstock {__version__}",
         protocol_version=call.client.protocol_version,

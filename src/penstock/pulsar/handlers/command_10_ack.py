@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.pulsar.handlers.registry import Reply
     from penstock.session import Answer
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def refuse(request: CommandAck, code: ServerError.ValueType, message: str) -> BaseCommand:
@@ -40,7 +40,7 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
     if request.txnid_least_bits or request.txnid_most_bits:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     if request.HasField("validation_error"):
-        _logger.warning(
+        logger.warning(
             "a client could not read messages of %s: %s",
             consumer.partition.topic.name.pulsar,
             CommandAck.ValidationError.Name(request.validation_error),
