@@ -56,10 +56,10 @@ Answer: TypeAlias = ReplyT | Deferred[ReplyT] | Coroutine[Any, Any, ReplyT]
 Conflicts: TypeAlias = Sequence[Sequence[int]]
 """For each lane, the lanes whose requests may not run beside its own.
 
-Lanes are numbered from 0, and every request is in one. Where two requests are in lanes that are in
-conflict, the one that came first ends before the other begins; conflicts are mutual.
+Lanes are numbered from 0. Where two requests are in lanes that are in conflict, the one that came
+first ends before the other begins; conflicts are mutual. A request in no lane waits for none.
 """
-SIDE_BY_SIDE: Final[Conflicts] = ((),)
+NO_LANES: Final[Conflicts] = ()
 ONE_AFTER_ANOTHER: Final[Conflicts] = ((0,),)
 
 
@@ -88,8 +88,8 @@ class Request(Protocol[ReplyT]):
     """One request on its way from frame to answer."""
 
     @property
-    def lane(self) -> int:
-        """Which of the session's `conflicts` hold for it."""
+    def lane(self) -> int | None:
+        """Which of the session's `conflicts` hold for it; None where it has no order to keep."""
 
     def begin(self) -> Answer[ReplyT]:
         """Start to carry it out, in its turn. Raises what `refuse` takes."""

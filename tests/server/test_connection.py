@@ -12,7 +12,7 @@ import pytest
 from penstock import limits
 from penstock.server.connection import Connection
 from penstock.server.connections import Connections
-from penstock.session import SIDE_BY_SIDE, Answer, Buffers, Deferred, PeerError, Transport
+from penstock.session import NO_LANES, Answer, Buffers, Deferred, PeerError, Transport
 
 FRAME_MAX = 64 << 20
 
@@ -20,7 +20,7 @@ FRAME_MAX = 64 << 20
 class ScriptedRequest:
     """Its reply is what is sent."""
 
-    lane = 0
+    lane = None
 
     def __init__(self, answer: Answer[Buffers | None]) -> None:
         self.answer = answer
@@ -38,7 +38,7 @@ class ScriptedRequest:
 class ScriptedSession:
     """Frames are 4 bytes of size and a text; the text says what to do."""
 
-    conflicts = SIDE_BY_SIDE
+    conflicts = NO_LANES
 
     def __init__(self, transport: Transport, defers: bool) -> None:
         self.transport = transport

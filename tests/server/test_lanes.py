@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.kafka.session import CONFLICTS
 from penstock.server.lanes import Lanes
-from penstock.session import ONE_AFTER_ANOTHER, SIDE_BY_SIDE, Conflicts
+from penstock.session import ONE_AFTER_ANOTHER, Conflicts
 
 
 class Model:
@@ -34,7 +34,7 @@ class Model:
 
 
 @given(
-    st.sampled_from([SIDE_BY_SIDE, ONE_AFTER_ANOTHER, CONFLICTS]),
+    st.sampled_from([ONE_AFTER_ANOTHER, CONFLICTS]),
     st.lists(st.tuples(st.booleans(), st.integers(0, 10))),
 )
 def test_requests_begin_as_soon_as_they_may(

@@ -25,10 +25,9 @@ class RefusedError(Exception):
 class Scripted:
     """A request that begins with a function; its reply is what is sent."""
 
-    lane = 0
-
-    def __init__(self, begin: Callable[[], Answer[bytes | None]]) -> None:
+    def __init__(self, begin: Callable[[], Answer[bytes | None]], lane: int | None) -> None:
         self.begin = begin
+        self.lane = lane
 
     def encode(self, reply: bytes | None) -> Buffers | None:
         return None if reply is None else [memoryview(reply)]
@@ -74,8 +73,8 @@ class Peer:
     def answers(self) -> Answers:
         return self._conversation.answers
 
-    def ask(self, begin: Callable[[], Answer[bytes | None]]) -> None:
-        self.session.requests.append(Scripted(begin))
+    def ask(self, begin: Callable[[], Answer[bytes | None]], lane: int | None = 0) -> None:
+        self.session.requests.append(Scripted(begin, lane))
         self._conversation.take(FRAME)
 
     def wait(self, reply: bytes | None = b"waited") -> asyncio.Future[None]:
@@ -172,6 +171,17 @@ async def test_what_can_not_begin_is_raised_where_it_came(peer: Peer) -> None:
         peer.ask(fail(PeerError("their fault")))
     peer.ask(lambda: b"next")
     assert (peer.written, peer.failures) == ([b"next"], [])
+
+
+async def test_what_is_in_no_lane_waits_for_nothing_but_its_place(peer: Peer) -> None:
+    begun: list[bytes] = []
+    first = peer.wait()
+    peer.ask(lambda: begun.append(b"parked") or b"parked")  # type: ignore[func-returns-value]
+    peer.ask(lambda: begun.append(b"beside") or b"beside", lane=None)  # type: ignore[func-returns-value]
+    assert (begun, peer.written) == ([b"beside"], [])
+    first.set_result(None)
+    await turns()
+    assert peer.written == [b"waited", b"parked", b"beside"]
 
 
 async def test_cancelling_drops_what_did_not_begin(peer: Peer) -> None:

@@ -43,7 +43,5 @@ class Call(call.Call[Client]):
 
     __slots__ = ("client_id",)
 
-    def __init__(self, client: Client, version: int, client_id: str) -> None:
-        self.client = client
-        self.version = version
-        self.client_id = client_id
+    client_id: str
+    """What the client calls itself; empty where it does not."""

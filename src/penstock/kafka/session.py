@@ -46,22 +46,24 @@ CONFLICTS: Final[Conflicts] = (
 )
 
 
-class KafkaRequest:
-    """A `penstock.session.Request`."""
+class KafkaRequest(Call):
+    """A `penstock.session.Request`; it is its own call."""
 
-    __slots__ = ("_call", "_handle", "_header", "_message", "lane")
+    __slots__ = ("_handle", "_header", "_message", "lane")
 
     def __init__(
-        self, header: RequestHeader, handle: Handle[Any, Any], message: Struct, call: Call
+        self, client: Client, header: RequestHeader, handle: Handle[Any, Any], message: Struct
     ) -> None:
+        self.client = client
+        self.version = header.version
+        self.client_id = header.client_id or ""
+        self.lane = LANE_OF.get(header.api.key, Lane.OTHERS)
         self._header = header
         self._handle = handle
         self._message = message
-        self._call = call
-        self.lane = LANE_OF.get(header.api.key, Lane.OTHERS)
 
     def begin(self) -> Answer[Struct | None]:
-        return self._handle(self._message, self._call)
+        return self._handle(self._message, self)
 
     def encode(self, reply: Struct | None) -> Buffers | None:
         if reply is None:
@@ -90,13 +92,13 @@ class KafkaSession:
         handler = HANDLERS.get(header.api.key)
         if handler is None:
             raise PeerError(f"{header.api.name} is not served")
-        call = Call(self._client, header.version, header.client_id or "")
         if header.version in handler.versions:
             message = header.api.request.decode(frame, header.version, header.body_start)
-            return KafkaRequest(header, handler.handle, message, call)
+            return KafkaRequest(self._client, header, handler.handle, message)
         if header.api.key == API_VERSIONS:
             in_version_0 = header._replace(version=0)
-            return KafkaRequest(in_version_0, unsupported_version, header.api.request(), call)
+            message = header.api.request()
+            return KafkaRequest(self._client, in_version_0, unsupported_version, message)
         raise PeerError(
             f"{header.api.name} version {header.version} is not served, only {handler.versions}"
         )

@@ -89,14 +89,9 @@ class Client(call.Client):
 
 
 class Call(call.Call[Client]):
-    """One request's circumstances; the version is what client and broker agreed on.
-
-    `entry` is what follows the command in its frame: a view of it, empty for most commands.
-    """
+    """One request's circumstances; the version is what client and broker agreed on."""
 
     __slots__ = ("entry",)
 
-    def __init__(self, client: Client, version: int, entry: memoryview) -> None:
-        self.client = client
-        self.version = version
-        self.entry = entry
+    entry: memoryview
+    """What follows the command in its frame: a view of it, empty for most commands."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.pulsar.client import Call, Client
@@ -13,7 +13,7 @@ from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.producers import Producers
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
-from penstock.session import SIDE_BY_SIDE, PeerError
+from penstock.session import NO_LANES, PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,20 +50,22 @@ NEXT_STATE: Final = {
 """Whatever is not here closes the connection."""
 
 
-class PulsarRequest:
-    """Implements penstock.session.Request."""
+class PulsarRequest(Call):
+    """Implements penstock.session.Request; it is its own call."""
 
-    __slots__ = ("_call", "_handler", "_message")
-    lane = 0
+    __slots__ = ("_handler", "_message")
+    lane = None
 
-    def __init__(self, handler: Handler, message: Any, call: Call) -> None:
+    def __init__(self, client: Client, handler: Handler, frame: frames.Frame) -> None:
+        self.client = client
+        self.version = client.protocol_version
+        self.entry = frame.entry
         self._handler = handler
-        self._message = message
-        self._call = call
+        self._message = getattr(frame.command, handler.field)
 
     def begin(self) -> Answer[Reply]:
         """Have the handler carry it out; see penstock.session."""
-        return self._handler.handle(self._message, self._call)
+        return self._handler.handle(self._message, self)
 
     def encode(self, reply: Reply) -> Buffers | None:
         """Return the reply's frame; see penstock.session."""
@@ -75,7 +77,7 @@ class PulsarRequest:
         if code is None:
             raise error
         handler = self._handler
-        peer = self._call.client.transport.peer
+        peer = self.client.transport.peer
         logger.debug("%s: %s refused: %s", peer, handler.field, error)
         if handler.refuse is None:
             return None
@@ -83,9 +85,9 @@ class PulsarRequest:
 
 
 class PulsarSession:
-    """Implements penstock.session.Session."""
+    """Implements penstock.session.Session. Requests run side by side."""
 
-    conflicts = SIDE_BY_SIDE
+    conflicts = NO_LANES
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -97,7 +99,8 @@ class PulsarSession:
 
     def receive(self, frame: memoryview) -> PulsarRequest | None:
         """Take one frame; see penstock.session."""
-        command, entry = frames.parse_frame(frame)
+        parsed = frames.parse_frame(frame)
+        command = parsed.command
         client = self.client
         client.keep_alive.heard()
         handler = HANDLERS.get(command.type) if command.HasField("type") else None
@@ -106,8 +109,7 @@ class PulsarSession:
         if handler is None:
             logger.debug("%s sent a command that is not known", client.transport.peer)
             return None
-        call = Call(client, client.protocol_version, entry)
-        return PulsarRequest(handler, getattr(command, handler.field), call)
+        return PulsarRequest(client, handler, parsed)
 
     def close(self) -> None:
         """Give up what the client had; see penstock.session."""

@@ -7,8 +7,9 @@ awaited. One that is there leaves in the same turn of the event loop.
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from functools import partial
 from types import CoroutineType
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
@@ -17,8 +18,6 @@ from penstock.tasks import Tasks
 
 AnyRequest: TypeAlias = Request[Any]
 """What the session made of a frame knows its own kind of reply; nobody here looks into one."""
-Later: TypeAlias = Deferred[Any] | Coroutine[Any, Any, Any]
-LATER: Final = (Deferred, CoroutineType)
 
 
 class Owner(Protocol):
@@ -65,11 +64,12 @@ class Pipeline:
         request = self._session.receive(frame)
         if request is None:
             return
-        if self._lanes.is_free(request.lane):
+        lane = request.lane
+        if lane is None or self._lanes.is_free(lane):
             self._begin(request, size=len(frame))
         else:
             slot = self._answers.reserve(len(frame))
-            self._lanes.park(request.lane, Parked(request, slot))
+            self._lanes.park(lane, Parked(request, slot))
 
     def cancel(self) -> None:
         """End the requests that wait for something to happen, and drop those that did not begin.
@@ -90,13 +90,15 @@ class Pipeline:
         """
         try:
             answer = request.begin()
-            if isinstance(answer, Deferred) and answer.ready.done():
+            if isinstance(answer, Deferred):
+                if not answer.ready.done():
+                    slot = slot or self._reserve(request.lane, size)
+                    answer.ready.add_done_callback(partial(self._finish, request, slot, answer))
+                    return
                 answer = answer.result()
-            if isinstance(answer, LATER):
-                if slot is None:
-                    self._lanes.start(request.lane)
-                    slot = self._answers.reserve(size)
-                self._wait_for(request, slot, answer)
+            elif isinstance(answer, CoroutineType):
+                slot = slot or self._reserve(request.lane, size)
+                self._tasks.start(self._run(request, slot, answer), self._name)
                 return
             parts = request.encode(answer)
         except Exception as error:
@@ -106,13 +108,14 @@ class Pipeline:
         elif parts is not None:
             self._answers.add(parts)
 
-    def _wait_for(self, request: AnyRequest, slot: Slot, answer: Later) -> None:
-        if isinstance(answer, Deferred):
-            answer.ready.add_done_callback(lambda _: self._finish(request, slot, answer))
-        else:
-            self._tasks.start(self._run(request, slot, answer), self._name)
+    def _reserve(self, lane: int | None, size: int) -> Slot:
+        if lane is not None:
+            self._lanes.start(lane)
+        return self._answers.reserve(size)
 
-    def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
+    def _finish(
+        self, request: AnyRequest, slot: Slot, answer: Deferred[Any], _ready: object
+    ) -> None:
         parts: Buffers | None = None
         try:
             try:
@@ -139,7 +142,8 @@ class Pipeline:
     def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
         self._answers.settle(slot, parts)
         self._owner.settled()
-        if self._lanes.end(request.lane):
+        lane = request.lane
+        if lane is not None and self._lanes.end(lane):
             self._begin_parked()
 
     def _begin_parked(self) -> None:
