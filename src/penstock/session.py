@@ -1,16 +1,18 @@
 """What a protocol and the server say to each other, without either knowing the other.
 
-The server owns the sockets. It asks the session where a frame ends, hands over whole frames, and
-writes what comes back. A session owns its protocol's state for one connection and does no I/O.
+The server owns the sockets. It asks the session where a frame ends, hands over whole frames, has
+their requests carried out, and writes the answers in the order of the frames. A session owns its
+protocol's state for one connection and does no I/O.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-ResultT = TypeVar("ResultT")
+ReplyT = TypeVar("ReplyT")
+ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Buffers: TypeAlias = Sequence[Buffer]
@@ -24,8 +26,8 @@ class PeerError(Exception):
     """
 
 
-class Deferred(Generic[ResultT]):
-    """An answer that waits for one future only, so that nobody needs a task to wait for it.
+class Deferred(Generic[ReplyT_co]):
+    """A reply that waits for one future only, so that nobody needs a task to wait for it.
 
     `make` is called once, when `ready` is done, with what `ready` failed with or None. Nothing
     cancels it, so `ready` is something that ends whatever the client does: a flush, for one.
@@ -34,18 +36,31 @@ class Deferred(Generic[ResultT]):
     __slots__ = ("make", "ready")
 
     def __init__(
-        self, ready: asyncio.Future[None], make: Callable[[BaseException | None], ResultT]
+        self, ready: asyncio.Future[None], make: Callable[[BaseException | None], ReplyT_co]
     ) -> None:
         self.ready = ready
         self.make = make
 
-    def result(self) -> ResultT:
-        """Return the answer, now that `ready` is done. Raises what `make` raises."""
+    def result(self) -> ReplyT_co:
+        """Return the reply, now that `ready` is done. Raises what `make` raises."""
         return self.make(self.ready.exception())
 
-    def __await__(self) -> Generator[Any, None, ResultT]:
+    def __await__(self) -> Generator[Any, None, ReplyT_co]:
         yield from asyncio.wait((self.ready,)).__await__()
         return self.result()
+
+
+Answer: TypeAlias = ReplyT | Deferred[ReplyT] | Coroutine[Any, Any, ReplyT]
+"""What a handler returns: a reply, or what it comes from later; a Deferred costs less."""
+
+Conflicts: TypeAlias = Sequence[Sequence[int]]
+"""For each lane, the lanes whose requests may not run beside its own.
+
+Lanes are numbered from 0, and every request is in one. Where two requests are in lanes that are in
+conflict, the one that came first ends before the other begins; conflicts are mutual.
+"""
+SIDE_BY_SIDE: Final[Conflicts] = ((),)
+ONE_AFTER_ANOTHER: Final[Conflicts] = ((0,),)
 
 
 class Transport(Protocol):
@@ -69,8 +84,32 @@ class Transport(Protocol):
         """Close after what is queued was written; `reason` goes to the log."""
 
 
+class Request(Protocol[ReplyT]):
+    """One request on its way from frame to answer."""
+
+    @property
+    def lane(self) -> int:
+        """Which of the session's `conflicts` hold for it."""
+
+    def begin(self) -> Answer[ReplyT]:
+        """Start to carry it out, in its turn. Raises what `refuse` takes."""
+
+    def encode(self, reply: ReplyT) -> Buffers | None:
+        """Return what to send for a reply, or None to send nothing."""
+
+    def refuse(self, error: Exception) -> Buffers | None:
+        """Return what to send where this is the outcome, or None to send nothing.
+
+        Raises `error` itself where the protocol has no answer for it; that closes the connection.
+        """
+
+
 class Session(Protocol):
     """One client's conversation in one protocol."""
+
+    @property
+    def conflicts(self) -> Conflicts:
+        """Which requests may run side by side."""
 
     def frame_size(self, head: memoryview) -> int | None:
         """Return the size of the frame that starts with `head`, or None when more bytes are needed.
@@ -80,13 +119,11 @@ class Session(Protocol):
         before memory is taken for it.
         """
 
-    def receive(self, frame: memoryview) -> Awaitable[Buffers | None] | Buffers | None:
-        """Take one whole frame, of the size that `frame_size` told.
+    def receive(self, frame: memoryview) -> Request[Any] | None:
+        """Take one whole frame, of the size that `frame_size` returned; None asks for nothing.
 
         The memory behind `frame` is writable and is not used again, so it may be kept or patched.
-        An answer that is awaitable is awaited beside the next frames (a Deferred at less cost than
-        others); the answers are written in the order of their frames all the same. None sends
-        nothing. Raises PeerError.
+        Raises PeerError.
         """
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from penstock.iggy.handlers import HANDLERS
 from penstock.iggy.handlers.unavailable import UNAVAILABLE
-from penstock.iggy.wire.commands import Command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "iggy.md").read_text(encoding="utf-8")
 
@@ -17,8 +16,7 @@ def test_page_names_what_is_served_and_what_is_not() -> None:
     served, _, refused = commands.partition("These are answered")
     rows = re.findall(r"^\| (\d+) \| (\w+) \|", served, re.MULTILINE)
     expected = {command.value: command.name for command in HANDLERS if command not in UNAVAILABLE}
-    login = Command.LOGIN_REGISTER
-    assert {int(code): name for code, name in rows} == expected | {login.value: login.name}
+    assert {int(code): name for code, name in rows} == expected
     for command in UNAVAILABLE:
         assert command.name in refused
 

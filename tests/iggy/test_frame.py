@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.iggy.wire import frame, legacy
+from penstock.iggy.wire.codec import choose
 from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
@@ -82,11 +83,15 @@ def test_every_operation_that_says_enough_stands_for_a_command() -> None:
 
 def test_legacy_frames_are_told_apart_and_measured() -> None:
     ping = bytes.fromhex("0400000001000000")
-    assert legacy.is_legacy(ping)
-    assert legacy.frame_size(ping[:3]) is None
-    assert legacy.frame_size(ping) == legacy.frame_size(ping + b"more") == 8
-    assert legacy.command(ping) == Command.PING
-    assert legacy.build_reply(ErrorCode.FEATURE_UNAVAILABLE).hex() == "0500000000000000"
+    codec = legacy.LegacyCodec()
+    assert choose(ping) is not choose(bytes(4))
+    assert isinstance(choose(ping), legacy.LegacyCodec)
+    assert codec.frame_size(ping[:3]) is None
+    assert codec.frame_size(ping) == codec.frame_size(ping + b"more") == 8
+    asked = codec.parse(memoryview(ping))
+    assert codec.command(asked) is Command.PING
+    refused = codec.encode_error(asked, IggyError(ErrorCode.FEATURE_UNAVAILABLE))
+    assert b"".join(refused).hex() == "0500000000000000"
     for length in (1, 3, 2**31):
         with pytest.raises(IggyError):
-            legacy.frame_size(length.to_bytes(4, "little"))
+            codec.frame_size(length.to_bytes(4, "little"))

@@ -11,7 +11,6 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.fields import Reader
 from penstock.iggy.wire.message import Message
-from penstock.iggy.wire.requests import LoginRegister
 
 REPLIES: dict[Command, type[Message]] = {
     Command.LOGIN_REGISTER: replies.LoggedIn,
@@ -39,8 +38,6 @@ every_exchange = pytest.mark.parametrize(
 
 
 def request_kind(exchange: Exchange) -> type[Message]:
-    if exchange.command is Command.LOGIN_REGISTER:
-        return LoginRegister
     return HANDLERS[exchange.command].request
 
 
@@ -108,6 +105,7 @@ def test_recording_holds_every_command_that_the_client_has() -> None:
     client_has_no_call_for = {
         *(Command.GET_ME, Command.GET_CLIENT, Command.GET_CLIENTS, Command.GET_CONSUMER_OFFSET),
         *(Command.FLUSH_UNSAVED_BUFFER, Command.GET_PERSONAL_ACCESS_TOKENS),
+        Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN,
     }
     answered = {command for command, handler in HANDLERS.items() if handler.request is not None}
     from penstock.iggy.handlers.unavailable import UNAVAILABLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iggy_dialog import STREAM, TOPIC, Dialog, Transport, polled_batches, producer_batch
+from iggy_dialog import CLIENT, STREAM, TOPIC, Dialog, Transport, polled_batches, producer_batch
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.iggy.handlers import HANDLERS
@@ -41,13 +42,17 @@ def dialog(broker: Broker) -> Dialog:
     return Dialog(broker)
 
 
-async def test_older_dialects_hear_that_they_are_not_served(dialog: Dialog) -> None:
+async def test_older_dialects_hear_that_they_are_not_served(
+    dialog: Dialog, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     ping = bytes.fromhex("0400000001000000")
     assert (await dialog.send(ping)).hex() == "0000000000000000"
     login = bytes.fromhex("1c00000026000000 0469676779 0469676779 06000000302e31302e30 00000000")
     assert (await dialog.send(login)).hex() == "0500000000000000"
     create_stream_of_2023 = bytes.fromhex("0b000000ca0000000100000002 7331")
     assert (await dialog.send(create_stream_of_2023)).hex() == "0500000000000000"
+    assert caplog.text.count("from before apache-iggy 0.9") == 1
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ async def test_frame_that_no_client_sends_ends_the_connection(dialog: Dialog) ->
     reply[48:52] = frame.HEADER_SIZE.to_bytes(4, "little")
     reply[60] = frame.FrameKind.REPLY
     with pytest.raises(PeerError, match="no request"):
-        dialog.session.receive(memoryview(reply))
+        await dialog.send(reply)
 
 
 async def test_login_is_judged_and_may_be_tried_again(dialog: Dialog) -> None:
@@ -112,7 +117,8 @@ async def test_operations_and_codes_that_are_none(dialog: Dialog) -> None:
 
 
 def test_every_command_that_can_be_asked_has_a_handler() -> None:
-    assert {*COMMAND_OF.values(), *NON_REPLICATED} == set(HANDLERS)
+    logins = {Command.LOGIN_REGISTER, Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN}
+    assert {*COMMAND_OF.values(), *NON_REPLICATED, *logins} == set(HANDLERS)
 
 
 async def test_refusals_of_writes_are_in_the_result_section(dialog: Dialog) -> None:
@@ -215,3 +221,23 @@ async def test_connection_that_ends_is_forgotten(broker: Broker) -> None:
     assert (await third.ask(Command.SYNC_CONSUMER_GROUP, group)).body == b""
     clients = (await third.ask(Command.GET_CLIENTS)).body
     assert clients.count(Transport.peer.encode()) == 2
+
+
+async def test_the_first_bytes_choose_the_dialect_for_good(dialog: Dialog) -> None:
+    assert dialog.session.frame_size(memoryview(bytes(3))) is None
+    assert (await dialog.ask(Command.PING)).status == 0
+    header = frame.RequestHeader(CLIENT, bytes(16), 0, 2, Operation.NON_REPLICATED, 1, Command.PING)
+    asked = bytearray(b"".join(frame.build_request(header, b"")))
+    # A checksum where those of an older dialect have a length.
+    asked[:4] = b"\4\0\0\0"
+    dialog.session.frame_size(memoryview(asked))
+    answer = await dialog.send_as_before(asked)
+    assert frame.parse_reply(answer).request == 2
+
+
+async def test_an_answer_that_is_there_leaves_in_the_same_turn(dialog: Dialog) -> None:
+    await dialog.log_in()
+    asking = asyncio.ensure_future(dialog.ask(Command.GET_STREAMS))
+    await asyncio.sleep(0)  # the turn in which it is asked
+    assert dialog.owed == 0
+    assert (await asking).status == 0

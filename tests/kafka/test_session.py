@@ -6,13 +6,17 @@ Method: bytes into a session over a real broker, without a socket.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import struct
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_dialog import Dialog, read_answer
+from kafka_dialog import Dialog, kafka_broker
+from penstock.broker.settings import Flush
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.wire import APIS, ErrorCode, api
@@ -56,7 +60,7 @@ async def test_every_offered_version_exists() -> None:
 async def test_an_unknown_version_of_api_versions_is_answered_in_version_0(dialog: Dialog) -> None:
     # From version 3 on the header has tagged fields, and the body is not known.
     frame = memoryview(bytearray(struct.pack(">ihhihb", 20, 18, 99, 7, -1, 0) + b"whatever!"))
-    response = await read_answer("ApiVersions", 0, dialog.session.receive(frame))
+    response = await dialog.send_frame("ApiVersions", 0, frame)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     (own,) = response.api_keys
     assert (own.api_key, own.min_version, own.max_version) == (18, 0, 4)
@@ -77,7 +81,7 @@ async def test_trailing_bytes_are_ignored(dialog: Dialog) -> None:
     frame = dialog.frame("ApiVersions", 0, api("ApiVersions").request())
     longer = memoryview(bytearray(frame) + bytes(4))
     struct.pack_into(">i", longer, 0, len(longer) - 4)
-    response = await read_answer("ApiVersions", 0, dialog.session.receive(longer))
+    response = await dialog.send_frame("ApiVersions", 0, longer)
     assert response.error_code == 0
 
 
@@ -167,3 +171,46 @@ async def test_a_client_that_is_gone_does_not_wait_on(dialog: Dialog) -> None:
     await asyncio.sleep(0)
     dialog.session.close()
     await asyncio.wait_for(fetching, 10)
+
+
+async def test_requests_behind_a_waiting_fetch_cost_the_same_each(dialog: Dialog) -> None:
+    # A client may send a thousand before it reads an answer, and forty clients may do so at once.
+    await dialog.create_topic()
+    few, many = await steps_behind_a_fetch(dialog, 111), await steps_behind_a_fetch(dialog, 999)
+    assert many < 9.5 * few
+
+
+async def steps_behind_a_fetch(dialog: Dialog, count: int) -> int:
+    """Have requests wait, then begin; return how many functions were called meanwhile."""
+    end = (await dialog.fetch(0)).high_watermark
+    fetch = dialog.fetch_fields((0, end), max_wait_ms=60_000)
+    frames = [dialog.frame("Fetch", 12, api("Fetch").request(**fetch))]
+    frames += [
+        dialog.frame("Metadata", 12, api("Metadata").request(topics=[])) for _ in range(count)
+    ]
+    dialog.unawaited.clear()
+    before = len(asyncio.all_tasks())
+    calls = itertools.count()
+    sys.setprofile(lambda *_: next(calls))
+    try:
+        for frame in frames:
+            dialog.take(frame)
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == before + 1, "only the fetch runs"
+        assert dialog.unawaited == []
+        batch = encode_batch([Record(b"value")])
+        await Dialog(dialog.broker).produce(batch)
+        while len(dialog.unawaited) < len(frames):
+            await asyncio.sleep(0)
+    finally:
+        sys.setprofile(None)
+    return next(calls)
+
+
+async def test_an_answer_that_is_there_leaves_in_the_same_turn(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path, flush=Flush.WRITTEN) as broker:
+        dialog = Dialog(broker)
+        await dialog.create_topic()
+        fields = dialog.produce_fields((0, encode_batch([Record(b"value")])))
+        dialog.take(dialog.frame("Produce", 12, api("Produce").request(**fields)))
+        assert len(dialog.unawaited) == 1

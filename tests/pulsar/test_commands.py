@@ -43,7 +43,7 @@ async def written(peer: Peer, count: int, **metadata: Any) -> int:
     await peer.producer("t")
     for number in range(count):
         await peer.publish(entry(b"%d" % number, **metadata), sequence_id=number)
-    return peer.session.producers[1].partition.id
+    return peer.client.producers[1].partition.id
 
 
 async def refused(peer: Peer, **options: Any) -> Any:
@@ -173,7 +173,7 @@ async def test_shared_redelivery_is_for_ones_own_messages_of_this_ledger(peer: P
 async def test_acknowledgements_of_another_ledger_or_of_nothing_are_ignored(peer: Peer) -> None:
     ledger = await written(peer, 2)
     await peer.subscribe("t", initialPosition=EARLIEST)
-    cursor = peer.session.consumers[1].subscription.cursor
+    cursor = peer.client.consumers[1].subscription.cursor
     peer.acknowledge(Id(ledgerId=ledger + 1, entryId=1), ack_type=api.CommandAck.Cumulative)
     peer.acknowledge(Id(ledgerId=ledger, entryId=2**64 - 1), ack_type=api.CommandAck.Cumulative)
     peer.acknowledge(Id(ledgerId=ledger, entryId=0), consumer_id=99)
@@ -190,7 +190,7 @@ async def test_a_message_that_a_client_could_not_read_is_acknowledged_and_logged
     peer.acknowledge(
         Id(ledgerId=ledger, entryId=0), validation_error=api.CommandAck.DecompressionError
     )
-    assert peer.session.consumers[1].subscription.cursor.position == 1
+    assert peer.client.consumers[1].subscription.cursor.position == 1
     assert "DecompressionError" in caplog.text
 
 
@@ -207,7 +207,7 @@ async def test_a_cumulative_acknowledgement_on_shared_is_ignored(peer: Peer) -> 
     ledger = await written(peer, 2)
     await peer.subscribe("t", initialPosition=EARLIEST, subType=SHARED)
     peer.acknowledge(Id(ledgerId=ledger, entryId=1), ack_type=api.CommandAck.Cumulative)
-    assert peer.session.consumers[1].subscription.cursor.position == 0
+    assert peer.client.consumers[1].subscription.cursor.position == 0
 
 
 async def test_seek_into_a_batch_leaves_out_what_its_ack_set_does(peer: Peer) -> None:
@@ -215,7 +215,7 @@ async def test_seek_into_a_batch_leaves_out_what_its_ack_set_does(peer: Peer) ->
     payload, count = batch(b"a", b"b", b"c", b"d")
     await peer.publish(entry(payload, num_messages_in_batch=count))
     await peer.subscribe("t")
-    ledger = peer.session.producers[1].partition.id
+    ledger = peer.client.producers[1].partition.id
     seek = api.CommandSeek(
         consumer_id=1, request_id=3, message_id=Id(ledgerId=ledger, entryId=0, ack_set=[0b1100])
     )

@@ -14,10 +14,10 @@ import pytest
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
-from penstock.pulsar import session as session_module
+from penstock.pulsar import keep_alive
+from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.handlers.command_32_get_topics_of_namespace import topics_hash
-from penstock.pulsar.handlers.registry import HANDLERS
-from penstock.pulsar.handlers.unsupported import FIELDS
+from penstock.pulsar.handlers.unsupported import UNSUPPORTED
 from penstock.pulsar.session import NEXT_STATE, SessionEvent, SessionState
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.session import PeerError
@@ -98,14 +98,19 @@ async def test_a_command_of_tomorrow_is_ignored(peer: Peer) -> None:
     await peer.ask(PING, Command.PONG)
 
 
-@pytest.mark.parametrize("kind", FIELDS, ids=Command.Type.Name)
+@pytest.mark.parametrize("kind", UNSUPPORTED, ids=Command.Type.Name)
 async def test_what_is_not_there_is_refused(peer: Peer, kind: int) -> None:
     command = Command(type=kind)
-    getattr(command, FIELDS[kind]).request_id = 12
+    getattr(command, HANDLERS[kind].field).request_id = 12
     encoded = command.SerializePartialToString()
     peer.say_bytes((len(encoded) + 4).to_bytes(4) + len(encoded).to_bytes(4) + encoded)
     refused = await peer.hear(Command.ERROR)
     assert (refused.request_id, refused.error) == (12, api.NotAllowedError)
+
+
+async def test_an_answer_that_is_there_leaves_in_the_same_turn(peer: Peer) -> None:
+    peer.say(PING)
+    assert not peer.silent(Command.PONG)
 
 
 async def test_send_without_a_producer_closes_the_connection(peer: Peer) -> None:
@@ -141,7 +146,7 @@ async def test_an_entry_that_can_not_be_is_refused(
     sent = api.CommandSend(producer_id=1, **request_fields)
     refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, body)
     assert refused.error == error
-    assert peer.session.producers[1].partition.end_offset == 0
+    assert peer.client.producers[1].partition.end_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -183,7 +188,7 @@ async def test_the_event_is_the_time_of_a_record(
 ) -> None:
     await peer.producer("t")
     await peer.publish(entry(**metadata))
-    header = await peer.session.producers[1].partition.batch_at(0)
+    header = await peer.client.producers[1].partition.batch_at(0)
     assert header is not None
     assert (header.base_timestamp, header.max_timestamp) == (stored, stored)
 
@@ -191,7 +196,7 @@ async def test_the_event_is_the_time_of_a_record(
 async def test_a_time_that_is_none_becomes_now(peer: Peer) -> None:
     await peer.producer("t")
     await peer.publish(entry(publish_time=2**64 - 1))
-    header = await peer.session.producers[1].partition.batch_at(0)
+    header = await peer.client.producers[1].partition.batch_at(0)
     assert header is not None
     assert 1_700_000_000_000 < header.max_timestamp < 10_000_000_000_000
 
@@ -201,7 +206,7 @@ async def test_repeated_requests_get_the_same_answer(peer: Peer) -> None:
     assert (await peer.producer("t")).producer_name == first.producer_name
     await peer.subscribe("t")
     await peer.subscribe("t")
-    assert len(peer.session.consumers) == 1
+    assert len(peer.client.consumers) == 1
 
 
 async def test_closing_what_is_not_there_succeeds(peer: Peer) -> None:
@@ -310,7 +315,7 @@ async def test_a_topic_that_is_given_partitions_has_them(peer: Peer, broker: Bro
 
 
 async def test_silence_ends_a_connection(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(keep_alive, "KEEP_ALIVE_SECONDS", 0.05)
     talking, silent, mute = Peer(broker), Peer(broker), Peer(broker)
     await talking.connect()
     await silent.connect()

@@ -5,20 +5,40 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from penstock import limits
 from penstock.server.connection import Connection
 from penstock.server.connections import Connections
-from penstock.session import Buffers, Deferred, PeerError, Transport
+from penstock.session import SIDE_BY_SIDE, Answer, Buffers, Deferred, PeerError, Transport
 
 FRAME_MAX = 64 << 20
 
 
+class ScriptedRequest:
+    """Its reply is what is sent."""
+
+    lane = 0
+
+    def __init__(self, answer: Answer[Buffers | None]) -> None:
+        self.answer = answer
+
+    def begin(self) -> Answer[Buffers | None]:
+        return self.answer
+
+    def encode(self, reply: Buffers | None) -> Buffers | None:
+        return reply
+
+    def refuse(self, error: Exception) -> Buffers | None:
+        raise error
+
+
 class ScriptedSession:
     """Frames are 4 bytes of size and a text; the text says what to do."""
+
+    conflicts = SIDE_BY_SIDE
 
     def __init__(self, transport: Transport, defers: bool) -> None:
         self.transport = transport
@@ -35,12 +55,15 @@ class ScriptedSession:
             raise PeerError(f"a frame of {size} bytes is over the limit")
         return 4 + size
 
-    def receive(self, frame: memoryview) -> Awaitable[Buffers | None] | Buffers | None:
+    def receive(self, frame: memoryview) -> ScriptedRequest:
+        return ScriptedRequest(self._answer(frame))
+
+    def _answer(self, frame: memoryview) -> Answer[Buffers | None]:
         text = bytes(frame[4:])
         self.received.append(text)
         if text.startswith(b"wait"):
             self.waits[text] = asyncio.get_running_loop().create_future()
-            return self._deferred(self.waits[text]) if self.defers else self.waits[text]
+            return self._deferred(self.waits[text]) if self.defers else _wait(self.waits[text])
         if text == b"silent":
             return None
         if text == b"bug":
@@ -70,6 +93,10 @@ class ScriptedSession:
 
         answer.add_done_callback(pass_on)
         return Deferred(ready, make)
+
+
+async def _wait(answer: asyncio.Future[Buffers | None]) -> Buffers | None:
+    return await answer
 
 
 class Peer:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
-from collections.abc import Awaitable, Sequence
+from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import xxhash
 
-from penstock.iggy.session import IggySession
+from conversation import Conversation, SessionsOfBrokers
+from penstock.iggy.session import sessions
 from penstock.iggy.wire import frame, replies, requests
 from penstock.iggy.wire.batch import BatchHeader
 from penstock.iggy.wire.commands import COMMAND_OF, Command, Operation
 from penstock.iggy.wire.identifiers import Identifier, Partitioning
+from penstock.session import PeerError
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -58,16 +62,32 @@ class Dialog:
     """One client; requests are numbered as the real one does."""
 
     def __init__(self, broker: Broker) -> None:
-        self.session = IggySession(broker, Transport())
+        self.session = SESSIONS.make(broker, Transport())
         self.number = 0
+        self._conversation = Conversation(self.session, self._written, self._failed)
+        self._awaited: deque[asyncio.Future[bytes]] = deque()
+        self._is_legacy = False
 
     async def send(self, built: bytes) -> bytes:
         """Have one frame answered, after its end was found."""
-        view = memoryview(bytearray(built))
-        assert self.session.frame_size(view) == len(view)
-        answer = self.session.receive(view)
-        parts = await answer if isinstance(answer, Awaitable) else answer
-        return b"".join(parts)
+        self._is_legacy = any(built[:4])
+        return await self.send_as_before(built)
+
+    async def send_as_before(self, built: bytes) -> bytes:
+        """Have a frame answered in the dialect of the last one."""
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._awaited.append(answer)
+        try:
+            self._conversation.take(built)
+        except PeerError:
+            self._awaited.remove(answer)
+            raise
+        return await answer
+
+    @property
+    def owed(self) -> int:
+        """How many answers did not come yet."""
+        return len(self._awaited)
 
     async def ask(
         self, command: Command, request: Message | bytes = b"", operation: int | None = None
@@ -105,7 +125,19 @@ class Dialog:
             Command.SEND_MESSAGES, requests.SendMessages(22, *to, count, memoryview(batch))
         )
 
+    def _written(self, parts: Buffers) -> None:
+        data = b"".join(parts)
+        while data:
+            size_at, rest = (4, 8) if self._is_legacy else (48, 0)
+            size = rest + int.from_bytes(data[size_at : size_at + 4], "little")
+            self._awaited.popleft().set_result(data[:size])
+            data = data[size:]
 
+    def _failed(self, error: Exception) -> None:
+        self._awaited.popleft().set_exception(error)
+
+
+SESSIONS = SessionsOfBrokers(sessions)
 STREAM, TOPIC = Identifier("s"), Identifier("t")
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from conversation import Conversation
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.session import KafkaSession
-from penstock.kafka.wire import Struct, api, apis, decode_response, encode_request
+from penstock.kafka.wire import (
+    Struct,
+    api,
+    apis,
+    correlation_id_of,
+    decode_response,
+    encode_request,
+)
 from penstock.session import Buffers
 
 if TYPE_CHECKING:
@@ -44,6 +52,9 @@ class Dialog:
     def __init__(self, broker: Broker, client_id: str | None = "tester") -> None:
         self.broker = broker
         self.session = KafkaSession(broker, FakeTransport())
+        self.unawaited: list[memoryview] = []
+        self._conversation = Conversation(self.session, self._written, self._failed)
+        self._awaited: dict[int, asyncio.Future[memoryview]] = {}
         self._client_id = client_id
         self._correlation_ids = itertools.count(1)
 
@@ -52,11 +63,28 @@ class Dialog:
         parts = encode_request(apis.api(name), version, correlation_id, self._client_id, request)
         return memoryview(bytearray(b"".join(bytes(part) for part in parts)))
 
-    def send(self, name: str, version: int | None = None, **fields: object) -> asyncio.Task[Any]:
+    def send(self, name: str, version: int | None = None, **fields: object) -> asyncio.Future[Any]:
         """Hand a request over now; the answer, in the newest version served, may come later."""
         version = HANDLERS[apis.api(name).key].versions.last if version is None else version
-        answer = self.session.receive(self.frame(name, version, apis.api(name).request(**fields)))
-        return asyncio.get_running_loop().create_task(read_answer(name, version, answer))
+        return self.send_frame(
+            name, version, self.frame(name, version, apis.api(name).request(**fields))
+        )
+
+    def send_frame(self, name: str, version: int, frame: memoryview) -> asyncio.Future[Any]:
+        """Hand a frame over now whose answer is one of that API and version."""
+        correlation_id = int.from_bytes(frame[8:12])
+        self._awaited[correlation_id] = asyncio.get_running_loop().create_future()
+        answer = asyncio.ensure_future(_read(name, version, self._awaited[correlation_id]))
+        self.take(frame)
+        return answer
+
+    def take(self, frame: memoryview) -> None:
+        """Hand a frame over without waiting for anything."""
+        self._conversation.take(frame)
+
+    async def ended(self) -> None:
+        """Return when no request waits for anything."""
+        await self._conversation.pipeline.ended()
 
     async def ask(self, name: str, version: int | None = None, **fields: object) -> Any:
         async with asyncio.timeout(WAIT_SECONDS):
@@ -118,14 +146,25 @@ class Dialog:
         response: FetchResponse = await self.ask("Fetch", 12, **fields)
         return response.responses[0].partitions[0]
 
+    def _written(self, parts: Buffers) -> None:
+        data = memoryview(b"".join(parts))
+        while data:
+            size = 4 + int.from_bytes(data[:4])
+            awaited = self._awaited.pop(correlation_id_of(data[:size]), None)
+            if awaited is None:
+                self.unawaited.append(data[:size])
+            elif not awaited.done():
+                awaited.set_result(data[:size])
+            data = data[size:]
 
-async def read_answer(
-    name: str, version: int, answer: Awaitable[Buffers | None] | Buffers | None
-) -> Any:
-    parts = await answer if isinstance(answer, Awaitable) else answer
-    assert parts is not None, f"{name} was not answered"
-    frame = memoryview(b"".join(bytes(part) for part in parts))
-    return decode_response(apis.api(name), version, frame)[1]
+    def _failed(self, error: Exception) -> None:
+        for awaited in self._awaited.values():
+            awaited.set_exception(error)
+        self._awaited.clear()
+
+
+async def _read(name: str, version: int, frame: asyncio.Future[memoryview]) -> Any:
+    return decode_response(apis.api(name), version, await frame)[1]
 
 
 @asynccontextmanager

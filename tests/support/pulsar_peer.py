@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from typing import Any
 
 from fastcrc.crc32 import iscsi as crc32c
 
+from conversation import Conversation, SessionsOfBrokers
 from penstock.broker.broker import Broker
-from penstock.pulsar.session import PulsarSession
+from penstock.pulsar.session import PulsarSession, sessions
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.frames import Frame, encode_payload_command, parse_frame
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata
-from penstock.server.answers import Answers
 from penstock.session import Buffers, PeerError
 from penstock.tasks import Tasks
 
@@ -56,9 +55,12 @@ class Peer:
         self.lost = False
         self.congested = False
         self._arrived = asyncio.Condition()
-        self._answers = Answers(self.write)
         self._tasks = Tasks()
-        self.session = PulsarSession(broker, self)
+        session = SESSIONS.make(broker, self)
+        assert isinstance(session, PulsarSession)
+        self.session = session
+        self.client = session.client
+        self._conversation = Conversation(session, self.write, self._failed)
 
     # The session's transport.
 
@@ -85,14 +87,7 @@ class Peer:
         self.say_bytes(frame_of(command, body))
 
     def say_bytes(self, frame: bytes) -> None:
-        view = memoryview(bytearray(frame))
-        assert self.session.frame_size(view) == len(frame)
-        answer = self.session.receive(view)
-        if isinstance(answer, Awaitable):
-            slot = self._answers.reserve(len(frame))
-            self._tasks.start(self._settle(slot, answer), "answer")
-        elif answer is not None:
-            self._answers.add(answer)
+        self._conversation.take(frame)
 
     async def ask(self, command: Command, kind: int, body: bytes = b"") -> Any:
         """Say something and return the first answer of a kind that comes after it."""
@@ -113,6 +108,12 @@ class Peer:
         assert found is not None
         self.heard.remove(found)
         return found
+
+    async def closed(self) -> str:
+        """Return why the broker closed the connection, once it did for a request."""
+        async with asyncio.timeout(5), self._arrived:
+            await self._arrived.wait_for(lambda: bool(self.close_reason))
+        return self.close_reason
 
     def silent(self, kind: int) -> bool:
         return all(frame.command.type != kind for frame in self.heard)
@@ -159,20 +160,19 @@ class Peer:
         )
         self.say(Command(type=Command.ACK, ack=ack))
 
-    async def _settle(self, slot: Any, answer: Awaitable[Buffers | None]) -> None:
-        parts = None
-        try:
-            parts = await answer
-        except PeerError as error:
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, PeerError):
             self.close_reason = str(error)
-        except Exception as error:  # What the server would call a bug.
+            self._tasks.start(self._wake(), "wake")
+        else:  # What the server would call a bug.
             self.failures.append(error)
-        self._answers.settle(slot, parts)
 
     async def _wake(self) -> None:
         async with self._arrived:
             self._arrived.notify_all()
 
+
+SESSIONS = SessionsOfBrokers(sessions)
 
 _FIELDS = {
     number: field.name

@@ -1,6 +1,6 @@
 """A producer's batch made ready for the log, and stored batches cut to what a poll asks for.
 
-The compiled functions behind it are loaded by the first call; a handler awaits `Node.prepare`
+The compiled functions behind it are loaded by the first call; a handler awaits `IggyServer.prepare`
 before, so that the event loop does not stand still meanwhile.
 """
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.iggy.offsets import current_offset
 from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
+from penstock.requests.call import ANONYMOUS
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.namespaces import Namespace
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.iggy.node import Client
+    from penstock.iggy.server import Client
 
 ROOT_USER_ID: Final = 0
 _NO_USER: Final = (1 << 32) - 1
@@ -107,7 +108,7 @@ def describe_client(broker: Broker, client: Client) -> replies.ClientInfo:
     """Describe a connection without its groups."""
     return replies.ClientInfo(
         client_id=client.id,
-        user_id=_NO_USER if client.session is None else ROOT_USER_ID,
+        user_id=_NO_USER if client.principal is ANONYMOUS else ROOT_USER_ID,
         transport=_TCP,
         address=client.transport.peer,
         groups_count=len(broker.memberships.of_member(client)),

@@ -9,34 +9,36 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.log.errors import CorruptBatchError, LogError, LogFailedError, OffsetOutOfRangeError
 from penstock.metadata.errors import MetadataError
 from penstock.records.errors import MalformedBatchError
+from penstock.requests.error_codes import ErrorCodes
 
-_CODES: Final[dict[type[Exception], ErrorCode]] = {
-    broker_errors.TopicExistsError: ErrorCode.TOPIC_NAME_ALREADY_EXISTS,
-    broker_errors.UnknownTopicError: ErrorCode.TOPIC_ID_NOT_FOUND,
-    broker_errors.UnknownPartitionError: ErrorCode.PARTITION_NOT_FOUND,
-    broker_errors.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_NAME,
-    broker_errors.InvalidPartitionCountError: ErrorCode.TOO_MANY_PARTITIONS,
-    broker_errors.InvalidSettingError: ErrorCode.INVALID_OPTION_VALUE,
-    broker_errors.MessageTooLargeError: ErrorCode.TOO_BIG_MESSAGE_PAYLOAD,
-    broker_errors.TimestampTooFarAheadError: ErrorCode.TIMESTAMP_OUT_OF_RANGE,
-    broker_errors.NamespaceExistsError: ErrorCode.STREAM_NAME_ALREADY_EXISTS,
-    broker_errors.UnknownNamespaceError: ErrorCode.STREAM_ID_NOT_FOUND,
-    broker_errors.GroupExistsError: ErrorCode.CONSUMER_GROUP_NAME_ALREADY_EXISTS,
-    broker_errors.UnknownGroupError: ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND,
-    broker_errors.UnknownMemberError: ErrorCode.CONSUMER_GROUP_MEMBER_NOT_FOUND,
-    LogFailedError: ErrorCode.CANNOT_APPEND_MESSAGE,
-    OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
-    CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,
-    LogError: ErrorCode.CANNOT_READ_MESSAGE,  # The disk gave nothing, or the log is closing.
-    MalformedBatchError: ErrorCode.CANNOT_READ_MESSAGE,
-    MetadataError: ErrorCode.CANNOT_SERIALIZE_RESOURCE,
-}
-ANSWERED: Final[tuple[type[Exception], ...]] = (IggyError, *_CODES)
-"""Exceptions that are an answer; any other one is a bug."""
+_CODES: Final = ErrorCodes(
+    {
+        broker_errors.TopicExistsError: ErrorCode.TOPIC_NAME_ALREADY_EXISTS,
+        broker_errors.UnknownTopicError: ErrorCode.TOPIC_ID_NOT_FOUND,
+        broker_errors.UnknownPartitionError: ErrorCode.PARTITION_NOT_FOUND,
+        broker_errors.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_NAME,
+        broker_errors.InvalidPartitionCountError: ErrorCode.TOO_MANY_PARTITIONS,
+        broker_errors.InvalidSettingError: ErrorCode.INVALID_OPTION_VALUE,
+        broker_errors.MessageTooLargeError: ErrorCode.TOO_BIG_MESSAGE_PAYLOAD,
+        broker_errors.TimestampTooFarAheadError: ErrorCode.TIMESTAMP_OUT_OF_RANGE,
+        broker_errors.NamespaceExistsError: ErrorCode.STREAM_NAME_ALREADY_EXISTS,
+        broker_errors.UnknownNamespaceError: ErrorCode.STREAM_ID_NOT_FOUND,
+        broker_errors.GroupExistsError: ErrorCode.CONSUMER_GROUP_NAME_ALREADY_EXISTS,
+        broker_errors.UnknownGroupError: ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND,
+        broker_errors.UnknownMemberError: ErrorCode.CONSUMER_GROUP_MEMBER_NOT_FOUND,
+        LogFailedError: ErrorCode.CANNOT_APPEND_MESSAGE,
+        OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
+        CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,
+        LogError: ErrorCode.CANNOT_READ_MESSAGE,  # The disk gave nothing, or the log is closing.
+        MalformedBatchError: ErrorCode.CANNOT_READ_MESSAGE,
+        MetadataError: ErrorCode.CANNOT_SERIALIZE_RESOURCE,
+    }
+)
 
 
-def error_code(error: Exception) -> ErrorCode:
-    """Return the number for one of the ANSWERED exceptions."""
+def as_iggy_error(error: Exception) -> IggyError | None:
+    """Return what the client hears of an error; None for a bug, of which it hears nothing."""
     if isinstance(error, IggyError):
-        return error.code
-    return next(code for kind, code in _CODES.items() if isinstance(error, kind))
+        return error
+    code = _CODES.code_of(error)
+    return None if code is None else IggyError(code, str(error))

@@ -17,41 +17,44 @@ from penstock.log.errors import (
 )
 from penstock.metadata.errors import MetadataError
 from penstock.records import MalformedBatchError
+from penstock.requests.error_codes import ErrorCodes
 
 logger = logging.getLogger(__name__)
 
-CODES: Final[dict[type[Exception], ErrorCode]] = {
-    broker.TopicExistsError: ErrorCode.TOPIC_ALREADY_EXISTS,
-    broker.UnknownTopicError: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    broker.UnknownPartitionError: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    broker.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_EXCEPTION,
-    broker.InvalidPartitionCountError: ErrorCode.INVALID_PARTITIONS,
-    broker.InvalidSettingError: ErrorCode.INVALID_CONFIG,
-    broker.MessageTooLargeError: ErrorCode.MESSAGE_TOO_LARGE,
-    broker.TimestampTooFarAheadError: ErrorCode.INVALID_TIMESTAMP,
-    broker.OutOfOrderSequenceError: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-    broker.InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
-    broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,
-    broker.UnknownGroupError: ErrorCode.GROUP_ID_NOT_FOUND,
-    broker.NonEmptyGroupError: ErrorCode.NON_EMPTY_GROUP,
-    broker.GroupFullError: ErrorCode.GROUP_MAX_SIZE_REACHED,
-    broker.UnknownMemberError: ErrorCode.UNKNOWN_MEMBER_ID,
-    broker.MemberIdRequiredError: ErrorCode.MEMBER_ID_REQUIRED,
-    broker.FencedInstanceError: ErrorCode.FENCED_INSTANCE_ID,
-    broker.IllegalGenerationError: ErrorCode.ILLEGAL_GENERATION,
-    broker.RebalanceInProgressError: ErrorCode.REBALANCE_IN_PROGRESS,
-    broker.InconsistentGroupProtocolError: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-    broker.InvalidSessionTimeoutError: ErrorCode.INVALID_SESSION_TIMEOUT,
-    OffsetOutOfRangeError: ErrorCode.OFFSET_OUT_OF_RANGE,
-    CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
-    MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
-    InvalidBatchError: ErrorCode.INVALID_RECORD,
-    LogFailedError: ErrorCode.KAFKA_STORAGE_ERROR,
-    LogReadError: ErrorCode.KAFKA_STORAGE_ERROR,
-    LogClosedError: ErrorCode.KAFKA_STORAGE_ERROR,
-    # Nothing was stored, and a client that tries again may have more luck.
-    MetadataError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-}
+CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
+    {
+        broker.TopicExistsError: ErrorCode.TOPIC_ALREADY_EXISTS,
+        broker.UnknownTopicError: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        broker.UnknownPartitionError: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        broker.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_EXCEPTION,
+        broker.InvalidPartitionCountError: ErrorCode.INVALID_PARTITIONS,
+        broker.InvalidSettingError: ErrorCode.INVALID_CONFIG,
+        broker.MessageTooLargeError: ErrorCode.MESSAGE_TOO_LARGE,
+        broker.TimestampTooFarAheadError: ErrorCode.INVALID_TIMESTAMP,
+        broker.OutOfOrderSequenceError: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        broker.InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
+        broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,
+        broker.UnknownGroupError: ErrorCode.GROUP_ID_NOT_FOUND,
+        broker.NonEmptyGroupError: ErrorCode.NON_EMPTY_GROUP,
+        broker.GroupFullError: ErrorCode.GROUP_MAX_SIZE_REACHED,
+        broker.UnknownMemberError: ErrorCode.UNKNOWN_MEMBER_ID,
+        broker.MemberIdRequiredError: ErrorCode.MEMBER_ID_REQUIRED,
+        broker.FencedInstanceError: ErrorCode.FENCED_INSTANCE_ID,
+        broker.IllegalGenerationError: ErrorCode.ILLEGAL_GENERATION,
+        broker.RebalanceInProgressError: ErrorCode.REBALANCE_IN_PROGRESS,
+        broker.InconsistentGroupProtocolError: ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        broker.InvalidSessionTimeoutError: ErrorCode.INVALID_SESSION_TIMEOUT,
+        OffsetOutOfRangeError: ErrorCode.OFFSET_OUT_OF_RANGE,
+        CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
+        MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
+        InvalidBatchError: ErrorCode.INVALID_RECORD,
+        LogFailedError: ErrorCode.KAFKA_STORAGE_ERROR,
+        LogReadError: ErrorCode.KAFKA_STORAGE_ERROR,
+        LogClosedError: ErrorCode.KAFKA_STORAGE_ERROR,
+        # Nothing was stored, and a client that tries again may have more luck.
+        MetadataError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    }
+)
 
 
 class RequestError(Exception):
@@ -76,8 +79,8 @@ def refusal(error: BaseException) -> Refusal:
     """Return what to tell the client; what is a bug of the broker is logged with its traceback."""
     if isinstance(error, RequestError):
         return Refusal(error.code, str(error))
-    for kind in type(error).__mro__:
-        if kind in CODES:
-            return Refusal(CODES[kind], str(error))
+    code = CODES.code_of(error)
+    if code is not None:
+        return Refusal(code, str(error))
     logger.error("a Kafka request failed", exc_info=error)
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug in the broker; its log says more")

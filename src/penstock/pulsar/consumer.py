@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.wire.frames import encode_payload_command
@@ -16,12 +16,31 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.deliveries import Consumer, Delivery
     from penstock.broker.subscriptions.subscription import Subscription
     from penstock.broker.topics.partition import Partition
-    from penstock.pulsar.session import PulsarSession
-    from penstock.session import Buffer
+    from penstock.session import Buffer, Transport
 
 ACTIVE_CONSUMER_CHANGE_VERSION: Final = 12
 CHECKSUM_VERSION: Final = 11
 """Older C++ clients parse the checksum wrongly."""
+
+
+class ConsumerOwner(Protocol):
+    """The connection of a consumer."""
+
+    protocol_version: int
+    """What client and broker agreed on."""
+
+    @property
+    def transport(self) -> Transport:
+        """Where messages go."""
+
+    def send(self, command: BaseCommand) -> None:
+        """Say something that the client did not ask for."""
+
+    def drop_consumer(self, consumer: PulsarConsumer) -> None:
+        """The consumer is out: have the client subscribe again where it still wants to."""
+
+    async def is_alive(self) -> bool:
+        """Whether the client still answers; takes a few seconds when it does not."""
 
 
 class PulsarConsumer:
@@ -35,7 +54,7 @@ class PulsarConsumer:
 
     def __init__(
         self,
-        session: PulsarSession,
+        owner: ConsumerOwner,
         consumer_id: int,
         partition: Partition,
         kind: SubscriptionKind,
@@ -43,7 +62,7 @@ class PulsarConsumer:
     ) -> None:
         self.id = consumer_id
         self.partition = partition
-        self._session = session
+        self._owner = owner
         self._kind = kind
         # One message is filled in anew for every batch: it goes out a million times.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
@@ -54,10 +73,6 @@ class PulsarConsumer:
             message.message_id.partition = partition.index
         self.set_epoch(epoch)
 
-    @property
-    def session(self) -> PulsarSession:
-        return self._session
-
     def set_epoch(self, epoch: int | None) -> None:
         """Mark what is sent from now on, so that the client can tell it from what it gave back."""
         if epoch is not None:
@@ -66,37 +81,37 @@ class PulsarConsumer:
     def deliver(self, deliveries: Sequence[Delivery]) -> None:
         """Send batches as they are stored, each behind a command of its own."""
         parts: list[Buffer] = []
-        keeps_checksum = self._session.protocol_version >= CHECKSUM_VERSION
+        keeps_checksum = self._owner.protocol_version >= CHECKSUM_VERSION
         for delivery in deliveries:
             body = delivery.entry.body
             if not keeps_checksum:
                 body = without_checksum(body)
             parts.append(self._head(delivery, len(body)))
             parts.append(body)
-        self._session.transport.write(parts)
+        self._owner.transport.write(parts)
 
     async def writable(self) -> None:
         """Return when the connection takes more; see Receiver."""
-        await self._session.transport.writable()
+        await self._owner.transport.writable()
 
     def activated(self, active: bool) -> None:
         """Tell a Failover consumer whether it is the one that gets messages."""
         if (
             self._kind is SubscriptionKind.FAILOVER
-            and self._session.protocol_version >= ACTIVE_CONSUMER_CHANGE_VERSION
+            and self._owner.protocol_version >= ACTIVE_CONSUMER_CHANGE_VERSION
         ):
             change = CommandActiveConsumerChange(consumer_id=self.id, is_active=active)
-            self._session.send(
+            self._owner.send(
                 BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE, active_consumer_change=change)
             )
 
     def disconnect(self) -> None:
         """Have the client subscribe again; see Receiver."""
-        self._session.drop_consumer(self)
+        self._owner.drop_consumer(self)
 
     async def is_alive(self) -> bool:
         """Whether the connection is; see Receiver."""
-        return await self._session.is_alive()
+        return await self._owner.is_alive()
 
     def _head(self, delivery: Delivery, body_size: int) -> bytes:
         message = self._command.message

@@ -7,7 +7,7 @@ that a request that can never succeed is answered with NotAllowedError, which re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.broker.errors import (
     BrokerError,
@@ -19,9 +19,7 @@ from penstock.log.errors import LogError
 from penstock.metadata.errors import MetadataError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 from penstock.records import MalformedBatchError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from penstock.requests.error_codes import ErrorCodes
 
 
 class RefusedError(Exception):
@@ -32,18 +30,17 @@ class RefusedError(Exception):
         self.code = code
 
 
-ANSWERED: Final = (RefusedError, BrokerError, LogError, MetadataError, MalformedBatchError)
-"""What is told to the client; anything else is a bug of ours and closes the connection."""
-
-_CODES: Final[Mapping[type[Exception], ServerError.ValueType]] = {
-    UnknownTopicError: ServerError.TopicNotFound,
-    ConsumerBusyError: ServerError.ConsumerBusy,
-    SubscriptionBusyError: ServerError.MetadataError,
-    BrokerError: ServerError.NotAllowedError,
-    LogError: ServerError.PersistenceError,
-    MetadataError: ServerError.MetadataError,
-    MalformedBatchError: ServerError.UnknownError,
-}
+_CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
+    {
+        UnknownTopicError: ServerError.TopicNotFound,
+        ConsumerBusyError: ServerError.ConsumerBusy,
+        SubscriptionBusyError: ServerError.MetadataError,
+        BrokerError: ServerError.NotAllowedError,
+        LogError: ServerError.PersistenceError,
+        MetadataError: ServerError.MetadataError,
+        MalformedBatchError: ServerError.UnknownError,
+    }
+)
 
 RETRIED_SUBSCRIBE: Final = frozenset(
     {
@@ -56,8 +53,6 @@ RETRIED_SUBSCRIBE: Final = frozenset(
 """Codes on which the C++ client waits for ever instead of subscribing again."""
 
 
-def error_code(error: Exception) -> ServerError.ValueType:
-    """Return the code for one of the `ANSWERED` errors."""
-    if isinstance(error, RefusedError):
-        return error.code
-    return next(_CODES[kind] for kind in type(error).__mro__ if kind in _CODES)
+def error_code(error: Exception) -> ServerError.ValueType | None:
+    """Return the code that the client hears; None for a bug, which closes the connection."""
+    return error.code if isinstance(error, RefusedError) else _CODES.code_of(error)

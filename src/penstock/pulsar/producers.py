@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import secrets
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -11,7 +13,9 @@ from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ProducerAccessMode, ServerError
 
 if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
     from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
 
 
 class ProducerOwner(Protocol):
@@ -137,3 +141,37 @@ class PartitionProducers:
         self._producers[producer.name] = producer
         if not producer.ready.done():
             producer.ready.set_result(None)
+
+
+class Producers:
+    """The producers of one broker, by partition, whichever connection they are on."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._by_partition: dict[int, PartitionProducers] = {}
+        self._numbers = itertools.count()
+        # A name is never given twice, not even after a restart: clients keep theirs.
+        self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
+        broker.topics.on_delete(self._forget)
+
+    def new_name(self) -> str:
+        """Return a name for a producer whose client leaves it to the broker."""
+        return f"{self._prefix}-{next(self._numbers)}"
+
+    async def add(self, producer: Producer) -> None:
+        """Let a producer in; see PartitionProducers."""
+        partition_id = producer.partition.id
+        await self._by_partition.setdefault(partition_id, PartitionProducers()).add(producer)
+
+    def remove(self, producer: Producer) -> None:
+        """Forget a producer that its client closed, or whose connection is gone."""
+        producers = self._by_partition.get(producer.partition.id)
+        if producers is not None:
+            producers.remove(producer)
+            if not producers:
+                del self._by_partition[producer.partition.id]
+
+    def _forget(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            producers = self._by_partition.pop(partition.id, None)
+            if producers is not None:
+                producers.drop_all()

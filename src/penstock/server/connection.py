@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from penstock import limits
-from penstock.server.answers import Answers, Slot
+from penstock.server.answers import Answers
 from penstock.server.intake import Intake
+from penstock.server.pipeline import Pipeline
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
-from penstock.session import Buffer, Buffers, Deferred, PeerError, Session, Transport
-from penstock.tasks import Tasks
+from penstock.session import Buffer, Buffers, PeerError, Session, Transport
 
 if TYPE_CHECKING:
     from penstock.server.connections import Connections
@@ -29,7 +29,10 @@ SessionFactory: TypeAlias = Callable[[Transport], Session]
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The server's side of one connection: a `penstock.session.Transport`."""
+    """The server's side of one connection.
+
+    A `penstock.session.Transport` for its session, an `Owner` for its pipeline.
+    """
 
     def __init__(self, protocol: str, factory: SessionFactory, connections: Connections) -> None:
         self._loop = asyncio.get_running_loop()
@@ -40,8 +43,8 @@ class Connection(asyncio.BufferedProtocol):
         self._outgoing: list[Buffer] = []
         self._outgoing_bytes = 0
         self._turn_end_is_due = False
-        self._tasks = Tasks()
         self._session: Session | None = None
+        self._pipeline: Pipeline | None = None
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
         self._lost = False
@@ -67,9 +70,12 @@ class Connection(asyncio.BufferedProtocol):
             self.abort("the broker has as many connections as it may have")
             return
         try:
-            self._session = self._factory(self)
+            session = self._factory(self)
         except Exception as error:
-            self._give_up(error)
+            self.failed(error)
+            return
+        self._session = session
+        self._pipeline = Pipeline(session, self._answers, self, f"{self.protocol} {self.peer}")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
@@ -105,8 +111,8 @@ class Connection(asyncio.BufferedProtocol):
             except Exception:
                 logger.exception("%s %s: closing the session failed", self.protocol, self.peer)
         self._wake_writers(ConnectionResetError("the client is gone"))
-        if self._tasks:
-            self._connections.leave(self._tasks)
+        if self._pipeline:
+            self._connections.leave(self._pipeline)
 
     # Called by the session: penstock.session.Transport.
 
@@ -133,6 +139,24 @@ class Connection(asyncio.BufferedProtocol):
             # Later: the answer to the very request that closes is not handed over yet.
             self._loop.call_soon(self._close_when_settled)
 
+    # Called by the pipeline: penstock.server.pipeline.Owner.
+
+    def settled(self) -> None:
+        self.last_activity = self._loop.time()
+        if not self._answers:
+            self._send()
+        if self.closing_since is not None:
+            self._close_when_settled()
+        elif not self._reading:
+            # Many requests end in one turn: reading on for each alone would be one frame at a time.
+            self._end_turn_soon()
+
+    def failed(self, error: Exception) -> None:
+        if isinstance(error, PeerError):
+            self._refuse(error)
+        else:
+            self._break(error)
+
     # Called by the server.
 
     @property
@@ -149,8 +173,8 @@ class Connection(asyncio.BufferedProtocol):
     # Frames in.
 
     def _take_frames(self) -> None:
-        session = self._session
-        if session is None or self.closing_since is not None:
+        session, pipeline = self._session, self._pipeline
+        if session is None or pipeline is None or self.closing_since is not None:
             return
         try:
             if not self.served:
@@ -160,52 +184,12 @@ class Connection(asyncio.BufferedProtocol):
                 if frame is None:
                     break
                 self.served = True
-                self._take(session, frame)
+                pipeline.take(frame)
             self._intake.keep()
         except Exception as error:
-            self._give_up(error)
+            self.failed(error)
         self._send()
         self._set_reading()
-
-    def _take(self, session: Session, frame: memoryview) -> None:
-        answer = session.receive(frame)
-        if answer is None:
-            return
-        if isinstance(answer, Deferred):
-            slot = self._answers.reserve(len(frame))
-            answer.ready.add_done_callback(lambda _: self._finish(slot, answer))
-        elif isinstance(answer, Awaitable):
-            slot = self._answers.reserve(len(frame))
-            self._tasks.start(self._wait_for(slot, answer), f"{self.protocol} {self.peer}")
-        else:
-            self._answers.add(answer)
-
-    async def _wait_for(self, slot: Slot, answer: Awaitable[Buffers | None]) -> None:
-        parts: Buffers | None = None
-        try:
-            parts = await answer
-        except Exception as error:
-            self._give_up(error)
-        self._settle(slot, parts)
-
-    def _finish(self, slot: Slot, answer: Deferred[Buffers | None]) -> None:
-        parts: Buffers | None = None
-        try:
-            parts = answer.result()
-        except Exception as error:
-            self._give_up(error)
-        self._settle(slot, parts)
-
-    def _settle(self, slot: Slot, parts: Buffers | None) -> None:
-        self.last_activity = self._loop.time()
-        self._answers.settle(slot, parts)
-        if not self._answers:
-            self._send()
-        if self.closing_since is not None:
-            self._close_when_settled()
-        elif not self._reading:
-            # Many requests end in one turn: reading on for each alone would be one frame at a time.
-            self._end_turn_soon()
 
     def _end_turn_soon(self) -> None:
         if not self._turn_end_is_due:
@@ -275,12 +259,6 @@ class Connection(asyncio.BufferedProtocol):
         if not self._answers and not self._lost:
             self._send()
             self._transport.close()
-
-    def _give_up(self, error: Exception) -> None:
-        if isinstance(error, PeerError):
-            self._refuse(error)
-        else:
-            self._break(error)
 
     def _refuse(self, error: PeerError) -> None:
         if self._lost:

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from penstock import limits
-from penstock.tasks import Tasks
-
-if TYPE_CHECKING:
-    from penstock.server.connection import Connection
+from penstock.server.pipeline import Pipeline
 
 logger = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 1.0
 """How often deadlines are looked at: one pass over all connections instead of a timer for each."""
+
+
+class Connection(Protocol):
+    """One connection, as far as its deadlines and its end are concerned; times are the loop's."""
+
+    served: bool
+    """Whether a whole frame has come."""
+    last_activity: float
+    closing_since: float | None
+    stalled_since: float | None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose answers are still owed."""
+
+    def close(self, reason: str) -> None:
+        """Close after what is owed was answered."""
+
+    def abort(self, reason: str) -> None:
+        """Cut the connection; what was not sent is dropped."""
 
 
 class Connections:
@@ -26,7 +43,7 @@ class Connections:
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self._connections_max = connections_max
         self._open: set[Connection] = set()
-        self._left: list[tuple[float, Tasks]] = []
+        self._left: list[tuple[float, Pipeline]] = []
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -47,9 +64,9 @@ class Connections:
         if not self._open:
             self._empty.set()
 
-    def leave(self, tasks: Tasks) -> None:
+    def leave(self, pipeline: Pipeline) -> None:
         """Take over requests that outlived their connection; they are cancelled in a while."""
-        self._left.append((asyncio.get_running_loop().time(), tasks))
+        self._left.append((asyncio.get_running_loop().time(), pipeline))
 
     async def sweep_for_ever(self) -> None:
         """Cut connections that are past a deadline, for as long as the server runs."""
@@ -63,10 +80,10 @@ class Connections:
             reason = _overdue(connection, now)
             if reason is not None:
                 connection.abort(reason)
-        for since, tasks in self._left:
+        for since, pipeline in self._left:
             if now - since > limits.CLOSING_SECONDS:
-                tasks.cancel()
-        self._left = [(since, tasks) for since, tasks in self._left if tasks]
+                pipeline.cancel()
+        self._left = [(since, pipeline) for since, pipeline in self._left if pipeline]
 
     async def finish(self, seconds: float) -> bool:
         """Let every connection answer what it was asked and close. False when time ran out."""
@@ -84,9 +101,9 @@ class Connections:
         for connection in tuple(self._open):
             connection.abort("the broker stops and a request was still in flight")
         await self._empty.wait()
-        for _, tasks in self._left:
-            tasks.cancel()
-            await tasks.ended()
+        for _, pipeline in self._left:
+            pipeline.cancel()
+            await pipeline.ended()
         self._left.clear()
 
 

@@ -14,15 +14,15 @@ from penstock.server.connection import Connection, SessionFactory
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.server.connections import Connections
-    from penstock.session import Session, Transport
 
 logger = logging.getLogger(__name__)
 
 _SESSIONS: Final = {
-    "kafka": ("penstock.kafka.session", "KafkaSession"),
-    "pulsar": ("penstock.pulsar.session", "PulsarSession"),
-    "iggy": ("penstock.iggy.session", "IggySession"),
+    "kafka": "penstock.kafka.session",
+    "pulsar": "penstock.pulsar.session",
+    "iggy": "penstock.iggy.session",
 }
+"""The modules whose `sessions` makes a factory of sessions for a broker."""
 PROTOCOLS: Final = tuple(_SESSIONS)
 
 
@@ -69,13 +69,8 @@ async def listen(address: Address, broker: Broker, connections: Connections) -> 
 
 def _session_factory(protocol: str, broker: Broker) -> SessionFactory:
     # By name and late: start-up pays only for the protocols that are served.
-    module, name = _SESSIONS[protocol]
-    session = getattr(import_module(module), name)
-
-    def create(transport: Transport) -> Session:
-        return cast("Session", session(broker, transport))
-
-    return create
+    module = import_module(_SESSIONS[protocol])
+    return cast("SessionFactory", module.sessions(broker))
 
 
 def _explain(address: Address, error: OSError) -> str:

@@ -1,13 +1,8 @@
-"""Commands, one file each, named by the command's code on the wire."""
-
-from __future__ import annotations
-
-import pkgutil
-from importlib import import_module
+"""Commands, one file each, named by the command's code; importing this registers them all."""
 
 from penstock.iggy.handlers.registry import HANDLERS
+from penstock.requests.registry import register_all
 
-for _module in pkgutil.iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+register_all(__name__, __path__)
 
 __all__ = ["HANDLERS"]

@@ -9,9 +9,9 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.PING, requests.Empty, without_login=True)
-async def ping(_context: Context, _request: requests.Empty) -> None:
+def ping(_request: requests.Empty, _call: Call) -> None:
     """Answer with nothing, which says enough."""

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Final
 from penstock.iggy import host
 from penstock.iggy.descriptions import message_count, size
 from penstock.iggy.handlers.registry import handles
-from penstock.iggy.login import SERVER_VERSION
+from penstock.iggy.server import SERVER_VERSION
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 _MICROSECONDS: Final = 1_000_000
 
 
 @handles(Command.GET_STATS, requests.Empty)
-async def get_stats(context: Context, _request: requests.Empty) -> replies.Stats:
+def get_stats(_request: requests.Empty, call: Call) -> replies.Stats:
     """Count everything; whatever the host does not tell is 0."""
-    topics = context.broker.topics.all()
+    topics = call.broker.topics.all()
     partitions = [partition for topic in topics for partition in topic.partitions]
     process = host.process()
-    machine = host.machine(context.broker.data_folder)
+    machine = host.machine(call.broker.data_folder)
     return replies.Stats(
         process_id=process.id,
         cpu_usage=process.cpu_percent(),
@@ -32,18 +32,18 @@ async def get_stats(context: Context, _request: requests.Empty) -> replies.Stats
         memory_usage=process.memory,
         total_memory=machine.total_memory,
         available_memory=machine.available_memory,
-        run_time=int((time.monotonic() - context.node.started) * _MICROSECONDS),
-        start_time=context.node.started_at_us,
+        run_time=int((time.monotonic() - call.client.server.started) * _MICROSECONDS),
+        start_time=call.client.server.started_at_us,
         read_bytes=process.read_bytes,
         written_bytes=process.written_bytes,
         messages_size=sum(map(size, topics)),
-        streams_count=len(context.broker.namespaces.all()),
+        streams_count=len(call.broker.namespaces.all()),
         topics_count=len(topics),
         partitions_count=len(partitions),
         segments_count=sum(partition.segment_count for partition in partitions),
         messages_count=sum(map(message_count, topics)),
-        clients_count=len(context.node.clients),
-        consumer_groups_count=len(context.broker.memberships.all()),
+        clients_count=len(call.client.server.clients),
+        consumer_groups_count=len(call.broker.memberships.all()),
         hostname=machine.hostname,
         os_name=machine.os_name,
         os_version=machine.os_version,

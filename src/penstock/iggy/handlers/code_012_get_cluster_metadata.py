@@ -9,7 +9,7 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 _UNUSED_PORT: Final = 0
@@ -18,13 +18,11 @@ _HEALTHY: Final = 0
 
 
 @handles(Command.GET_CLUSTER_METADATA, requests.Empty)
-async def get_cluster_metadata(
-    context: Context, _request: requests.Empty
-) -> replies.ClusterMetadata:
+def get_cluster_metadata(_request: requests.Empty, call: Call) -> replies.ClusterMetadata:
     """Name this server under the address that the client reached it by."""
-    host, port = context.client.transport.local_address
+    host, port = call.client.transport.local_address
     node = replies.ClusterNode(
-        name=f"penstock-{context.broker.cluster.this_node.node_id}",
+        name=f"penstock-{call.broker.cluster.this_node.node_id}",
         address=host,
         tcp_port=port,
         quic_port=_UNUSED_PORT,

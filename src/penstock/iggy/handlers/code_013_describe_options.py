@@ -11,7 +11,7 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 _TOPIC: Final = 1
@@ -19,13 +19,11 @@ _SCOPES: Final = range(1, 4)
 
 
 @handles(Command.DESCRIBE_OPTIONS, requests.DescribeOptions)
-async def describe_options(
-    context: Context, request: requests.DescribeOptions
-) -> replies.OptionDescriptions:
+def describe_options(request: requests.DescribeOptions, call: Call) -> replies.OptionDescriptions:
     """List a topic's options with their kinds and defaults."""
     if request.scope not in _SCOPES:
         raise IggyError(ErrorCode.INVALID_COMMAND, f"scope {request.scope}")
-    node = context.broker.settings
+    node = call.broker.settings
     known = OPTIONS if request.scope == _TOPIC else {}
     return replies.OptionDescriptions(
         [

@@ -10,10 +10,10 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_ME, requests.Empty)
-async def get_me(context: Context, _request: requests.Empty) -> replies.ClientDetails:
+def get_me(_request: requests.Empty, call: Call) -> replies.ClientDetails:
     """Describe the client and its groups."""
-    return describe_client_fully(context.broker, context.client)
+    return describe_client_fully(call.broker, call.client)

@@ -10,11 +10,11 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CLIENT, requests.GetClient)
-async def get_client(context: Context, request: requests.GetClient) -> replies.ClientDetails | None:
+def get_client(request: requests.GetClient, call: Call) -> replies.ClientDetails | None:
     """Describe a client and its groups; nothing when it is not connected."""
-    client = context.node.clients.get(request.client_id)
-    return None if client is None else describe_client_fully(context.broker, client)
+    client = call.client.server.clients.get(request.client_id)
+    return None if client is None else describe_client_fully(call.broker, client)

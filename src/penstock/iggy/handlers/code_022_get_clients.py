@@ -10,11 +10,11 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CLIENTS, requests.Empty)
-async def get_clients(context: Context, _request: requests.Empty) -> replies.Clients:
+def get_clients(_request: requests.Empty, call: Call) -> replies.Clients:
     """Describe every client."""
-    clients = context.node.clients.values()
-    return replies.Clients([describe_client(context.broker, client) for client in clients])
+    clients = call.client.server.clients.values()
+    return replies.Clients([describe_client(call.broker, client) for client in clients])

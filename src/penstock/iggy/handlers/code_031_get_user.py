@@ -10,12 +10,12 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_USER, requests.UserRequest)
-async def get_user(context: Context, request: requests.UserRequest) -> replies.UserDetails | None:
+def get_user(request: requests.UserRequest, call: Call) -> replies.UserDetails | None:
     """Describe the root user; nothing for any other one."""
-    if request.user.value not in {ROOT_USER_ID, context.broker.settings.iggy_user}:
+    if request.user.value not in {ROOT_USER_ID, call.broker.settings.iggy_user}:
         return None
-    return describe_root_fully(context.broker, context.node.started_at_us)
+    return describe_root_fully(call.broker, call.client.server.started_at_us)

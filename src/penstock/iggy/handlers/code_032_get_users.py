@@ -10,10 +10,10 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_USERS, requests.Empty)
-async def get_users(context: Context, _request: requests.Empty) -> replies.Users:
+def get_users(_request: requests.Empty, call: Call) -> replies.Users:
     """Describe the root user."""
-    return replies.Users([describe_root(context.broker, context.node.started_at_us)])
+    return replies.Users([describe_root(call.broker, call.client.server.started_at_us)])

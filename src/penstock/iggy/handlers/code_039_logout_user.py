@@ -9,10 +9,10 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.LOGOUT_USER, requests.Empty)
-async def logout_user(context: Context, _request: requests.Empty) -> None:
+def logout_user(_request: requests.Empty, call: Call) -> None:
     """Forget the session and leave its groups."""
-    context.node.log_out(context.client)
+    call.client.server.log_out(call.client)

@@ -9,9 +9,9 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_PERSONAL_ACCESS_TOKENS, requests.Empty)
-async def get_personal_access_tokens(_context: Context, _request: requests.Empty) -> None:
+def get_personal_access_tokens(_request: requests.Empty, _call: Call) -> None:
     """Answer with an empty list."""

@@ -22,41 +22,40 @@ if TYPE_CHECKING:
     from penstock.broker.groups.offsets import OffsetOwner
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.iggy.handlers.registry import Context
-    from penstock.session import Buffers
+    from penstock.iggy.server import Call
 
 _STALE_ASSIGNMENT: Final = (1 << 32) - 1
 
 
 @handles(Command.POLL_MESSAGES, requests.PollMessages)
-async def poll_messages(context: Context, request: requests.PollMessages) -> Buffers:
+async def poll_messages(request: requests.PollMessages, call: Call) -> replies.PolledMessages:
     """Read, and store the offset of the last message where the client wants that."""
     if request.count == 0:
         raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT)
-    await context.node.prepare()
-    topic = find_topic(context.broker, request.stream, request.topic)
+    await call.client.server.prepare()
+    topic = find_topic(call.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
-    if _is_stale(context, topic, partition, request):
-        return [replies.Polled(_STALE_ASSIGNMENT, 0, 0).encode()]
-    owner = owner_of(context.broker, topic, request.consumer)
-    polled = await _read(context, owner, partition, request)
+    if _is_stale(call, topic, partition, request):
+        return replies.PolledMessages(replies.Polled(_STALE_ASSIGNMENT, 0, 0), [])
+    owner = owner_of(call.broker, topic, request.consumer)
+    polled = await _read(call, owner, partition, request)
     if request.auto_commit and polled.messages:
-        await store_offset(context.broker, owner, partition, polled.last_offset)
+        await store_offset(call.broker, owner, partition, polled.last_offset)
     head = replies.Polled(partition.index, current_offset(partition), polled.messages)
-    return [head.encode(), *polled.parts]
+    return replies.PolledMessages(head, polled.parts)
 
 
 def _is_stale(
-    context: Context, topic: Topic, partition: Partition, request: requests.PollMessages
+    call: Call, topic: Topic, partition: Partition, request: requests.PollMessages
 ) -> bool:
     if request.consumer.kind is not ConsumerKind.GROUP:
         return False
-    group = context.broker.memberships.get(topic, request.consumer.id.value)
-    return not group.may_read(context.client, partition.index)
+    group = call.broker.memberships.get(topic, request.consumer.id.value)
+    return not group.may_read(call.client, partition.index)
 
 
 async def _read(
-    context: Context, owner: OffsetOwner, partition: Partition, request: requests.PollMessages
+    call: Call, owner: OffsetOwner, partition: Partition, request: requests.PollMessages
 ) -> Polled:
     count, strategy = request.count, request.strategy
     start = partition.start_offset
@@ -66,7 +65,7 @@ async def _read(
     elif strategy.kind is PollingKind.LAST:
         start = partition.end_offset - count
     elif strategy.kind is PollingKind.NEXT:
-        stored = stored_offset(context.broker, owner, partition)
+        stored = stored_offset(call.broker, owner, partition)
         start = partition.start_offset if stored is None else stored + 1
     elif strategy.kind is PollingKind.TIMESTAMP:
         since_us = strategy.value

@@ -19,35 +19,30 @@ from penstock.iggy.wire.xxh32 import xxh32
 from penstock.session import Deferred
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
     from penstock.iggy.wire.identifiers import Partitioning
+    from penstock.session import Answer
 
 
 @handles(Command.SEND_MESSAGES, requests.SendMessages)
-def send_messages(
-    context: Context, request: requests.SendMessages
-) -> Awaitable[replies.Confirmations]:
+def send_messages(request: requests.SendMessages, call: Call) -> Answer[replies.Confirmations]:
     """Check, stamp and append the batch; answer when it is safe."""
-    if context.node.is_prepared:
-        return _send(context, request)
-    return _prepare_and_send(context, request)
+    if call.client.server.is_prepared:
+        return _send(request, call)
+    return _prepare_and_send(request, call)
 
 
-async def _prepare_and_send(
-    context: Context, request: requests.SendMessages
-) -> replies.Confirmations:
-    await context.node.prepare()
-    return await _send(context, request)
+async def _prepare_and_send(request: requests.SendMessages, call: Call) -> replies.Confirmations:
+    await call.client.server.prepare()
+    return await _send(request, call)
 
 
-def _send(context: Context, request: requests.SendMessages) -> Deferred[replies.Confirmations]:
-    stream = find_stream(context.broker, request.stream)
-    topic = find_topic(context.broker, request.stream, request.topic)
-    partition = _choose(context, topic, request.partitioning)
+def _send(request: requests.SendMessages, call: Call) -> Deferred[replies.Confirmations]:
+    stream = find_stream(call.broker, request.stream)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    partition = _choose(call, topic, request.partitioning)
     base_offset = append(partition, check(request.batch, request.messages_count))
 
     def confirm(failure: BaseException | None) -> replies.Confirmations:
@@ -59,9 +54,9 @@ def _send(context: Context, request: requests.SendMessages) -> Deferred[replies.
     return Deferred(partition.durable(base_offset), confirm)
 
 
-def _choose(context: Context, topic: Topic, partitioning: Partitioning) -> Partition:
+def _choose(call: Call, topic: Topic, partitioning: Partitioning) -> Partition:
     if partitioning.kind is PartitioningKind.PARTITION_ID:
         return topic.partition(partitioning.partition_id)
     if partitioning.kind is PartitioningKind.MESSAGES_KEY:
         return topic.partition(xxh32(partitioning.value) % len(topic.partitions))
-    return topic.partition(context.node.next_turn() % len(topic.partitions))
+    return topic.partition(call.client.server.next_turn() % len(topic.partitions))

@@ -13,11 +13,11 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.FLUSH_UNSAVED_BUFFER, requests.FlushUnsavedBuffer)
-async def flush_unsaved_buffer(context: Context, request: requests.FlushUnsavedBuffer) -> None:
+async def flush_unsaved_buffer(request: requests.FlushUnsavedBuffer, call: Call) -> None:
     """Return when all that was written before is flushed; `fsync` makes no difference."""
-    topic = find_topic(context.broker, request.stream, request.topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
     await topic.partition(request.partition_id).flushed()

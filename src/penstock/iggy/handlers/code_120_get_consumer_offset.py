@@ -11,18 +11,18 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset)
-async def get_consumer_offset(
-    context: Context, request: requests.GetConsumerOffset
+def get_consumer_offset(
+    request: requests.GetConsumerOffset, call: Call
 ) -> replies.ConsumerOffset | None:
     """Tell the stored offset; nothing when there is none."""
-    topic = find_topic(context.broker, request.stream, request.topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
-    owner = owner_of(context.broker, topic, request.consumer)
-    stored = stored_offset(context.broker, owner, partition)
+    owner = owner_of(call.broker, topic, request.consumer)
+    stored = stored_offset(call.broker, owner, partition)
     if stored is None:
         return None
     return replies.ConsumerOffset(partition.index, current_offset(partition), stored)

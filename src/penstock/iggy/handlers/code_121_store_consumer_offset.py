@@ -12,15 +12,15 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.STORE_CONSUMER_OFFSET, requests.StoreConsumerOffset)
-async def store_consumer_offset(context: Context, request: requests.StoreConsumerOffset) -> None:
+async def store_consumer_offset(request: requests.StoreConsumerOffset, call: Call) -> None:
     """Store an offset that a message has; it lasts when this returns."""
-    topic = find_topic(context.broker, request.stream, request.topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
-    owner = owner_of(context.broker, topic, request.consumer)
+    owner = owner_of(call.broker, topic, request.consumer)
     if request.offset >= partition.end_offset:
         raise IggyError(ErrorCode.INVALID_OFFSET, str(request.offset))
-    await store_offset(context.broker, owner, partition, request.offset)
+    await store_offset(call.broker, owner, partition, request.offset)

@@ -12,15 +12,15 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.DELETE_CONSUMER_OFFSET, requests.DeleteConsumerOffset)
-async def delete_consumer_offset(context: Context, request: requests.DeleteConsumerOffset) -> None:
+async def delete_consumer_offset(request: requests.DeleteConsumerOffset, call: Call) -> None:
     """Forget the stored offset of one partition."""
-    topic = find_topic(context.broker, request.stream, request.topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
-    owner = owner_of(context.broker, topic, request.consumer)
-    if stored_offset(context.broker, owner, partition) is None:
+    owner = owner_of(call.broker, topic, request.consumer)
+    if stored_offset(call.broker, owner, partition) is None:
         raise IggyError(ErrorCode.CONSUMER_OFFSET_NOT_FOUND)
-    await context.broker.offsets.delete(owner, [partition.id])
+    await call.broker.offsets.delete(owner, [partition.id])

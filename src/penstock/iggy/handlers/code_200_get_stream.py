@@ -12,16 +12,14 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_STREAM, requests.StreamRequest)
-async def get_stream(
-    context: Context, request: requests.StreamRequest
-) -> replies.StreamDetails | None:
+def get_stream(request: requests.StreamRequest, call: Call) -> replies.StreamDetails | None:
     """Describe a stream; nothing when there is none."""
     try:
-        stream = find_stream(context.broker, request.stream)
+        stream = find_stream(call.broker, request.stream)
     except IggyError:
         return None
-    return describe_stream_fully(context.broker, stream)
+    return describe_stream_fully(call.broker, stream)

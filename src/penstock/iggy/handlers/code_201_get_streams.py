@@ -10,11 +10,11 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_STREAMS, requests.Empty)
-async def get_streams(context: Context, _request: requests.Empty) -> replies.Streams:
+def get_streams(_request: requests.Empty, call: Call) -> replies.Streams:
     """Describe every stream, without its topics."""
-    streams = context.broker.namespaces.all()
-    return replies.Streams([describe_stream(context.broker, stream) for stream in streams])
+    streams = call.broker.namespaces.all()
+    return replies.Streams([describe_stream(call.broker, stream) for stream in streams])

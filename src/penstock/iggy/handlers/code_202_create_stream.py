@@ -12,12 +12,12 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.CREATE_STREAM, requests.CreateStream)
-async def create_stream(context: Context, request: requests.CreateStream) -> replies.Stream:
+async def create_stream(request: requests.CreateStream, call: Call) -> replies.Stream:
     """Make a stream that lasts; its number is the lowest free one."""
     refuse_any(request.options)
-    stream = await context.broker.namespaces.create(stream_name(request.name))
-    return describe_stream(context.broker, stream)
+    stream = await call.broker.namespaces.create(stream_name(request.name))
+    return describe_stream(call.broker, stream)

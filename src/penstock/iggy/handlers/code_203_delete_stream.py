@@ -10,11 +10,11 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.DELETE_STREAM, requests.StreamRequest)
-async def delete_stream(context: Context, request: requests.StreamRequest) -> None:
+async def delete_stream(request: requests.StreamRequest, call: Call) -> None:
     """Delete the topics, whoever made them, and then the stream."""
-    stream = find_stream(context.broker, request.stream)
-    await context.broker.topics.delete_namespace(stream.name)
+    stream = find_stream(call.broker, request.stream)
+    await call.broker.topics.delete_namespace(stream.name)

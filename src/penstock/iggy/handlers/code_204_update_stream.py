@@ -11,14 +11,14 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.UPDATE_STREAM, requests.UpdateStream)
-async def update_stream(context: Context, request: requests.UpdateStream) -> None:
+async def update_stream(request: requests.UpdateStream, call: Call) -> None:
     """Rename; the number stays, and so do topics, messages and offsets."""
-    stream = find_stream(context.broker, request.stream)
+    stream = find_stream(call.broker, request.stream)
     refuse_any(request.options)
     name = stream_name(request.name)
     if name != stream.name:
-        await context.broker.topics.rename_namespace(stream.name, name)
+        await call.broker.topics.rename_namespace(stream.name, name)

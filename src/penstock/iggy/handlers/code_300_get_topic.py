@@ -12,16 +12,14 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_TOPIC, requests.TopicRequest)
-async def get_topic(
-    context: Context, request: requests.TopicRequest
-) -> replies.TopicDetails | None:
+def get_topic(request: requests.TopicRequest, call: Call) -> replies.TopicDetails | None:
     """Describe a topic; nothing when there is none."""
     try:
-        topic = find_topic(context.broker, request.stream, request.topic)
+        topic = find_topic(call.broker, request.stream, request.topic)
     except IggyError:
         return None
     return describe_topic_fully(topic)

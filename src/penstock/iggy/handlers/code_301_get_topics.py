@@ -12,16 +12,16 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_TOPICS, requests.StreamRequest)
-async def get_topics(context: Context, request: requests.StreamRequest) -> replies.Topics:
+def get_topics(request: requests.StreamRequest, call: Call) -> replies.Topics:
     """Describe every topic, without its partitions; none where there is no stream."""
     try:
-        stream = find_stream(context.broker, request.stream)
+        stream = find_stream(call.broker, request.stream)
     except IggyError:
         return replies.Topics([])
-    topics = context.broker.topics.in_namespace(stream.name)
+    topics = call.broker.topics.in_namespace(stream.name)
     in_order = sorted(topics, key=lambda topic: topic.iggy_topic_id)
     return replies.Topics([describe_topic(topic) for topic in in_order])

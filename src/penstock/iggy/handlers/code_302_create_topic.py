@@ -13,15 +13,15 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.CREATE_TOPIC, requests.CreateTopic)
-async def create_topic(context: Context, request: requests.CreateTopic) -> replies.TopicDetails:
+async def create_topic(request: requests.CreateTopic, call: Call) -> replies.TopicDetails:
     """Make a topic that lasts; its number is the lowest free one of its stream."""
-    stream = find_stream(context.broker, request.stream)
+    stream = find_stream(call.broker, request.stream)
     check_partitions(request.partitions_count)
-    config = settings_of(request.options, context.broker.settings)
+    config = settings_of(request.options, call.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
-    topic = await context.broker.topics.create(name, request.partitions_count, config=config)
+    topic = await call.broker.topics.create(name, request.partitions_count, config=config)
     return describe_topic_fully(topic)

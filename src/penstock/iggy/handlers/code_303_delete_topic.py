@@ -10,11 +10,11 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.DELETE_TOPIC, requests.TopicRequest)
-async def delete_topic(context: Context, request: requests.TopicRequest) -> None:
+async def delete_topic(request: requests.TopicRequest, call: Call) -> None:
     """Delete a topic for clients of every protocol."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    await context.broker.topics.delete(topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    await call.broker.topics.delete(topic)

@@ -12,13 +12,13 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.UPDATE_TOPIC, requests.UpdateTopic)
-async def update_topic(context: Context, request: requests.UpdateTopic) -> None:
+async def update_topic(request: requests.UpdateTopic, call: Call) -> None:
     """Rename, and set what is given; what is not given stays."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    changes = settings_of(request.options, context.broker.settings, update=True)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    changes = settings_of(request.options, call.broker.settings, update=True)
     name = TopicName.from_iggy(topic.name.in_namespace.iggy, request.name)
-    await context.broker.topics.update(topic, name, {**topic.config.explicit, **changes})
+    await call.broker.topics.update(topic, name, {**topic.config.explicit, **changes})

@@ -10,13 +10,13 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.CREATE_PARTITIONS, requests.PartitionsRequest)
-async def create_partitions(context: Context, request: requests.PartitionsRequest) -> None:
+async def create_partitions(request: requests.PartitionsRequest, call: Call) -> None:
     """Add partitions behind the ones that are there."""
-    topic = find_topic(context.broker, request.stream, request.topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
     check_partitions(request.partitions_count)
     total = len(topic.partitions) + request.partitions_count
-    await context.broker.topics.add_partitions(topic, total)
+    await call.broker.topics.add_partitions(topic, total)

@@ -13,17 +13,17 @@ from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import IggyError
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CONSUMER_GROUP, requests.ConsumerGroupRequest)
-async def get_consumer_group(
-    context: Context, request: requests.ConsumerGroupRequest
+def get_consumer_group(
+    request: requests.ConsumerGroupRequest, call: Call
 ) -> replies.ConsumerGroupDetails | None:
     """Describe a group; nothing when there is none."""
     try:
-        topic = find_topic(context.broker, request.stream, request.topic)
-        group = context.broker.memberships.get(topic, request.group.value)
+        topic = find_topic(call.broker, request.stream, request.topic)
+        group = call.broker.memberships.get(topic, request.group.value)
     except (IggyError, UnknownGroupError):
         return None
     return describe_group_fully(group)

@@ -11,14 +11,12 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CONSUMER_GROUPS, requests.TopicRequest)
-async def get_consumer_groups(
-    context: Context, request: requests.TopicRequest
-) -> replies.ConsumerGroups:
+def get_consumer_groups(request: requests.TopicRequest, call: Call) -> replies.ConsumerGroups:
     """Describe every group, without its members."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    groups = context.broker.memberships.of_topic(topic)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    groups = call.broker.memberships.of_topic(topic)
     return replies.ConsumerGroups([describe_group(group) for group in groups])

@@ -11,13 +11,13 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup)
 async def create_consumer_group(
-    context: Context, request: requests.CreateConsumerGroup
+    request: requests.CreateConsumerGroup, call: Call
 ) -> replies.ConsumerGroupDetails:
     """Make a group that lasts; its number is the next of its topic."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    return describe_group_fully(await context.broker.memberships.create(topic, request.name))
+    topic = find_topic(call.broker, request.stream, request.topic)
+    return describe_group_fully(await call.broker.memberships.create(topic, request.name))

@@ -11,14 +11,14 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.DELETE_CONSUMER_GROUP, requests.ConsumerGroupRequest)
-async def delete_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
+async def delete_consumer_group(request: requests.ConsumerGroupRequest, call: Call) -> None:
     """Delete a group of one topic; a group of the same name elsewhere stays."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    group = context.broker.memberships.get(topic, request.group.value)
-    await context.broker.memberships.delete(group)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    group = call.broker.memberships.get(topic, request.group.value)
+    await call.broker.memberships.delete(group)
     partition_ids = [partition.id for partition in topic.partitions]
-    await context.broker.offsets.delete(group_owner(group.name), partition_ids)
+    await call.broker.offsets.delete(group_owner(group.name), partition_ids)

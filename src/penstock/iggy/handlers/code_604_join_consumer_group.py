@@ -10,11 +10,11 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.JOIN_CONSUMER_GROUP, requests.ConsumerGroupRequest)
-async def join_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
+def join_consumer_group(request: requests.ConsumerGroupRequest, call: Call) -> None:
     """Let the connection in; joining twice changes nothing."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    context.broker.memberships.get(topic, request.group.value).join(context.client)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    call.broker.memberships.get(topic, request.group.value).join(call.client)

@@ -10,11 +10,11 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.LEAVE_CONSUMER_GROUP, requests.ConsumerGroupRequest)
-async def leave_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
+def leave_consumer_group(request: requests.ConsumerGroupRequest, call: Call) -> None:
     """Let the connection go."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    context.broker.memberships.get(topic, request.group.value).leave(context.client)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    call.broker.memberships.get(topic, request.group.value).leave(call.client)

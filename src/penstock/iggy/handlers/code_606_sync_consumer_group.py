@@ -10,15 +10,15 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 
 @handles(Command.SYNC_CONSUMER_GROUP, requests.ConsumerGroupRequest)
-async def sync_consumer_group(
-    context: Context, request: requests.ConsumerGroupRequest
+def sync_consumer_group(
+    request: requests.ConsumerGroupRequest, call: Call
 ) -> replies.Assignment | None:
     """Tell the partitions and their generation; nothing to one who is not a member."""
-    topic = find_topic(context.broker, request.stream, request.topic)
-    group = context.broker.memberships.get(topic, request.group.value)
-    partitions = group.sync(context.client)
+    topic = find_topic(call.broker, request.stream, request.topic)
+    group = call.broker.memberships.get(topic, request.group.value)
+    partitions = group.sync(call.client)
     return None if partitions is None else replies.Assignment(group.generation, partitions)

@@ -2,60 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from penstock.broker.broker import Broker
-    from penstock.iggy.node import Client, Node
-    from penstock.iggy.wire.commands import Command
-    from penstock.iggy.wire.message import Message
-    from penstock.session import Buffers
+from penstock.iggy.server import Call
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.message import Message
+from penstock.iggy.wire.replies import Reply
+from penstock.requests.registry import Registry
+from penstock.session import Answer
 
-    Answer: TypeAlias = Message | Buffers | None
-
-RequestT = TypeVar("RequestT", bound="Message")
-
-
-class Context(NamedTuple):
-    """What a handler works with besides its request."""
-
-    node: Node
-    client: Client
-
-    @property
-    def broker(self) -> Broker:
-        return self.node.broker
+RequestT = TypeVar("RequestT", bound=Message)
+Handle: TypeAlias = Callable[[RequestT, Call], Answer[Reply]]
 
 
 class Handler(NamedTuple):
-    """One command's body and the function that answers it.
+    """One command's request, and the function that answers it.
 
-    The function returns a reply, parts of one, or None for an empty one, and raises IggyError or
-    another of `penstock.iggy.errors.ANSWERED`. What waits for one future only is best a Deferred.
+    The function raises IggyError or another one of `penstock.iggy.errors`.
     """
 
     request: type[Message]
-    answer: Callable[[Context, Any], Awaitable[Answer]]
+    handle: Handle[Any]
     without_login: bool
 
 
-HANDLERS: Final[dict[Command, Handler]] = {}
+HANDLERS: Final[Registry[Command, Handler]] = Registry()
 
 
 def handles(
     command: Command, request: type[RequestT], *, without_login: bool = False
-) -> Callable[
-    [Callable[[Context, RequestT], Awaitable[Answer]]],
-    Callable[[Context, RequestT], Awaitable[Answer]],
-]:
+) -> Callable[[Handle[RequestT]], Handle[RequestT]]:
     """Make a function the one that answers `command`."""
-
-    def register(
-        answer: Callable[[Context, RequestT], Awaitable[Answer]],
-    ) -> Callable[[Context, RequestT], Awaitable[Answer]]:
-        assert command not in HANDLERS, command
-        HANDLERS[command] = Handler(request, answer, without_login)
-        return answer
-
-    return register
+    return HANDLERS.register(command, lambda handle: Handler(request, handle, without_login))

@@ -13,7 +13,7 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.requests import Anything
 
 if TYPE_CHECKING:
-    from penstock.iggy.handlers.registry import Context
+    from penstock.iggy.server import Call
 
 UNAVAILABLE: Final = {
     Command.GET_SNAPSHOT: "a diagnostic archive of a server's files",
@@ -35,7 +35,7 @@ UNAVAILABLE: Final = {
 }
 
 
-async def refuse(_context: Context, _request: Anything) -> None:
+def refuse(_request: Anything, _call: Call) -> None:
     """Answer 'feature unavailable'."""
     raise IggyError(ErrorCode.FEATURE_UNAVAILABLE)
 

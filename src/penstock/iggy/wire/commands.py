@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, unique
 from typing import Final
 
@@ -101,7 +102,7 @@ class Operation(IntEnum):
     DELETE_CONSUMER_OFFSET = 162
 
 
-COMMAND_OF: Final = {
+COMMAND_OF: Final[Mapping[int, Command]] = {
     operation: Command[operation.name]
     for operation in Operation
     if operation.name in Command.__members__

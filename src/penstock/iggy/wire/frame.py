@@ -56,12 +56,14 @@ class EvictionReason(IntEnum):
     MALFORMED_LOGIN = 15
 
 
-class EvictedError(Exception):
-    """The session is over, and the client hears why."""
+class EvictedError(IggyError):
+    """The session is over, and the client hears why; the versions are those that are served."""
 
-    def __init__(self, reason: EvictionReason) -> None:
-        super().__init__(reason.name)
+    def __init__(self, reason: EvictionReason, *, version: int = 0, version_min: int = 0) -> None:
+        super().__init__(ErrorCode.INVALID_SESSION, reason.name)
         self.reason = reason
+        self.version = version
+        self.version_min = version_min
 
 
 class RequestHeader(NamedTuple):

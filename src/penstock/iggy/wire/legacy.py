@@ -1,5 +1,6 @@
-"""The framing of the two older dialects: a length and a code, a status and a length.
+"""The codec of the two older dialects' framing: a length and a code, a status and a length.
 
+Nothing but PING is served in them yet: every other command is answered with 'feature unavailable'.
 A frame of today's dialect begins with 16 zero bytes, and one of these with a length of 4 or more,
 so the first four bytes tell them apart.
 """
@@ -9,11 +10,14 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.limits import IGGY_LEGACY_REQUEST_BYTES
 
 if TYPE_CHECKING:
-    from penstock.session import Buffer
+    from penstock.iggy.wire.message import MessageT
+    from penstock.iggy.wire.replies import Reply
+    from penstock.session import Buffer, Buffers
 
 _LENGTH: Final = struct.Struct("<I")
 _REQUEST: Final = struct.Struct("<II")
@@ -22,28 +26,42 @@ _CODE_SIZE: Final = 4
 
 
 def is_legacy(head: Buffer) -> bool:
-    """Whether these first bytes belong to one of the older dialects."""
+    """Whether these first four bytes belong to one of the older dialects."""
     return any(head[:4])
 
 
-def frame_size(head: Buffer) -> int | None:
-    """Return the size of the frame that begins here, or None before its length is there.
+class LegacyCodec:
+    """A `penstock.iggy.wire.codec.Codec`; what it remembers of a request is its command's code."""
 
-    Raises IggyError for a length under a code's, or over the limit.
-    """
-    if len(head) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack_from(head)
-    if not _CODE_SIZE <= length <= _CODE_SIZE + IGGY_LEGACY_REQUEST_BYTES:
-        raise IggyError(ErrorCode.INVALID_COMMAND, f"a frame of {length} bytes")
-    return int(length) + _LENGTH.size
+    version: Final = 0
+    """What clients of that time speak is not known."""
+    is_served: Final = False
 
+    def frame_size(self, head: Buffer) -> int | None:
+        if len(head) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(head)
+        if not _CODE_SIZE <= length <= _CODE_SIZE + IGGY_LEGACY_REQUEST_BYTES:
+            raise IggyError(ErrorCode.INVALID_COMMAND, f"a frame of {length} bytes")
+        return int(length) + _LENGTH.size
 
-def command(frame: Buffer) -> int:
-    """Return the number of the command in a whole frame."""
-    return int(_REQUEST.unpack_from(frame)[1])
+    def parse(self, frame: memoryview) -> int:
+        return int(_REQUEST.unpack_from(frame)[1])
 
+    def command(self, asked: int) -> Command:
+        if asked != Command.PING:
+            raise IggyError(ErrorCode.FEATURE_UNAVAILABLE, f"code {asked}")
+        return Command.PING
 
-def build_reply(status: ErrorCode) -> bytes:
-    """Return a reply without a payload."""
-    return _REPLY.pack(status, 0)
+    def decode(self, asked: int, kind: type[MessageT]) -> MessageT:
+        assert asked == Command.PING
+        return kind.decode(b"")
+
+    def encode(self, asked: int, reply: Reply) -> Buffers:
+        assert asked == Command.PING
+        assert reply is None
+        return [_REPLY.pack(ErrorCode.OK, 0)]
+
+    def encode_error(self, asked: int, error: IggyError) -> Buffers:
+        del asked  # An answer names no request: they are answered in order.
+        return [_REPLY.pack(error.code, 0)]

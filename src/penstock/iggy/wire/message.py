@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Self, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from penstock.iggy.wire.fields import Field, Reader, block
 
@@ -36,6 +36,8 @@ class Message:
         self.write(out)
         return out
 
+
+MessageT = TypeVar("MessageT", bound=Message)
 
 _layouts: dict[type[Message], list[tuple[str, Field]]] = {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from penstock.iggy.wire.fields import (
     F32,
@@ -23,6 +23,7 @@ from penstock.iggy.wire.fields import (
 )
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import SizedOptions
+from penstock.session import Buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,8 +323,20 @@ class Confirmations(Message):
 
 @dataclass(frozen=True, slots=True)
 class Polled(Message):
-    """POLL_MESSAGES, up to the batches that follow."""
+    """The head of POLL_MESSAGES, up to the batches that follow."""
 
     partition_id: U32
     current_offset: U64
     messages_count: U32
+
+
+@dataclass(frozen=True, slots=True)
+class PolledMessages:
+    """POLL_MESSAGES: its head, and batches as parts of the log that are never copied."""
+
+    head: Polled
+    batches: Buffers
+
+
+Reply: TypeAlias = Message | PolledMessages | None
+"""What a handler answers with; None where the command has nothing to say but that it is done."""

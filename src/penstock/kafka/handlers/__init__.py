@@ -1,58 +1,8 @@
 """One file an API, numbered as on the wire; importing this package registers them all."""
 
-from penstock.kafka.handlers import (
-    api_00_produce,
-    api_01_fetch,
-    api_02_list_offsets,
-    api_03_metadata,
-    api_08_offset_commit,
-    api_09_offset_fetch,
-    api_10_find_coordinator,
-    api_11_join_group,
-    api_12_heartbeat,
-    api_13_leave_group,
-    api_14_sync_group,
-    api_15_describe_groups,
-    api_16_list_groups,
-    api_18_api_versions,
-    api_19_create_topics,
-    api_20_delete_topics,
-    api_22_init_producer_id,
-    api_23_offset_for_leader_epoch,
-    api_32_describe_configs,
-    api_35_describe_log_dirs,
-    api_37_create_partitions,
-    api_42_delete_groups,
-    api_60_describe_cluster,
-)
-from penstock.kafka.handlers.registry import HANDLERS, Call, Client, Handler
+from penstock.kafka.handlers.registry import HANDLERS
+from penstock.requests.registry import register_all
 
-__all__ = [
-    "HANDLERS",
-    "Call",
-    "Client",
-    "Handler",
-    "api_00_produce",
-    "api_01_fetch",
-    "api_02_list_offsets",
-    "api_03_metadata",
-    "api_08_offset_commit",
-    "api_09_offset_fetch",
-    "api_10_find_coordinator",
-    "api_11_join_group",
-    "api_12_heartbeat",
-    "api_13_leave_group",
-    "api_14_sync_group",
-    "api_15_describe_groups",
-    "api_16_list_groups",
-    "api_18_api_versions",
-    "api_19_create_topics",
-    "api_20_delete_topics",
-    "api_22_init_producer_id",
-    "api_23_offset_for_leader_epoch",
-    "api_32_describe_configs",
-    "api_35_describe_log_dirs",
-    "api_37_create_partitions",
-    "api_42_delete_groups",
-    "api_60_describe_cluster",
-]
+register_all(__name__, __path__)
+
+__all__ = ["HANDLERS"]

@@ -29,12 +29,11 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
+    from penstock.session import Answer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -50,9 +49,7 @@ class Written(NamedTuple):
 
 
 @handles(api("Produce"), 0, 13)
-def produce(
-    request: ProduceRequest, call: Call
-) -> ProduceResponse | Awaitable[ProduceResponse] | None:
+def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     response = api("Produce").response
     written: list[Written] = []
     topics = []
@@ -108,7 +105,7 @@ def _append(
     return Written(partition, offset, result)
 
 
-def _when_durable(answer: ProduceResponse, written: list[Written]) -> Awaitable[ProduceResponse]:
+def _when_durable(answer: ProduceResponse, written: list[Written]) -> Answer[ProduceResponse]:
     if len(written) > 1:
         return _when_all_durable(answer, written)
     partition, offset, result = written[0]

@@ -33,7 +33,7 @@ from penstock.log.header import Magic
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
 
 FIRST_VERSION_WITH_IDS: Final = 13

@@ -30,7 +30,7 @@ from penstock.log.header import Magic, read_header
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Isolation, Partition
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST: Final = -1

@@ -28,20 +28,17 @@ from penstock.kafka.handlers.topics import (
 from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import MetadataRequest, MetadataResponse
+    from penstock.session import Answer
 
 EMPTY_LIST_MEANS_ALL: Final = 0
 
 
 @handles(api("Metadata"), 0, 13)
-def metadata(
-    request: MetadataRequest, call: Call
-) -> MetadataResponse | Awaitable[MetadataResponse]:
+def metadata(request: MetadataRequest, call: Call) -> Answer[MetadataResponse]:
     if request.topics is None or (call.version == EMPTY_LIST_MEANS_ALL and not request.topics):
         return _answer(
             [_describe(topic, request, call) for topic in call.broker.topics.all()], request, call

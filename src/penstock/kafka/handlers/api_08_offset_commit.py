@@ -26,7 +26,7 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
 
 FIRST_VERSION_WITH_IDS: Final = 10

@@ -21,7 +21,7 @@ from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.broker.groups.offsets import CommittedOffset
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import OffsetFetchRequest, OffsetFetchResponse
 
 FIRST_VERSION_WITH_GROUPS: Final = 8

@@ -13,7 +13,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import LeaveGroupRequest, LeaveGroupResponse
 
 FIRST_VERSION_WITH_MANY: Final = 3

@@ -16,7 +16,7 @@ from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.broker.groups.classic import Group
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6

@@ -16,7 +16,7 @@ from penstock.kafka.handlers.registry import HANDLERS, Handler, handles
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 API_VERSIONS: Final = 18
@@ -35,7 +35,7 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
     return response(api_keys=[_range(HANDLERS[key]) for key in sorted(HANDLERS)])
 
 
-def unsupported_version() -> ApiVersionsResponse:
+def unsupported_version(_request: ApiVersionsRequest, _call: Call) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of this request that is not known."""
     own = _range(HANDLERS[API_VERSIONS])
     return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])

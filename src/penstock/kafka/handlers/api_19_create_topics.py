@@ -29,7 +29,7 @@ from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 USE_DEFAULT: Final = -1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 FIRST_VERSION_WITH_IDS: Final = 6

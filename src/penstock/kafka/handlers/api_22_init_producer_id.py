@@ -17,7 +17,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
 

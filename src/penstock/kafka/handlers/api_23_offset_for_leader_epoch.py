@@ -14,7 +14,7 @@ from penstock.kafka.handlers.topics import check_leader_epoch, topic_by_name
 from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import (
         OffsetForLeaderEpochRequest,
         OffsetForLeaderEpochResponse,

@@ -21,7 +21,7 @@ from penstock.kafka.handlers.topics import topic_by_name
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 TOPIC: Final = 2

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 

@@ -12,7 +12,7 @@ from penstock.kafka.handlers.topics import ALL_CLUSTER_OPERATIONS, OPERATIONS_NO
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
-    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1

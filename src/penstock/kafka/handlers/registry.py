@@ -5,78 +5,32 @@ Each handler module registers itself, so that ApiVersions tells what is really t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from penstock.kafka.client import Call
 from penstock.kafka.wire import AnyApi, Api, Versions
 from penstock.kafka.wire.apis import Request, Response
+from penstock.requests.registry import Registry
+from penstock.session import Answer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from penstock.broker.broker import Broker
-    from penstock.session import Transport
-
-
-@dataclass(slots=True)
-class Client:
-    """The client at the other end of one connection."""
-
-    broker: Broker
-    transport: Transport
-    waits: set[Callable[[], object]] = field(default_factory=set)
-    is_gone: bool = False
-
-    @contextmanager
-    def waiting(self, give_up: Callable[[], object]) -> Iterator[None]:
-        """Have `give_up` called when the client goes while the request waits for something."""
-        self.waits.add(give_up)
-        try:
-            yield
-        finally:
-            self.waits.discard(give_up)
-
-    def gone(self) -> None:
-        """The connection is closed: nothing that waits for its sake needs to wait on."""
-        self.is_gone = True
-        for give_up in tuple(self.waits):
-            give_up()
-
-
-class Call(NamedTuple):
-    """One request's circumstances: who asks, and in which version."""
-
-    client: Client
-    version: int
-    client_id: str
-
-    @property
-    def broker(self) -> Broker:
-        return self.client.broker
-
-
-Handle: TypeAlias = Callable[[Request, Call], Response | Awaitable[Response | None] | None]
+Handle: TypeAlias = Callable[[Request, Call], Answer[Response | None]]
+"""The reply is a response's body; None for a request that is not answered."""
 
 
 class Handler(NamedTuple):
+    """One API, the versions of it that are served, and the function that answers it."""
+
     api: AnyApi
     versions: Versions
     handle: Handle[Any, Any]
 
 
-HANDLERS: Final[dict[int, Handler]] = {}
+HANDLERS: Final[Registry[int, Handler]] = Registry()
 
 
 def handles(
     api: Api[Request, Response], first: int, last: int
 ) -> Callable[[Handle[Request, Response]], Handle[Request, Response]]:
     """Register a function for an API in a range of versions, both ends in it."""
-
-    def register(handle: Handle[Request, Response]) -> Handle[Request, Response]:
-        assert api.key not in HANDLERS, f"{api.name} has two handlers"
-        HANDLERS[api.key] = Handler(api, Versions(first, last), handle)
-        return handle
-
-    return register
+    return HANDLERS.register(api.key, lambda handle: Handler(api, Versions(first, last), handle))

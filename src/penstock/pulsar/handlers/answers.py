@@ -13,15 +13,15 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
+    from penstock.pulsar.client import Call
     from penstock.pulsar.consumer import PulsarConsumer
-    from penstock.pulsar.session import PulsarSession
 
 
 def success(request_id: int) -> BaseCommand:
     return BaseCommand(type=BaseCommand.SUCCESS, success=CommandSuccess(request_id=request_id))
 
 
-def error(request: Any, code: ServerError.ValueType, message: str) -> BaseCommand:
+def refusal(request: Any, code: ServerError.ValueType, message: str) -> BaseCommand:
     """The refusal of every request that has none of its own."""
     return BaseCommand(
         type=BaseCommand.ERROR,
@@ -29,9 +29,9 @@ def error(request: Any, code: ServerError.ValueType, message: str) -> BaseComman
     )
 
 
-def consumer_of(session: PulsarSession, consumer_id: int) -> PulsarConsumer:
+def consumer_of(call: Call, consumer_id: int) -> PulsarConsumer:
     """Return a consumer of this connection. Raises RefusedError."""
-    consumer = session.consumers.get(consumer_id)
+    consumer = call.client.consumers.get(consumer_id)
     if consumer is None:
         raise RefusedError(ServerError.MetadataError, f"consumer {consumer_id} not found")
     return consumer

@@ -10,9 +10,9 @@ from penstock.broker.subscriptions.deliveries import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.consumer import PulsarConsumer
-from penstock.pulsar.errors import ANSWERED, RETRIED_SUBSCRIBE, RefusedError, error_code
-from penstock.pulsar.handlers.answers import error as refuse
-from penstock.pulsar.handlers.answers import success
+from penstock.pulsar.errors import RETRIED_SUBSCRIBE, RefusedError, error_code
+from penstock.pulsar.handlers.answers import refusal, success
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import position_at, position_at_time
 from penstock.pulsar.topics import open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandSubscribe, ServerError
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.broker.topics.partition import Partition
-    from penstock.pulsar.session import PulsarSession
-
-__all__ = ["handle", "refuse"]
+    from penstock.pulsar.client import Call, Client
 
 RESERVED_PREFIXES: Final = ("pulsar.repl", "pulsar.dedup")
 
@@ -35,33 +33,33 @@ _KINDS: Final[Mapping[CommandSubscribe.SubType.ValueType, SubscriptionKind]] = {
 }
 
 
-async def handle(
-    session: PulsarSession, request: CommandSubscribe, _entry: memoryview
-) -> BaseCommand | None:
-    if request.consumer_id in session.consumers:
+@handles(BaseCommand.SUBSCRIBE, refuse=refusal)
+async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
+    client = call.client
+    if request.consumer_id in client.consumers:
         return success(request.request_id)
-    if request.consumer_id in session.opening_consumers:
+    if request.consumer_id in client.opening_consumers:
         raise RefusedError(ServerError.ServiceNotReady, "this consumer is being created")
-    session.opening_consumers[request.consumer_id] = request
+    client.opening_consumers[request.consumer_id] = request
     try:
-        return await _subscribe(session, request)
-    except ANSWERED as error:
+        return await _subscribe(client, request)
+    except Exception as error:
         if error_code(error) in RETRIED_SUBSCRIBE:
             # The C++ client would wait for ever; a closed connection makes it come back.
             raise PeerError(f"SUBSCRIBE to {request.topic} failed: {error}") from error
         raise
     finally:
-        if session.opening_consumers.get(request.consumer_id) is request:
-            del session.opening_consumers[request.consumer_id]
+        if client.opening_consumers.get(request.consumer_id) is request:
+            del client.opening_consumers[request.consumer_id]
 
 
-async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> BaseCommand | None:
+async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand | None:
     kind = _check(request)
     partition = await open_partition(
-        session.broker, request.topic, may_create=request.force_topic_creation
+        client.broker, request.topic, may_create=request.force_topic_creation
     )
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
-    consumer = PulsarConsumer(session, request.consumer_id, partition, kind, epoch)
+    consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
     name = request.consumer_name or secrets.token_hex(5)
     consumer.member = Consumer(consumer, name, request.priority_level)
     wanted = SubscribeRequest(
@@ -71,12 +69,12 @@ async def _subscribe(session: PulsarSession, request: CommandSubscribe) -> BaseC
         durable=request.durable,
         properties={pair.key: pair.value for pair in request.subscription_properties},
     )
-    subscriptions = session.broker.subscriptions
+    subscriptions = client.broker.subscriptions
     consumer.subscription = await subscriptions.subscribe(partition, wanted, consumer.member)
-    if session.closed or session.opening_consumers.get(consumer.id) is not request:
+    if client.is_gone or client.opening_consumers.get(consumer.id) is not request:
         subscriptions.leave(consumer.subscription, consumer.member)
         return None  # The client went, or closed the consumer, before it had it.
-    session.consumers[consumer.id] = consumer
+    client.consumers[consumer.id] = consumer
     return success(request.request_id)
 
 

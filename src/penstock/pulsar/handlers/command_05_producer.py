@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.handlers.answers import refusal
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.producers import Producer
 from penstock.pulsar.topics import open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -21,53 +22,51 @@ if TYPE_CHECKING:
     import asyncio
 
     from penstock.broker.topics.partition import Partition
-    from penstock.pulsar.session import PulsarSession
-
-__all__ = ["handle", "refuse"]
+    from penstock.pulsar.client import Call, Client
 
 
-async def handle(
-    session: PulsarSession, request: CommandProducer, _entry: memoryview
-) -> BaseCommand | None:
-    known = session.producers.get(request.producer_id)
+@handles(BaseCommand.PRODUCER, refuse=refusal)
+async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
+    client = call.client
+    known = client.producers.get(request.producer_id)
     if known is not None:
         return _success(request, known)
-    if request.producer_id in session.opening_producers:
+    if request.producer_id in client.opening_producers:
         raise RefusedError(ServerError.ServiceNotReady, "this producer is being created")
-    session.opening_producers[request.producer_id] = request
+    client.opening_producers[request.producer_id] = request
     try:
-        producer = await _open(session, request)
-        if session.closed or session.opening_producers.get(producer.id) is not request:
-            session.node.remove_producer(producer)
+        producer = await _open(client, request)
+        if client.is_gone or client.opening_producers.get(producer.id) is not request:
+            client.all_producers.remove(producer)
             return None  # The client went, or closed the producer, before it had it.
     finally:
-        if session.opening_producers.get(request.producer_id) is request:
-            del session.opening_producers[request.producer_id]
-    session.producers[producer.id] = producer
+        if client.opening_producers.get(request.producer_id) is request:
+            del client.opening_producers[request.producer_id]
+    client.producers[producer.id] = producer
     if not producer.ready.done():
-        producer.ready.add_done_callback(lambda ready: _announce(session, request, producer, ready))
+        producer.ready.add_done_callback(lambda ready: _announce(client, request, producer, ready))
     return _success(request, producer)
 
 
-async def _open(session: PulsarSession, request: CommandProducer) -> Producer:
-    partition = await open_partition(session.broker, request.topic)
+async def _open(client: Client, request: CommandProducer) -> Producer:
+    partition = await open_partition(client.broker, request.topic)
     if request.HasField("initial_subscription_name"):
-        await _create_subscription(session, partition, request.initial_subscription_name)
+        await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(
         id=request.producer_id,
-        name=request.producer_name or session.node.new_producer_name(),
+        name=request.producer_name or client.all_producers.new_name(),
         partition=partition,
-        owner=session,
+        owner=client,
         mode=request.producer_access_mode,
         topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
     )
-    await session.node.producers_of(partition).add(producer)
+    await client.all_producers.add(producer)
     return producer
 
 
-async def _create_subscription(session: PulsarSession, partition: Partition, name: str) -> None:
+async def _create_subscription(client: Client, partition: Partition, name: str) -> None:
     """Have the first message kept for a reader to come: dead letter topics begin so."""
-    subscriptions = session.broker.subscriptions
+    subscriptions = client.broker.subscriptions
     if name and subscriptions.get(partition, name) is None:
         beginning = SubscribeRequest(
             name=name, kind=SubscriptionKind.EXCLUSIVE, position=partition.start_offset
@@ -88,11 +87,11 @@ def _success(request: CommandProducer, producer: Producer) -> BaseCommand:
 
 
 def _announce(
-    session: PulsarSession,
+    client: Client,
     request: CommandProducer,
     producer: Producer,
     ready: asyncio.Future[None],
 ) -> None:
     # The second answer to the same request: the producer's turn has come.
-    if not ready.cancelled() and session.producers.get(producer.id) is producer:
-        session.send(_success(request, producer))
+    if not ready.cancelled() and client.producers.get(producer.id) is producer:
+        client.send(_success(request, producer))

@@ -16,6 +16,7 @@ from penstock.broker.errors import (
 )
 from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandSend,
@@ -33,31 +34,14 @@ from penstock.records.pulsar.entry import (
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
+    from penstock.pulsar.client import Call, Client
     from penstock.pulsar.producers import Producer
-    from penstock.pulsar.session import PulsarSession
 
 CPP_CLIENT: Final = "Pulsar-CPP"
 """What the client of C++, and those of Python and Node around it, begin their version with."""
 
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
-
-
-def handle(
-    session: PulsarSession, request: CommandSend, entry: memoryview
-) -> Deferred[BaseCommand] | None:
-    producer = session.producers.get(request.producer_id)
-    if producer is None:
-        if request.producer_id in session.closed_producers:
-            return None  # Sent before the client knew.
-        raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
-    if not producer.ready.done():
-        raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
-    try:
-        offset = _append(producer, request, entry)
-    except (MessageTooLargeError, TimestampTooFarAheadError) as error:
-        raise RefusedError(_code_that_fails_the_message(session), str(error)) from error
-    return None if offset is None else _receipt(producer, request, offset)
 
 
 def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> BaseCommand:
@@ -72,14 +56,30 @@ def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> B
     )
 
 
-def _code_that_fails_the_message(session: PulsarSession) -> ServerError.ValueType:
+@handles(BaseCommand.SEND, refuse=refuse)
+def handle(request: CommandSend, call: Call) -> Deferred[BaseCommand] | None:
+    producer = call.client.producers.get(request.producer_id)
+    if producer is None:
+        if request.producer_id in call.client.closed_producers:
+            return None  # Sent before the client knew.
+        raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
+    if not producer.ready.done():
+        raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
+    try:
+        offset = _append(producer, request, call.entry)
+    except (MessageTooLargeError, TimestampTooFarAheadError) as error:
+        raise RefusedError(_code_that_fails_the_message(call.client), str(error)) from error
+    return None if offset is None else _receipt(producer, request, offset)
+
+
+def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
     """Return the code on which a client gives the message up, and only that.
 
     Pulsar's own is NotAllowedError. The C++ client answers it by connecting anew and sending the
     same message again, ten times a second until the send timeout; ChecksumError is the only code
     that fails the message there. Java's client in turn sends again what has a ChecksumError.
     """
-    if session.client_version.startswith(CPP_CLIENT):
+    if client.client_version.startswith(CPP_CLIENT):
         return ServerError.ChecksumError
     return ServerError.NotAllowedError
 

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.message_ids import EARLIEST, mask_from_ack_set
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -16,18 +17,24 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
+    from penstock.pulsar.client import Call
     from penstock.pulsar.consumer import PulsarConsumer
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.handlers.registry import Reply
+    from penstock.session import Answer
 
 logger = logging.getLogger(__name__)
 
 
-def handle(
-    session: PulsarSession, request: CommandAck, _entry: memoryview
-) -> Awaitable[BaseCommand | None] | None:
-    consumer = session.consumers.get(request.consumer_id)
+def refuse(request: CommandAck, code: ServerError.ValueType, message: str) -> BaseCommand:
+    answer = _response(request)
+    answer.ackResponse.error = code
+    answer.ackResponse.message = message
+    return answer
+
+
+@handles(BaseCommand.ACK, refuse=refuse)
+def handle(request: CommandAck, call: Call) -> Answer[Reply]:
+    consumer = call.client.consumers.get(request.consumer_id)
     if consumer is None:
         return None  # It was closed while the acknowledgement was on its way.
     if request.txnid_least_bits or request.txnid_most_bits:
@@ -42,20 +49,11 @@ def handle(
     for message_id in request.message_id:
         if message_id.ledgerId == consumer.partition.id and message_id.entryId < EARLIEST:
             acknowledge(consumer, message_id)
-    return _saved(session, consumer, request) if request.HasField("request_id") else None
+    return _saved(call, consumer, request) if request.HasField("request_id") else None
 
 
-def refuse(request: CommandAck, code: ServerError.ValueType, message: str) -> BaseCommand:
-    answer = _response(request)
-    answer.ackResponse.error = code
-    answer.ackResponse.message = message
-    return answer
-
-
-async def _saved(
-    session: PulsarSession, consumer: PulsarConsumer, request: CommandAck
-) -> BaseCommand:
-    await session.broker.subscriptions.save(consumer.subscription)
+async def _saved(call: Call, consumer: PulsarConsumer, request: CommandAck) -> BaseCommand:
+    await call.broker.subscriptions.save(consumer.subscription)
     return _response(request)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.wire.pulsar_api_pb2 import CommandFlow
+from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandFlow
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.client import Call
 
 
-def handle(session: PulsarSession, request: CommandFlow, _entry: memoryview) -> None:
-    consumer = session.consumers.get(request.consumer_id)
+@handles(BaseCommand.FLOW)
+def handle(request: CommandFlow, call: Call) -> None:
+    consumer = call.client.consumers.get(request.consumer_id)
     if consumer is not None:
         consumer.subscription.add_permits(consumer.member, request.messagePermits)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.handlers.answers import consumer_of, success
-from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.handlers.answers import consumer_of, refusal, success
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandUnsubscribe
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
-
-__all__ = ["handle", "refuse"]
+    from penstock.pulsar.client import Call
 
 
-async def handle(
-    session: PulsarSession, request: CommandUnsubscribe, _entry: memoryview
-) -> BaseCommand:
-    consumer = consumer_of(session, request.consumer_id)
-    await session.broker.subscriptions.unsubscribe(
+@handles(BaseCommand.UNSUBSCRIBE, refuse=refusal)
+async def handle(request: CommandUnsubscribe, call: Call) -> BaseCommand:
+    consumer = consumer_of(call, request.consumer_id)
+    await call.broker.subscriptions.unsubscribe(
         consumer.subscription, consumer.member, force=request.force
     )
-    session.consumers.pop(request.consumer_id, None)
+    call.client.consumers.pop(request.consumer_id, None)
     return success(request.request_id)

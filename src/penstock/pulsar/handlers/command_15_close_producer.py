@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.handlers.answers import success
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandCloseProducer
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.client import Call
 
 
-def handle(
-    session: PulsarSession, request: CommandCloseProducer, _entry: memoryview
-) -> BaseCommand:
-    session.opening_producers.pop(request.producer_id, None)
-    producer = session.producers.pop(request.producer_id, None)
+@handles(BaseCommand.CLOSE_PRODUCER)
+def handle(request: CommandCloseProducer, call: Call) -> BaseCommand:
+    client = call.client
+    client.opening_producers.pop(request.producer_id, None)
+    producer = client.producers.pop(request.producer_id, None)
     if producer is not None:
-        session.closed_producers.append(producer.id)
-        session.node.remove_producer(producer)
+        client.closed_producers.append(producer.id)
+        client.all_producers.remove(producer)
     return success(request.request_id)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandPing, CommandPong
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.client import Call
 
 
-def handle(_session: PulsarSession, _request: CommandPing, _entry: memoryview) -> BaseCommand:
+@handles(BaseCommand.PING)
+def handle(_request: CommandPing, _call: Call) -> BaseCommand:
     return BaseCommand(type=BaseCommand.PONG, pong=CommandPong())

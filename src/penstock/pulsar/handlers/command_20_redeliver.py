@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.wire.pulsar_api_pb2 import CommandRedeliverUnacknowledgedMessages
+from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandRedeliverUnacknowledgedMessages
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.client import Call
 
 
-def handle(
-    session: PulsarSession,
-    request: CommandRedeliverUnacknowledgedMessages,
-    _entry: memoryview,
-) -> None:
-    consumer = session.consumers.get(request.consumer_id)
+@handles(BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+def handle(request: CommandRedeliverUnacknowledgedMessages, call: Call) -> None:
+    consumer = call.client.consumers.get(request.consumer_id)
     if consumer is None:
         return
     if request.HasField("consumer_epoch"):

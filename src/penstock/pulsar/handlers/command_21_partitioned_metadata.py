@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import create_topic, parse_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -14,18 +15,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
-
-
-async def handle(
-    session: PulsarSession, request: CommandPartitionedTopicMetadata, _entry: memoryview
-) -> BaseCommand:
-    response = CommandPartitionedTopicMetadataResponse(
-        request_id=request.request_id,
-        response=CommandPartitionedTopicMetadataResponse.Success,
-        partitions=await _partitions(session, request),
-    )
-    return _answer(response)
+    from penstock.pulsar.client import Call
 
 
 def refuse(
@@ -40,18 +30,28 @@ def refuse(
     return _answer(response)
 
 
+@handles(BaseCommand.PARTITIONED_METADATA, refuse=refuse)
+async def handle(request: CommandPartitionedTopicMetadata, call: Call) -> BaseCommand:
+    response = CommandPartitionedTopicMetadataResponse(
+        request_id=request.request_id,
+        response=CommandPartitionedTopicMetadataResponse.Success,
+        partitions=await _partitions(call, request),
+    )
+    return _answer(response)
+
+
 def _answer(response: CommandPartitionedTopicMetadataResponse) -> BaseCommand:
     return BaseCommand(
         type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=response
     )
 
 
-async def _partitions(session: PulsarSession, request: CommandPartitionedTopicMetadata) -> int:
+async def _partitions(call: Call, request: CommandPartitionedTopicMetadata) -> int:
     name, number = parse_topic(request.topic)
     if number is not None:
         return 0  # One partition of a topic has none of its own.
-    settings = session.broker.settings
-    topic = session.broker.topics.get(name)
+    settings = call.broker.settings
+    topic = call.broker.topics.get(name)
     if topic is None:
         may_create = request.metadata_auto_creation_enabled
         if not (may_create and settings.auto_create_topics):
@@ -59,6 +59,6 @@ async def _partitions(session: PulsarSession, request: CommandPartitionedTopicMe
         if settings.default_partitions == 1:
             return 0  # The topic comes into being with its first producer or consumer.
         topic = await create_topic(
-            session.broker, name, may_create=may_create, partitions=settings.default_partitions
+            call.broker, name, may_create=may_create, partitions=settings.default_partitions
         )
     return len(topic.partitions) if topic.partitioned else 0

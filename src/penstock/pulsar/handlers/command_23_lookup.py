@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import parse_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -13,19 +14,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
-
-
-def handle(session: PulsarSession, request: CommandLookupTopic, _entry: memoryview) -> BaseCommand:
-    parse_topic(request.topic)
-    host, port = session.transport.local_address
-    response = CommandLookupTopicResponse(
-        brokerServiceUrl=f"pulsar://{f'[{host}]' if ':' in host else host}:{port}",
-        response=CommandLookupTopicResponse.Connect,
-        request_id=request.request_id,
-        authoritative=True,
-    )
-    return BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response)
+    from penstock.pulsar.client import Call
 
 
 def refuse(request: CommandLookupTopic, code: ServerError.ValueType, message: str) -> BaseCommand:
@@ -34,5 +23,18 @@ def refuse(request: CommandLookupTopic, code: ServerError.ValueType, message: st
         request_id=request.request_id,
         error=code,
         message=message,
+    )
+    return BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response)
+
+
+@handles(BaseCommand.LOOKUP, refuse=refuse)
+def handle(request: CommandLookupTopic, call: Call) -> BaseCommand:
+    parse_topic(request.topic)
+    host, port = call.client.transport.local_address
+    response = CommandLookupTopicResponse(
+        brokerServiceUrl=f"pulsar://{f'[{host}]' if ':' in host else host}:{port}",
+        response=CommandLookupTopicResponse.Connect,
+        request_id=request.request_id,
+        authoritative=True,
     )
     return BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandConsumerStats,
@@ -13,13 +14,19 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.client import Call
 
 
-def handle(
-    session: PulsarSession, request: CommandConsumerStats, _entry: memoryview
-) -> BaseCommand:
-    consumer = session.consumers.get(request.consumer_id)
+def refuse(request: CommandConsumerStats, code: ServerError.ValueType, message: str) -> BaseCommand:
+    response = CommandConsumerStatsResponse(
+        request_id=request.request_id, error_code=code, error_message=message
+    )
+    return BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE, consumerStatsResponse=response)
+
+
+@handles(BaseCommand.CONSUMER_STATS, refuse=refuse)
+def handle(request: CommandConsumerStats, call: Call) -> BaseCommand:
+    consumer = call.client.consumers.get(request.consumer_id)
     if consumer is None:
         raise RefusedError(
             ServerError.ConsumerNotFound, f"consumer {request.consumer_id} not found"
@@ -31,15 +38,8 @@ def handle(
         availablePermits=max(member.permits, 0),
         unackedMessages=member.unacknowledged,
         blockedConsumerOnUnackedMsgs=member.blocked,
-        address=session.transport.peer,
+        address=call.client.transport.peer,
         type=subscription.kind.name.capitalize(),
         msgBacklog=subscription.backlog,
-    )
-    return BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE, consumerStatsResponse=response)
-
-
-def refuse(request: CommandConsumerStats, code: ServerError.ValueType, message: str) -> BaseCommand:
-    response = CommandConsumerStatsResponse(
-        request_id=request.request_id, error_code=code, error_message=message
     )
     return BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE, consumerStatsResponse=response)

@@ -9,20 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import consumer_of, success
-from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.handlers.answers import consumer_of, refusal, success
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import position_at, position_at_time
 from penstock.pulsar.wire.message_ids import mask_from_ack_set
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandSeek, ServerError
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
-
-__all__ = ["handle", "refuse"]
+    from penstock.pulsar.client import Call
 
 
-async def handle(session: PulsarSession, request: CommandSeek, _entry: memoryview) -> BaseCommand:
-    consumer = consumer_of(session, request.consumer_id)
+@handles(BaseCommand.SEEK, refuse=refusal)
+async def handle(request: CommandSeek, call: Call) -> BaseCommand:
+    consumer = consumer_of(call, request.consumer_id)
     partition, open_mask = consumer.partition, None
     if request.HasField("message_id"):
         position = await position_at(partition, request.message_id)
@@ -32,5 +31,5 @@ async def handle(session: PulsarSession, request: CommandSeek, _entry: memoryvie
         position = await position_at_time(partition, request.message_publish_time)
     else:
         raise RefusedError(ServerError.MetadataError, "SEEK without a message id or a time")
-    await session.broker.subscriptions.reset(consumer.subscription, position, open_mask)
+    await call.broker.subscriptions.reset(consumer.subscription, position, open_mask)
     return success(request.request_id)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.handlers.answers import consumer_of
-from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.handlers.answers import consumer_of, refusal
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import entry_before, last_message_id
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -15,15 +15,12 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
-
-__all__ = ["handle", "refuse"]
+    from penstock.pulsar.client import Call
 
 
-async def handle(
-    session: PulsarSession, request: CommandGetLastMessageId, _entry: memoryview
-) -> BaseCommand:
-    consumer = consumer_of(session, request.consumer_id)
+@handles(BaseCommand.GET_LAST_MESSAGE_ID, refuse=refusal)
+async def handle(request: CommandGetLastMessageId, call: Call) -> BaseCommand:
+    consumer = consumer_of(call, request.consumer_id)
     partition = consumer.partition
     response = CommandGetLastMessageIdResponse(
         request_id=request.request_id,

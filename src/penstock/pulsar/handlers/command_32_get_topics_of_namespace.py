@@ -8,7 +8,8 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from penstock.broker.topics.names import NamespaceName
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import error as refuse
+from penstock.pulsar.handlers.answers import refusal
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import pulsar_names
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -20,14 +21,11 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.pulsar.session import PulsarSession
-
-__all__ = ["handle", "refuse", "topics_hash"]
+    from penstock.pulsar.client import Call
 
 
-def handle(
-    session: PulsarSession, request: CommandGetTopicsOfNamespace, _entry: memoryview
-) -> BaseCommand:
+@handles(BaseCommand.GET_TOPICS_OF_NAMESPACE, refuse=refusal)
+def handle(request: CommandGetTopicsOfNamespace, call: Call) -> BaseCommand:
     tenant, slash, namespace = request.namespace.partition("/")
     if not (tenant and slash and namespace) or "/" in namespace:
         raise RefusedError(
@@ -35,7 +33,7 @@ def handle(
         )
     names: list[str] = []
     if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:
-        topics = session.broker.topics.in_namespace(NamespaceName(tenant, namespace))
+        topics = call.broker.topics.in_namespace(NamespaceName(tenant, namespace))
         names = sorted(name for topic in topics for name in pulsar_names(topic))
     found = topics_hash(names)
     changed = not request.topics_hash or request.topics_hash != found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.wire.pulsar_api_pb2 import CommandAuthResponse
+from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandAuthResponse
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
+    from penstock.pulsar.client import Call
 
 
-def handle(_session: PulsarSession, _request: CommandAuthResponse, _entry: memoryview) -> None:
+@handles(BaseCommand.AUTH_RESPONSE)
+def handle(_request: CommandAuthResponse, _call: Call) -> None:
     return None

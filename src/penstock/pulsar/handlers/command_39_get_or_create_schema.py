@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import parse_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -13,16 +14,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.session import PulsarSession
-
-
-def handle(
-    _session: PulsarSession, request: CommandGetOrCreateSchema, _entry: memoryview
-) -> BaseCommand:
-    parse_topic(request.topic)
-    return _answer(
-        CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=b"")
-    )
+    from penstock.pulsar.client import Call
 
 
 def refuse(
@@ -32,6 +24,14 @@ def refuse(
         CommandGetOrCreateSchemaResponse(
             request_id=request.request_id, error_code=code, error_message=message
         )
+    )
+
+
+@handles(BaseCommand.GET_OR_CREATE_SCHEMA, refuse=refuse)
+def handle(request: CommandGetOrCreateSchema, _call: Call) -> BaseCommand:
+    parse_topic(request.topic)
+    return _answer(
+        CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=b"")
     )
 
 

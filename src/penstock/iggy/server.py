@@ -1,30 +1,40 @@
-"""What all Iggy connections of one node share: who is connected, and what they are counted in."""
+"""The server that Iggy's clients see: what all their connections share, and what each has."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import time
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Self
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final
+
+from penstock.requests import call
+from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.session import Transport
 
-
-@dataclass(eq=False)
-class Client:
-    """One connection. `session` is the number of its login, or None before it."""
-
-    id: int
-    transport: Transport
-    session: int | None = None
+SERVER_VERSION: Final = "0.9.0"
+"""The release of apache-iggy whose protocol this is: clients look at it."""
 
 
-class Node:
+class Client(call.Client):
+    """The client at the other end of one connection."""
+
+    def __init__(self, server: IggyServer, transport: Transport, number: int) -> None:
+        super().__init__(server.broker, transport)
+        self.server = server
+        self.id = number
+
+
+class Call(call.Call[Client]):
+    """One request's circumstances; the version is that of its dialect."""
+
+    __slots__ = ()
+
+
+class IggyServer:
     """The Iggy side of one broker."""
 
     def __init__(self, broker: Broker) -> None:
@@ -38,15 +48,6 @@ class Node:
         self._preparing = asyncio.Lock()
         self.is_prepared = False
         """Whether `prepare` has nothing left to do."""
-
-    @classmethod
-    def of(cls, broker: Broker) -> Self:
-        """Return the one node of this broker."""
-        node = _nodes.get(broker)
-        if node is None:
-            node = _nodes[broker] = cls(broker)
-        assert isinstance(node, cls)
-        return node
 
     async def prepare(self) -> None:
         """Load what checks and cuts batches; where no run has compiled it yet, that takes seconds.
@@ -62,7 +63,7 @@ class Node:
 
     def connect(self, transport: Transport) -> Client:
         """Give a connection its number."""
-        client = Client(next(self._client_ids), transport)
+        client = Client(self, transport, next(self._client_ids))
         self.clients[client.id] = client
         return client
 
@@ -72,19 +73,16 @@ class Node:
         self.clients.pop(client.id, None)
 
     def log_in(self, client: Client) -> int:
-        """Begin a session, ending the one before; return its number."""
+        """Begin a session of the root user, ending the one before; return its number."""
         self.log_out(client)
-        client.session = next(self._sessions)
-        return client.session
+        client.principal = Principal(PrincipalKind.USER, self.broker.settings.iggy_user)
+        return next(self._sessions)
 
     def log_out(self, client: Client) -> None:
         """End a session; its groups go on without it."""
-        client.session = None
+        client.principal = ANONYMOUS
         self.broker.memberships.leave_all(client)
 
     def next_turn(self) -> int:
         """A number that goes up by one a balanced send, whichever connection asks."""
         return next(self._turns)
-
-
-_nodes: WeakKeyDictionary[Broker, Node] = WeakKeyDictionary()

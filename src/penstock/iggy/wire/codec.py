@@ -1,0 +1,68 @@
+"""What a dialect is to a session: one object, chosen by a connection's first bytes.
+
+Commands, requests and replies are the same in all dialects; how they lie in bytes is the codec's
+alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+
+from penstock.iggy.wire.dialect_v import CodecV
+from penstock.iggy.wire.legacy import LegacyCodec, is_legacy
+
+if TYPE_CHECKING:
+    from penstock.iggy.wire.commands import Command
+    from penstock.iggy.wire.errors import IggyError
+    from penstock.iggy.wire.message import MessageT
+    from penstock.iggy.wire.replies import Reply
+    from penstock.session import Buffer, Buffers
+
+AskedT = TypeVar("AskedT")
+"""What a codec remembers of one request until it is answered."""
+
+
+class Codec(Protocol[AskedT]):
+    """One dialect. It knows no connection: one object serves all that speak it."""
+
+    @property
+    def version(self) -> int:
+        """The protocol's version: `major << 20 | minor << 10 | patch`."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether more than PING is answered in it."""
+
+    def frame_size(self, head: Buffer) -> int | None:
+        """Return the size of the frame that begins here, or None before enough of it is there.
+
+        Raises IggyError for a size that is none, or over the limit.
+        """
+
+    def parse(self, frame: memoryview) -> AskedT:
+        """Take a whole frame; raises IggyError where it is no request and can't be answered."""
+
+    def command(self, asked: AskedT) -> Command:
+        """Return what is asked for; raises IggyError."""
+
+    def decode(self, asked: AskedT, kind: type[MessageT]) -> MessageT:
+        """Return the request, of the kind that its command has; raises IggyError."""
+
+    def encode(self, asked: AskedT, reply: Reply) -> Buffers:
+        """Return a reply's frame; what it carries of the log is not copied."""
+
+    def encode_error(self, asked: AskedT, error: IggyError) -> Buffers:
+        """Return the frame of a refusal."""
+
+
+AnyCodec: TypeAlias = Codec[Any]
+
+_V: Final = CodecV()
+_LEGACY: Final = LegacyCodec()
+CHOICE_BYTES: Final = 4
+"""How many first bytes of a connection tell its dialect."""
+
+
+def choose(head: Buffer) -> AnyCodec:
+    """Return the codec of the dialect that begins with these bytes, CHOICE_BYTES or more."""
+    return _LEGACY if is_legacy(head) else _V

@@ -1,0 +1,118 @@
+"""The codec of dialect V, which apache-iggy 0.9 speaks: 256-byte headers, operations, evictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.iggy.wire import frame as framing
+from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
+from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.iggy.wire.frame import EvictedError, EvictionReason, RequestHeader
+from penstock.iggy.wire.replies import PolledMessages
+from penstock.iggy.wire.requests import LoginRegister, LoginRegisterWithToken
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.iggy.wire.message import MessageT
+    from penstock.iggy.wire.replies import Reply
+    from penstock.session import Buffer, Buffers
+
+PROTOCOL_VERSION: Final = 11 << 10
+"""0.11.0: `major << 20 | minor << 10 | patch`."""
+
+_MINOR: Final = ~0x3FF
+_LOGINS: Final[Mapping[Command, type[LoginRegister | LoginRegisterWithToken]]] = {
+    Command.LOGIN_REGISTER: LoginRegister,
+    Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN: LoginRegisterWithToken,
+}
+_FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
+    ErrorCode.INVALID_CREDENTIALS: EvictionReason.INVALID_CREDENTIALS,
+    ErrorCode.INVALID_PERSONAL_ACCESS_TOKEN: EvictionReason.INVALID_TOKEN,
+}
+
+
+class Asked(NamedTuple):
+    """One request as it came."""
+
+    header: RequestHeader
+    body: memoryview
+
+
+class CodecV:
+    """A `penstock.iggy.wire.codec.Codec`."""
+
+    version: Final = PROTOCOL_VERSION
+    is_served: Final = True
+
+    def frame_size(self, head: Buffer) -> int | None:
+        return framing.frame_size(head)
+
+    def parse(self, frame: memoryview) -> Asked:
+        return Asked(framing.parse_request(frame), frame[framing.HEADER_SIZE :])
+
+    def command(self, asked: Asked) -> Command:
+        header = asked.header
+        command = COMMAND_OF.get(header.operation)
+        if command is not None:
+            return command
+        if header.operation == Operation.REGISTER:
+            return _login(asked.body)
+        if header.operation != Operation.NON_REPLICATED:
+            raise EvictedError(EvictionReason.INVALID_REQUEST_OPERATION)
+        if header.code in {Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN}:
+            raise EvictedError(EvictionReason.MALFORMED_LOGIN)
+        if header.code not in NON_REPLICATED:
+            raise IggyError(ErrorCode.INVALID_COMMAND, f"code {header.code}")
+        return Command(header.code)
+
+    def decode(self, asked: Asked, kind: type[MessageT]) -> MessageT:
+        return kind.decode(asked.body)
+
+    def encode(self, asked: Asked, reply: Reply) -> Buffers:
+        parts: list[Buffer] = []
+        if framing.has_result_section(asked.header.operation):
+            parts.append(framing.ACCEPTED)
+        if isinstance(reply, PolledMessages):
+            parts += [reply.head.encode(), *reply.batches]
+        elif reply is not None:
+            parts.append(reply.encode())
+        return framing.build_reply(asked.header, parts)
+
+    def encode_error(self, asked: Asked, error: IggyError) -> Buffers:
+        header = asked.header
+        eviction = _eviction(header.operation, error)
+        if eviction is not None:
+            versions = {"version": eviction.version, "version_min": eviction.version_min}
+            return [framing.build_eviction(header.client, eviction.reason, **versions)]
+        if framing.has_result_section(header.operation):
+            return framing.build_reply(header, [framing.rejected(error.code)])
+        return framing.build_reply(header, status=error.code)
+
+
+def _login(body: memoryview) -> Command:
+    # The forms share one operation and differ only in what fills the body exactly.
+    for command, kind in _LOGINS.items():
+        try:
+            version = kind.decode(body).protocol_version
+        except IggyError:
+            continue
+        if version & _MINOR != PROTOCOL_VERSION & _MINOR:
+            raise EvictedError(
+                EvictionReason.INCOMPATIBLE_PROTOCOL,
+                version=PROTOCOL_VERSION,
+                version_min=PROTOCOL_VERSION & _MINOR,
+            )
+        return command
+    raise EvictedError(EvictionReason.MALFORMED_LOGIN)
+
+
+def _eviction(operation: int, error: IggyError) -> EvictedError | None:
+    """Return what ends the session where that is how this dialect refuses."""
+    if isinstance(error, EvictedError):
+        return error
+    if operation == Operation.REGISTER and error.code in _FAILED_LOGINS:
+        return EvictedError(_FAILED_LOGINS[error.code])
+    if operation != Operation.NON_REPLICATED and error.code is ErrorCode.UNAUTHENTICATED:
+        return EvictedError(EvictionReason.NO_SESSION)
+    return None

@@ -1,0 +1,1 @@
+"""What the handlers of every protocol are made of: how they register, what they get, what fails."""

@@ -1,0 +1,61 @@
+"""Who asks: what a handler gets besides its request."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from penstock.broker.broker import Broker
+    from penstock.session import Transport
+
+
+class PrincipalKind(Enum):
+    """How the one who asks is known."""
+
+    ANONYMOUS = auto()
+    USER = auto()
+
+
+class Principal(NamedTuple):
+    """The one who asks. Every connection has exactly one at a time."""
+
+    kind: PrincipalKind
+    name: str = ""
+
+
+ANONYMOUS: Final = Principal(PrincipalKind.ANONYMOUS)
+
+
+class Client:
+    """The client at the other end of one connection; each protocol adds what it keeps of it."""
+
+    def __init__(self, broker: Broker, transport: Transport) -> None:
+        self.broker = broker
+        self.transport = transport
+        self.principal = ANONYMOUS
+
+
+ClientT = TypeVar("ClientT", bound=Client)
+
+
+class Call(Generic[ClientT]):
+    """One request's circumstances. A protocol adds what its requests carry outside of themselves.
+
+    `version` is the one that the request is made in: of its API, or of the whole protocol.
+    """
+
+    __slots__ = ("client", "version")
+
+    def __init__(self, client: ClientT, version: int) -> None:
+        self.client = client
+        self.version = version
+
+    @property
+    def broker(self) -> Broker:
+        return self.client.broker
+
+    @property
+    def principal(self) -> Principal:
+        # The connection's, as it is when the handler runs: a log-in before this request counts.
+        return self.client.principal
