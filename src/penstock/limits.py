@@ -175,6 +175,14 @@ KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
     when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
 )
 
+KAFKA_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Kafka's classic protocol in memory",
+    protects="memory",
+    when_hit="groups without members are forgotten, but for their offsets; when all have members, "
+    "joining a new one is refused",
+)
+
 DECODED_ROWS: Final = Limit(
     1 << 22,
     "records, and as many headers, of one batch",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.groups.offsets import CommittedOffsets
-from penstock.broker.groups.registry import Groups
-from penstock.broker.groups.topic_groups import Memberships
+from penstock.broker.groups.registry import GroupRegistry
+from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
@@ -37,8 +37,8 @@ class Broker:
         self.namespaces = Namespaces(store)
         self.topics = Topics(store, storage, self.namespaces, settings)
         self.offsets = CommittedOffsets(store)
-        self.groups = Groups(settings.groups)
-        self.memberships = Memberships(store, self.topics)
+        self.groups = GroupRegistry(settings.groups)
+        self.topic_groups = TopicGroups(store, self.topics)
         self.producer_ids = ProducerIds(store)
         self.subscriptions = Subscriptions(store, self.topics)
         self.topics.on_delete(self._forget)
@@ -52,7 +52,7 @@ class Broker:
         storage = Storage(data_folder, settings.log)
         broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
         broker.topics.load()
-        broker.memberships.load()
+        broker.topic_groups.load()
         await broker.subscriptions.load()
         return broker
 

@@ -80,7 +80,7 @@ class Node:
     def log_out(self, client: Client) -> None:
         """End a session; its groups go on without it."""
         client.session = None
-        self.broker.memberships.leave_all(client)
+        self.broker.topic_groups.leave_all(client)
 
     def next_turn(self) -> int:
         """A number that goes up by one a balanced send, whichever connection asks."""

@@ -43,7 +43,7 @@ async def get_stats(context: Context, _request: requests.Empty) -> replies.Stats
         segments_count=sum(partition.segment_count for partition in partitions),
         messages_count=sum(map(message_count, topics)),
         clients_count=len(context.node.clients),
-        consumer_groups_count=len(context.broker.memberships.all()),
+        consumer_groups_count=len(context.broker.topic_groups.all()),
         hostname=machine.hostname,
         os_name=machine.os_name,
         os_version=machine.os_version,

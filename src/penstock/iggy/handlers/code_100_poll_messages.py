@@ -50,7 +50,7 @@ def _is_stale(
 ) -> bool:
     if request.consumer.kind is not ConsumerKind.GROUP:
         return False
-    group = context.broker.memberships.get(topic, request.consumer.id.value)
+    group = context.broker.topic_groups.get(topic, request.consumer.id.value)
     return not group.may_read(context.client, partition.index)
 
 

@@ -23,7 +23,7 @@ async def get_consumer_group(
     """Describe a group; nothing when there is none."""
     try:
         topic = find_topic(context.broker, request.stream, request.topic)
-        group = context.broker.memberships.get(topic, request.group.value)
+        group = context.broker.topic_groups.get(topic, request.group.value)
     except (IggyError, UnknownGroupError):
         return None
     return describe_group_fully(group)

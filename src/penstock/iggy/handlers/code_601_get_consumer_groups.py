@@ -20,5 +20,5 @@ async def get_consumer_groups(
 ) -> replies.ConsumerGroups:
     """Describe every group, without its members."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    groups = context.broker.memberships.of_topic(topic)
+    groups = context.broker.topic_groups.of_topic(topic)
     return replies.ConsumerGroups([describe_group(group) for group in groups])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def delete_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
     """Delete a group of one topic; a group of the same name elsewhere stays."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    group = context.broker.memberships.get(topic, request.group.value)
-    await context.broker.memberships.delete(group)
+    group = context.broker.topic_groups.get(topic, request.group.value)
+    await context.broker.topic_groups.delete(group)
     partition_ids = [partition.id for partition in topic.partitions]
     await context.broker.offsets.delete(group_owner(group.name), partition_ids)

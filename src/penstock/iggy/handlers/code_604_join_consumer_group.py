@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 async def join_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
     """Let the connection in; joining twice changes nothing."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    context.broker.memberships.get(topic, request.group.value).join(context.client)
+    context.broker.topic_groups.get(topic, request.group.value).join(context.client)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 async def leave_consumer_group(context: Context, request: requests.ConsumerGroupRequest) -> None:
     """Let the connection go."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    context.broker.memberships.get(topic, request.group.value).leave(context.client)
+    context.broker.topic_groups.get(topic, request.group.value).leave(context.client)

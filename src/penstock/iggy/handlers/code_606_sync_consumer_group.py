@@ -19,6 +19,6 @@ async def sync_consumer_group(
 ) -> replies.Assignment | None:
     """Tell the partitions and their generation; nothing to one who is not a member."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    group = context.broker.memberships.get(topic, request.group.value)
+    group = context.broker.topic_groups.get(topic, request.group.value)
     partitions = group.sync(context.client)
     return None if partitions is None else replies.Assignment(group.generation, partitions)
