@@ -177,8 +177,10 @@ async def test_acknowledgements_of_another_ledger_or_of_nothing_are_ignored(peer
     peer.acknowledge(Id(ledgerId=ledger + 1, entryId=1), ack_type=api.CommandAck.Cumulative)
     peer.acknowledge(Id(ledgerId=ledger, entryId=2**64 - 1), ack_type=api.CommandAck.Cumulative)
     peer.acknowledge(Id(ledgerId=ledger, entryId=0), consumer_id=99)
+    await settled()
     assert cursor.position == 0
     peer.acknowledge(Id(ledgerId=ledger, entryId=1), ack_type=api.CommandAck.Cumulative)
+    await settled()
     assert cursor.position == 2
 
 
@@ -190,6 +192,7 @@ async def test_a_message_that_a_client_could_not_read_is_acknowledged_and_logged
     peer.acknowledge(
         Id(ledgerId=ledger, entryId=0), validation_error=api.CommandAck.DecompressionError
     )
+    await settled()
     assert peer.session.consumers[1].subscription.cursor.position == 1
     assert "DecompressionError" in caplog.text
 
@@ -207,6 +210,7 @@ async def test_a_cumulative_acknowledgement_on_shared_is_ignored(peer: Peer) -> 
     ledger = await written(peer, 2)
     await peer.subscribe("t", initialPosition=EARLIEST, subType=SHARED)
     peer.acknowledge(Id(ledgerId=ledger, entryId=1), ack_type=api.CommandAck.Cumulative)
+    await settled()
     assert peer.session.consumers[1].subscription.cursor.position == 0
 
 

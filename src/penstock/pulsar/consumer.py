@@ -13,7 +13,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandActiveConsum
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.broker.subscriptions.deliveries import Consumer, Delivery
+    from penstock.broker.subscriptions.consumer import Consumer, Delivery
     from penstock.broker.subscriptions.subscription import Subscription
     from penstock.broker.topics.partition import Partition
     from penstock.pulsar.session import PulsarSession
@@ -25,7 +25,7 @@ CHECKSUM_VERSION: Final = 11
 
 
 class PulsarConsumer:
-    """Implements penstock.broker.subscriptions.deliveries.Receiver.
+    """Implements penstock.broker.subscriptions.consumer.Receiver.
 
     `member` and `subscription` are set once it was let in.
     """

@@ -38,10 +38,9 @@ def handle(
             consumer.partition.topic.name.pulsar,
             CommandAck.ValidationError.Name(request.validation_error),
         )
-    acknowledge = _through if request.ack_type == CommandAck.Cumulative else _one
-    for message_id in request.message_id:
-        if message_id.ledgerId == consumer.partition.id and message_id.entryId < EARLIEST:
-            acknowledge(consumer, message_id)
+    for position, message_id in enumerate(request.message_id):
+        if not _acknowledged_at_once(consumer, request, message_id):
+            return _acknowledged(session, consumer, request, position)
     return _saved(session, consumer, request) if request.HasField("request_id") else None
 
 
@@ -50,6 +49,36 @@ def refuse(request: CommandAck, code: ServerError.ValueType, message: str) -> Ba
     answer.ackResponse.error = code
     answer.ackResponse.message = message
     return answer
+
+
+def _acknowledged_at_once(
+    consumer: PulsarConsumer, request: CommandAck, message_id: MessageIdData
+) -> bool:
+    """Take one message id; False where the log has to be asked for its batch."""
+    if message_id.ledgerId != consumer.partition.id or message_id.entryId >= EARLIEST:
+        return True
+    subscription = consumer.subscription
+    if request.ack_type == CommandAck.Cumulative:
+        return subscription.acknowledge_through_at_once(message_id.entryId, _open_mask(message_id))
+    return subscription.acknowledge_at_once(message_id.entryId, _open_mask(message_id))
+
+
+async def _acknowledged(
+    session: PulsarSession, consumer: PulsarConsumer, request: CommandAck, position: int
+) -> BaseCommand | None:
+    """Take the message ids from `position` on, one after another.
+
+    What waits for the log is the request itself, of which a connection has few in flight.
+    """
+    subscription = consumer.subscription
+    for message_id in request.message_id[position:]:
+        if _acknowledged_at_once(consumer, request, message_id):
+            continue
+        if request.ack_type == CommandAck.Cumulative:
+            await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
+        else:
+            await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
+    return await _saved(session, consumer, request) if request.HasField("request_id") else None
 
 
 async def _saved(
@@ -64,14 +93,6 @@ def _response(request: CommandAck) -> BaseCommand:
     if request.HasField("request_id"):
         response.request_id = request.request_id
     return BaseCommand(type=BaseCommand.ACK_RESPONSE, ackResponse=response)
-
-
-def _one(consumer: PulsarConsumer, message_id: MessageIdData) -> None:
-    consumer.subscription.acknowledge(message_id.entryId, _open_mask(message_id))
-
-
-def _through(consumer: PulsarConsumer, message_id: MessageIdData) -> None:
-    consumer.subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
 
 
 def _open_mask(message_id: MessageIdData) -> int | None:
