@@ -62,7 +62,7 @@ class Cursor:
             yield pending
 
     def acknowledge(self, start: int, end: int) -> int:
-        """Mark the offsets from `start` up to but not including `end`; return how many were open."""
+        """Mark the offsets from `start` up to but not `end`; return how many of them were open."""
         before = self.position + self.acknowledged_above
         if start <= self.position:
             self.acknowledge_below(end)

@@ -91,6 +91,11 @@ class Engine:
         if start <= self.fresh < end:
             self.fresh = end
 
+    def pass_over(self, end: int) -> None:
+        """Go on at `end`: nothing that was never out is open before."""
+        assert not self.cursor.open_count(self.fresh, end), "what is open is handed out"
+        self.fresh = max(self.fresh, end)
+
     def release(self, holder: Holder, start: int, end: int, *, counted: bool = True) -> None:
         """Take back what a holder has of a range, to be delivered again.
 
