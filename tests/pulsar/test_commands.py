@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -195,6 +196,30 @@ async def test_a_message_that_a_client_could_not_read_is_acknowledged_and_logged
     await settled()
     assert peer.session.consumers[1].subscription.cursor.position == 1
     assert "DecompressionError" in caplog.text
+
+
+async def test_an_acknowledgement_is_answered_when_the_log_has_said_what_it_means(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await written(peer, 3)
+    await peer.subscribe("t", initialPosition=EARLIEST)
+    peer.flow(1)
+    assert await received(peer, 1) == [0]
+    consumer = peer.session.consumers[1]
+    batch_at, gate = consumer.partition.batch_at, asyncio.Event()
+
+    async def slowly(offset: int) -> object:
+        await gate.wait()
+        return await batch_at(offset)
+
+    monkeypatch.setattr(consumer.partition, "batch_at", slowly)
+    peer.acknowledge(*(Id(ledgerId=ledger, entryId=entry) for entry in range(3)), request_id=8)
+    await settled()
+    assert consumer.subscription.cursor.position == 1
+    assert peer.silent(Command.ACK_RESPONSE)
+    gate.set()
+    answer = await peer.hear(Command.ACK_RESPONSE)
+    assert (answer.request_id, consumer.subscription.cursor.position) == (8, 3)
 
 
 async def test_an_acknowledgement_in_a_transaction_is_refused(peer: Peer) -> None:

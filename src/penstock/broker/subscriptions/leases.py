@@ -83,6 +83,8 @@ class Leases:
 
     def overlapping(self, start: int, end: int) -> list[Lease]:
         """Return the leases of which a part lies between two offsets, in order of offset."""
+        if start >= end:
+            return []
         found: dict[int, Lease] = {}
         for number in blocks_between(self._blocks, start, end):
             starts = self._blocks.get(number, ())

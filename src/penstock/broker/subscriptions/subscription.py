@@ -6,13 +6,13 @@ import asyncio
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.errors import ConsumerBusyError
+from penstock.broker.errors import ConsumerBusyError, UnknownTopicError
 from penstock.broker.subscriptions.bitmaps import runs
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.push import Push
 from penstock.broker.subscriptions.selectors.one_active import OneActive
 from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
-from penstock.log import CorruptBatchError, OffsetOutOfRangeError
+from penstock.log.errors import CorruptBatchError, LogClosedError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -269,8 +269,8 @@ class Subscription:
                 return None
             try:
                 header = await self.partition.batch_at(offset)
-            except (CorruptBatchError, OffsetOutOfRangeError):
-                return None
+            except (CorruptBatchError, OffsetOutOfRangeError, LogClosedError, UnknownTopicError):
+                return None  # The last two are a topic's that was deleted this moment.
         if header is None or resets != self._resets or self.state is SubscriptionState.DELETED:
             return None
         return header.base_offset, header.next_offset
