@@ -36,6 +36,7 @@ format: $(INSTALLED) ## Format the source and repair what can be repaired
 bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=--save keeps it to compare with
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
+	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
 
 versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help
@@ -53,8 +54,7 @@ interop: $(INSTALLED) kernels ## What each real client writes, each real client 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
 	for proto in $(PROTOS); do \
 		$(BIN)/python -m grpc_tools.protoc --plugin=$(BIN)/protoc-gen-mypy \
-			-I $$(dirname $$proto) --python_out=$$(dirname $$proto) \
-			--mypy_out=$$(dirname $$proto) $$proto || exit 1; \
+			-I src --python_out=src --mypy_out=src $$proto || exit 1; \
 	done
 
 clean: ## Remove what was built, but no data folder

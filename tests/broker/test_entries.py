@@ -17,7 +17,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
-from penstock.pulsar.wire.entry import ChecksumMismatchError, read_entry
+from penstock.records.pulsar.entry import ChecksumMismatchError, read_entry
 from receivers import message_batch
 
 

@@ -168,14 +168,14 @@ async def test_saves_that_wait_together_are_written_together(
     append(partition, *[1] * 100)
     subscription = await joined(broker, consumer())
     writes = 0
-    write = broker.subscriptions._cursors._store.write
+    save = broker.subscriptions._cursors._repository.save
 
-    async def counted(*arguments: object) -> object:
+    async def counted(*arguments: object) -> None:
         nonlocal writes
         writes += 1
-        return await write(*arguments)
+        await save(*arguments)
 
-    monkeypatch.setattr(broker.subscriptions._cursors._store, "write", counted)
+    monkeypatch.setattr(broker.subscriptions._cursors._repository, "save", counted)
 
     async def acknowledge(offset: int) -> None:
         await subscription.acknowledge(offset)

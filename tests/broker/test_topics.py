@@ -284,7 +284,7 @@ async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
 
 async def test_the_cluster_id_stays(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
-        first = broker.cluster_id
+        first = broker.cluster.id
     async with running(tmp_path) as broker:
-        assert broker.cluster_id == first
+        assert broker.cluster.id == first
         assert len(first) == 22

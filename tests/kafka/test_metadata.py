@@ -39,7 +39,7 @@ async def test_every_version_describes_a_topic(dialog: Dialog, version: int) -> 
         assert (each.error_code, each.leader_id) == (0, 0)
         assert (each.replica_nodes, each.isr_nodes) == ([0], [0])
     if version >= 2:
-        assert response.cluster_id == dialog.broker.cluster_id
+        assert response.cluster_id == dialog.broker.cluster.id
     if version >= 10:
         assert topic.topic_id == topic_id
 
@@ -125,7 +125,7 @@ async def test_operations_are_told_only_to_who_asks(dialog: Dialog) -> None:
 async def test_the_cluster_is_one_node(dialog: Dialog) -> None:
     for version in range(3):
         response = await dialog.ask("DescribeCluster", version)
-        assert response.cluster_id == dialog.broker.cluster_id
+        assert response.cluster_id == dialog.broker.cluster.id
         assert [(each.broker_id, each.port) for each in response.brokers] == [(0, 9092)]
     refused = await dialog.ask("DescribeCluster", 1, endpoint_type=2)
     assert refused.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

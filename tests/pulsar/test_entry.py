@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pulsar.wire.entry import (
+from penstock.pulsar.wire.frames import parse_frame
+from penstock.records.pulsar.entry import (
     ChecksumMismatchError,
     MalformedEntryError,
+    build_entry,
+    parse_entry,
     read_entry,
     without_checksum,
 )
-from penstock.pulsar.wire.frames import parse_frame
 from pulsar_golden import GOLDEN
 from pulsar_peer import batch, entry
 
@@ -43,6 +45,20 @@ def test_an_entry_without_checksum_is_taken_as_it_is() -> None:
     assert read_entry(memoryview(bare)).payload == b"payload"
     assert without_checksum(memoryview(bare)) == bare
     assert without_checksum(memoryview(entry(b"payload"))) == bare
+
+
+def test_what_is_built_is_what_a_producer_sends() -> None:
+    sent = entry(b"payload")
+    metadata = read_entry(memoryview(sent)).metadata
+    assert build_entry(metadata, b"payload") == sent
+
+
+def test_of_a_stored_entry_the_checksum_is_not_looked_at() -> None:
+    damaged = bytearray(entry(b"payload"))
+    damaged[2] ^= 1
+    assert parse_entry(memoryview(damaged)).payload == b"payload"
+    with pytest.raises(MalformedEntryError):
+        parse_entry(memoryview(damaged)[:8])
 
 
 def test_presence_tells_a_batch_of_one_from_a_message() -> None:

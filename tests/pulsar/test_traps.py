@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +100,7 @@ async def test_trap_3_seek_sends_consumers_away(peer: Peer, broker: Broker) -> N
 async def test_trap_4_a_subscribe_that_would_hang_closes_the_connection(
     peer: Peer, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.metadata.store import MetadataError
+    from penstock.metadata.errors import MetadataError
 
     async def fail(*_: object) -> None:
         raise MetadataError("the disk is full")
@@ -379,13 +381,9 @@ async def test_an_acknowledgement_with_a_request_id_is_durable_when_answered(
     answer = await peer.ask(Command(type=Command.ACK, ack=ack), Command.ACK_RESPONSE)
     assert (answer.request_id, answer.HasField("error")) == (12, False)
     # A crash: nothing is closed, and the database is read by somebody else.
-    from sqlalchemy import create_engine, text
-
-    engine = create_engine(f"sqlite:///{tmp_path}/metadata.sqlite")
-    with engine.connect() as connection:
-        rows = connection.execute(text("SELECT name, mark_delete FROM subscriptions")).all()
-    engine.dispose()
-    assert [tuple(row) for row in rows] == [("sub", 1)]
+    with closing(sqlite3.connect(tmp_path / "metadata.sqlite")) as database:
+        rows = database.execute("SELECT name, mark_delete FROM subscriptions").fetchall()
+    assert rows == [("sub", 1)]
 
 
 async def last_message_id(peer: Peer) -> Any:

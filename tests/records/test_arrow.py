@@ -6,25 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.records import field
 from penstock.records.arrow import to_arrow
-from penstock.records.columns import (
-    BATCH_FIELDS,
-    CONTENT_SIZE,
-    CONTENT_START,
-    HEADER_FIELDS,
-    KEY_SIZE,
-    KEY_START,
-    NAME_SIZE,
-    NAME_START,
-    OFFSET,
-    RECORD_FIELDS,
-    RECORDS,
-    TIMESTAMP,
-    VALUE_SIZE,
-    VALUE_START,
-    Columns,
-    as_bytes,
-)
+from penstock.records.columns import Columns, as_bytes
 
 Span = tuple[int, int]
 
@@ -36,18 +20,18 @@ def columns(
     keys: list[Span], values: list[Span], headers: list[list[tuple[Span, Span]]] | None = None
 ) -> Columns:
     """Records whose fields lie anywhere in `DATA`: apart, out of order, over one another."""
-    records = np.zeros((RECORD_FIELDS, len(keys)), np.int64)
-    records[OFFSET] = np.arange(len(keys)) + 7
-    records[TIMESTAMP] = 1_500_000_000_123_456
-    records[[KEY_START, KEY_SIZE]] = np.array(keys, np.int64).reshape(-1, 2).T
-    records[[VALUE_START, VALUE_SIZE]] = np.array(values, np.int64).reshape(-1, 2).T
-    batches = np.zeros((BATCH_FIELDS, 1), np.int64)
-    batches[RECORDS] = len(keys)
+    records = np.zeros((field.RECORD_FIELDS, len(keys)), np.int64)
+    records[field.OFFSET] = np.arange(len(keys)) + 7
+    records[field.TIMESTAMP] = 1_500_000_000_123_456
+    records[[field.KEY_START, field.KEY_SIZE]] = np.array(keys, np.int64).reshape(-1, 2).T
+    records[[field.VALUE_START, field.VALUE_SIZE]] = np.array(values, np.int64).reshape(-1, 2).T
+    batches = np.zeros((field.BATCH_FIELDS, 1), np.int64)
+    batches[field.RECORDS] = len(keys)
     headers = headers or [[] for _ in keys]
-    table = np.zeros((HEADER_FIELDS, sum(map(len, headers))), np.int64)
+    table = np.zeros((field.HEADER_FIELDS, sum(map(len, headers))), np.int64)
     for column, (name, content) in enumerate(pair for pairs in headers for pair in pairs):
-        table[[NAME_START, NAME_SIZE], column] = name
-        table[[CONTENT_START, CONTENT_SIZE], column] = content
+        table[[field.NAME_START, field.NAME_SIZE], column] = name
+        table[[field.CONTENT_START, field.CONTENT_SIZE], column] = content
     starts = np.cumsum([0, *map(len, headers)])
     return Columns(as_bytes(DATA), as_bytes(DATA), records, table, starts, batches)
 
@@ -92,7 +76,7 @@ def test_the_arrays_outlive_the_buffer() -> None:
 
 def test_times_are_whole_milliseconds_and_unknown_ones_null() -> None:
     made = columns([(0, 1)] * 2, [(0, 1)] * 2)
-    made.records[TIMESTAMP, 1] = -1
+    made.records[field.TIMESTAMP, 1] = -1
     arrays = to_arrow(made, headers=False)
     assert arrays["timestamp"].to_pylist() == [
         datetime(2017, 7, 14, 2, 40, 0, 123_000, tzinfo=UTC),

@@ -11,7 +11,8 @@ from aiokafka.codec import snappy_encode
 
 from penstock import records
 from penstock.records import MalformedBatchError
-from penstock.records.compression import inflate_kafka, inflate_pulsar
+from penstock.records.kafka.compression import inflate_kafka
+from penstock.records.pulsar.compression import inflate_pulsar
 from stored_batches import Record, kafka_batch, read
 
 TEXT = b"some words that repeat " * 5_000

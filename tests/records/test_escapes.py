@@ -8,7 +8,7 @@ import pytest
 
 from penstock import records
 from penstock.log.header import Magic
-from penstock.records.columns import KINDS_OF_BYTES
+from penstock.records import header_kinds
 from stored_batches import (
     TIME,
     Headers,
@@ -155,4 +155,4 @@ def test_headers_are_left_out_where_they_are_not_wanted() -> None:
     stored = iggy_batch(iggy_body([Record(b"v", b"k", ((b"a", b"1"),))], ids=[7]))
     columns = records.decode(stored, headers=False)
     assert (columns.key(0), columns.headers_of(0)) == (b"k", [(b"a", b"1")])
-    assert columns.headers[4].tolist() == [KINDS_OF_BYTES]
+    assert columns.headers[4].tolist() == [header_kinds.OF_BYTES]

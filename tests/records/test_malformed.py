@@ -16,7 +16,7 @@ from penstock import records
 from penstock.log.header import HEADER_SIZE, Magic, build_header
 from penstock.records import MalformedBatchError
 from penstock.records.iggy.batch import IggyBatchError, verify_iggy_batch
-from penstock.records.pulsar.metadata import KeyValue, SingleMessageMetadata
+from penstock.records.pulsar.metadata_pb2 import KeyValue, SingleMessageMetadata
 from stored_batches import (
     GuardedMemory,
     Record,

@@ -9,7 +9,7 @@ import pytest
 from penstock import records
 from penstock.log.header import Magic, walk
 from penstock.records import MalformedBatchError
-from penstock.records.pulsar.metadata import (
+from penstock.records.pulsar.metadata_pb2 import (
     EncryptionKeys,
     KeyValue,
     MessageMetadata,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock import records
 from penstock.log.header import Magic, checksum_matches, walk
-from penstock.records.pulsar.metadata import KeyValue, SingleMessageMetadata
+from penstock.records.pulsar.metadata_pb2 import KeyValue, SingleMessageMetadata
 from stored_batches import (
     TIME,
     Record,

@@ -12,7 +12,7 @@ from penstock.broker.broker import Broker
 from penstock.pulsar.session import PulsarSession
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.frames import Frame, encode_payload_command, parse_frame
-from penstock.records.pulsar.metadata import MessageMetadata
+from penstock.records.pulsar.metadata_pb2 import MessageMetadata
 from penstock.server.answers import Answers
 from penstock.session import Buffers, PeerError
 from penstock.tasks import Tasks
@@ -30,7 +30,7 @@ def entry(payload: bytes = b"payload", *, checksum: bool = True, **metadata: Any
 
 def batch(*payloads: bytes) -> tuple[bytes, int]:
     """A batch's payload, and how many messages it has."""
-    from penstock.records.pulsar.metadata import SingleMessageMetadata
+    from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 
     parts = []
     for payload in payloads:

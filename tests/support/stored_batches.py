@@ -12,7 +12,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from xxhash import xxh3_64_intdigest
 
 from penstock.log.header import HEADER_SIZE, Magic, build_header, stamp, walk
-from penstock.records.pulsar.metadata import MessageMetadata, SingleMessageMetadata
+from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.groups.offsets import CommittedOffsets
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.topic_groups import TopicGroups
@@ -13,7 +14,13 @@ from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage
 from penstock.log.layout import DATABASE_FILE
+from penstock.metadata.namespaces import NamespaceRepository
+from penstock.metadata.offsets import OffsetRepository
+from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.store import MetadataStore
+from penstock.metadata.subscriptions import SubscriptionRepository
+from penstock.metadata.topic_groups import TopicGroupRepository
+from penstock.metadata.topics import TopicRepository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
 
 NODE_ID: Final = 0
+"""The one node there is."""
+FIRST_EPOCH: Final = 0
 
 
 class Broker:
@@ -29,18 +38,17 @@ class Broker:
 
     def __init__(self, store: MetadataStore, storage: Storage, settings: BrokerSettings) -> None:
         self.settings = settings
-        self.node_id = NODE_ID
-        self.cluster_id = storage.cluster_id()
+        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, FIRST_EPOCH))
         self.data_folder = storage.data_folder
         self._store = store
         self._storage = storage
-        self.namespaces = Namespaces(store)
-        self.topics = Topics(store, storage, self.namespaces, settings)
-        self.offsets = CommittedOffsets(store)
+        self.namespaces = Namespaces(NamespaceRepository(store))
+        self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
+        self.offsets = CommittedOffsets(OffsetRepository(store))
         self.groups = GroupRegistry(settings.groups)
-        self.topic_groups = TopicGroups(store, self.topics)
-        self.producer_ids = ProducerIds(store)
-        self.subscriptions = Subscriptions(store, self.topics)
+        self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
+        self.producer_ids = ProducerIds(PropertyRepository(store))
+        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
         self.topics.on_delete(self._forget)
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Final
 from penstock.broker import errors as broker_errors
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.log.errors import CorruptBatchError, LogError, LogFailedError, OffsetOutOfRangeError
-from penstock.metadata.store import MetadataError
+from penstock.metadata.errors import MetadataError
 from penstock.records.errors import MalformedBatchError
 
 _CODES: Final[dict[type[Exception], ErrorCode]] = {

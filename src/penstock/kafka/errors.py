@@ -15,7 +15,7 @@ from penstock.log.errors import (
     LogReadError,
     OffsetOutOfRangeError,
 )
-from penstock.metadata.store import MetadataError
+from penstock.metadata.errors import MetadataError
 from penstock.records import MalformedBatchError
 
 _logger = logging.getLogger(__name__)

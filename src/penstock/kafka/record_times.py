@@ -56,7 +56,7 @@ def _records(header: BatchHeader, batch: Buffer) -> memoryview:
     if codec == 0:
         return records
     # Loading the codecs takes a while, which only who needs them has to wait for.
-    from penstock.records.compression import inflate_kafka  # noqa: PLC0415
+    from penstock.records.kafka.compression import inflate_kafka  # noqa: PLC0415
 
     return inflate_kafka(codec, records).data
 

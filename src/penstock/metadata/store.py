@@ -8,152 +8,134 @@ commits cost a few flushes of the disk.
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import create_engine, event, select
-from sqlalchemy.exc import SQLAlchemyError
-
-from penstock.metadata.schema import SCHEMA_VERSION, properties, tables
+from penstock.metadata.database import NO_PARAMETERS
+from penstock.metadata.errors import MetadataError
+from penstock.metadata.migrations import migrate
+from penstock.metadata.sqlite import SqliteDatabase
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from sqlalchemy import Connection, CursorResult, Engine, Executable, Row, Select
+    from penstock.metadata.database import Database, Parameters, Row
+    from penstock.metadata.statements import Statement
 
-Rows: TypeAlias = "Sequence[Mapping[str, Any]]"
+_logger = logging.getLogger(__name__)
 
 
-class MetadataError(Exception):
-    """The database refused or failed a read or a write; nothing of that write is kept."""
+class Change(NamedTuple):
+    """A statement to run once for each row of parameters."""
+
+    statement: Statement
+    rows: Sequence[Parameters]
 
 
 class _Write(NamedTuple):
-    statements: Sequence[tuple[Executable, Rows | None]]
-    done: asyncio.Future[list[Any]]
+    changes: Sequence[Change]
+    done: asyncio.Future[list[Row]]
 
 
 class MetadataStore:
-    """Everything durable that is not a message."""
+    """Runs the statements of the repositories, and knows none of them."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata")
-        self._connection: Connection = engine.connect()
         self._waiting: list[_Write] = []
         self._tasks = Tasks()
         self._committing: asyncio.Task[None] | None = None
 
     @classmethod
     def open(cls, file: Path) -> MetadataStore:
-        """Open or create the database in `file`; blocks.
+        """Open or create the SQLite database in `file`, migrating an older one; blocks.
 
-        Raises MetadataError where the file is not a database of this version of Penstock.
+        Raises MetadataError where the file is no database, or one of a newer version of Penstock.
         """
-        engine = create_engine(f"sqlite:///{file}", connect_args={"check_same_thread": False})
-        event.listen(engine, "connect", _set_pragmas)
         try:
-            tables.create_all(engine)
-            store = cls(engine)
-            store._check_version(file)
-        except SQLAlchemyError as error:
+            with ExitStack() as on_failure:
+                database = SqliteDatabase(file)
+                on_failure.callback(database.close)
+                migrate(database, str(file))
+                on_failure.pop_all()
+        except SqliteDatabase.error as error:
             raise MetadataError(f"{file} can't be opened: {error}") from error
-        return store
+        return cls(database)
 
-    def query(self, statement: Select[Any]) -> Sequence[Row[Any]]:
-        """Read rows; blocks, and is meant for the start only."""
+    def read(self, statement: Statement, parameters: Parameters = NO_PARAMETERS) -> list[Row]:
+        """Read rows; blocks, and is meant for the start only. Raises MetadataError."""
         assert self._committing is None, "reads after the start are answered from memory"
-        rows = self._connection.execute(statement).all()
-        self._connection.rollback()
-        return rows
+        try:
+            return self._database.execute(statement, [parameters])
+        except self._database.error as error:
+            raise MetadataError(f"{_words(statement)} can't be read: {error}") from error
 
-    async def write(self, statement: Executable, rows: Rows | None = None) -> Any:
-        """Run one statement, once a row where rows are given, and return when it is durable.
+    def write_at_start(self, *changes: Change) -> None:
+        """Write before anything is served; blocks. Raises MetadataError."""
+        assert self._committing is None, "writes after the start share commits"
+        (outcome,) = self._commit([changes])
+        if isinstance(outcome, MetadataError):
+            raise outcome
 
-        The result is the rows of a RETURNING clause, else the number of rows that were changed.
-        Raises MetadataError when the database refuses it.
+    async def write(self, *changes: Change) -> list[Row]:
+        """Return when the changes are durable: all of them last, or none does.
+
+        Returns the rows that statements among them read. Raises MetadataError.
         """
-        return (await self.write_all([(statement, rows)]))[0]
-
-    async def write_all(self, statements: Sequence[tuple[Executable, Rows | None]]) -> list[Any]:
-        """Run several statements in one transaction: all of them last, or none does."""
-        done: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Write(statements, done))
+        done: asyncio.Future[list[Row]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Write(changes, done))
         if self._committing is None:
             self._committing = self._tasks.start(self._commit_waiting(), "metadata commit")
-        # A caller that is cancelled takes nothing back: its write may be in the running commit.
-        return await asyncio.shield(done)
+        return await done
 
     async def close(self) -> None:
-        """Finish what was asked for, then let the database go."""
+        """Finish what was asked for, then close the database."""
         while self._committing is not None:
             await self._committing
         self._thread.shutdown()
-        self._connection.close()
-        self._engine.dispose()
+        self._database.close()
 
     async def _commit_waiting(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
                 writes, self._waiting = self._waiting, []
-                outcomes = await loop.run_in_executor(self._thread, self._commit, writes)
+                changes = [write.changes for write in writes]
+                outcomes = await loop.run_in_executor(self._thread, self._commit, changes)
                 for write, outcome in zip(writes, outcomes, strict=True):
                     _settle(write.done, outcome)
         finally:
             self._committing = None
 
-    def _commit(self, writes: Sequence[_Write]) -> list[list[Any] | MetadataError]:
+    def _commit(self, writes: Sequence[Sequence[Change]]) -> list[list[Row] | MetadataError]:
         try:
-            with self._connection.begin():
-                return [self._execute(write) for write in writes]
+            with self._database.transaction():
+                return [self._execute(changes) for changes in writes]
         except Exception as error:  # whatever it was, the callers that wait must hear of it
             if len(writes) == 1:
-                return [MetadataError(str(error))]
+                what = _words(writes[0][0].statement)
+                # One line: where the disk is full, every write fails.
+                _logger.error("%s were not written: %r", what, error)  # noqa: TRY400
+                return [MetadataError(f"{what} were not written; the broker's log says why")]
         # One bad write must not cost its neighbours theirs.
-        return [outcome for write in writes for outcome in self._commit([write])]
+        return [outcome for changes in writes for outcome in self._commit([changes])]
 
-    def _execute(self, write: _Write) -> list[Any]:
-        return [
-            _result(self._connection.execute(statement, rows))
-            for statement, rows in write.statements
-        ]
-
-    def _check_version(self, file: Path) -> None:
-        found = self._connection.execute(
-            select(properties.c.value).where(properties.c.name == "schema_version")
-        ).scalar()
-        if found is None:
-            self._connection.execute(
-                properties.insert(), {"name": "schema_version", "value": str(SCHEMA_VERSION)}
-            )
-            self._connection.commit()
-        elif found != str(SCHEMA_VERSION):
-            raise MetadataError(
-                f"{file} has schema version {found}, and this Penstock reads {SCHEMA_VERSION}; "
-                "use the version of Penstock that wrote it"
-            )
-        else:
-            self._connection.rollback()
+    def _execute(self, changes: Sequence[Change]) -> list[Row]:
+        return [row for change in changes for row in self._database.execute(*change)]
 
 
-def _set_pragmas(connection: Any, _record: object) -> None:
-    cursor = connection.cursor()
-    # FULL makes a commit in WAL mode wait for the disk: a committed offset survives a power cut.
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+def _words(statement: Statement) -> str:
+    return statement.table.replace("_", " ")
 
 
-def _result(result: CursorResult[Any]) -> Any:
-    return result.all() if result.returns_rows else result.rowcount
-
-
-def _settle(done: asyncio.Future[list[Any]], outcome: list[Any] | MetadataError) -> None:
-    if done.done():
-        return
+def _settle(done: asyncio.Future[list[Row]], outcome: list[Row] | MetadataError) -> None:
+    if done.cancelled():
+        return  # The caller takes nothing back by that: its write may have been on its way.
     if isinstance(outcome, MetadataError):
         done.set_exception(outcome)
     else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.subscription import SubscriptionKind
-from penstock.pulsar.wire.entry import without_checksum
 from penstock.pulsar.wire.frames import encode_payload_command
 from penstock.pulsar.wire.message_ids import ack_set_from_mask
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandActiveConsumerChange
+from penstock.records.pulsar.entry import without_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.log.errors import LogError
-from penstock.metadata.store import MetadataError
+from penstock.metadata.errors import MetadataError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 from penstock.records import MalformedBatchError
 

@@ -23,7 +23,7 @@ class Node:
         self._producers: dict[int, PartitionProducers] = {}
         self._numbers = itertools.count()
         # A name is never given twice, not even after a restart: clients keep theirs.
-        self._prefix = f"penstock-{broker.node_id}-{secrets.token_hex(4)}"
+        self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
         broker.topics.on_delete(self._forget)
 
     @classmethod

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.log.header import HEADER_SIZE, Magic
-from penstock.pulsar.wire.entry import read_entry
 from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
 from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
+from penstock.records.pulsar.entry import read_entry
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition

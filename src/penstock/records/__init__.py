@@ -6,14 +6,10 @@ first call, which takes about half a second; a program with an event loop awaits
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import threading
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.records.errors import MalformedBatchError
-from penstock.records.kernels import cache as kernel_cache
+from penstock.records.loading import is_loaded, prepare
 from penstock.records.pulsar.joining import join_messages
 
 if TYPE_CHECKING:
@@ -22,10 +18,6 @@ if TYPE_CHECKING:
     from penstock.log.header import Magic
     from penstock.records.columns import Columns
     from penstock.session import Buffer
-
-_LAST_LOADED: Final = "penstock.records.conversion"
-_preparing = asyncio.Lock()
-_loaded = threading.Event()
 
 __all__ = [
     "MalformedBatchError",
@@ -71,29 +63,3 @@ def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
     from penstock.records.conversion import convert as convert_now  # noqa: PLC0415 (loads numba)
 
     return convert_now(batches, target)
-
-
-async def prepare() -> None:
-    """Have the compiled functions ready without keeping the event loop from its work.
-
-    What no run before this has compiled is compiled by a process of its own, which takes up to a
-    minute once; then all are loaded beside the loop.
-    """
-    if is_loaded():
-        return
-    async with _preparing:
-        if not kernel_cache.is_complete():
-            command = (sys.executable, "-m", "penstock.records.kernels.compile")
-            compiler = await asyncio.create_subprocess_exec(*command)
-            try:
-                await compiler.wait()
-            finally:
-                if compiler.returncode is None:  # Whoever waits was cancelled: the broker stops.
-                    compiler.kill()
-        await asyncio.to_thread(import_module, _LAST_LOADED)
-        _loaded.set()
-
-
-def is_loaded() -> bool:
-    """Whether the first call of `convert` or `decode` starts at once."""
-    return _loaded.is_set()

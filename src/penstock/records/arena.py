@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from penstock.records.columns import (
-    CONTENT_SIZE,
-    CONTENT_START,
-    NAME_SIZE,
-    NAME_START,
-    Bytes,
-    Numbers,
-)
-from penstock.records.kernels.jit import (
-    INPUT,
-    INTEGER,
-    NOTHING,
-    NUMBERS,
-    NUMBERS_INPUT,
-    OUTPUT,
-    kernel,
-)
+from penstock.records import field
+from penstock.records.columns import Bytes, Numbers
+from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersIn, NumbersOut, int64
+from penstock.records.kernels.jit import kernel
 from penstock.records.kernels.primitives import copy_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +22,7 @@ if TYPE_CHECKING:
 class Arena:
     """A buffer whose parts are joined at the end: each one's place is known when it is added."""
 
-    parts: list[Bytes] = field(default_factory=list)
+    parts: list[Bytes] = dataclasses.field(default_factory=list)
     size: int = 0
 
     @classmethod
@@ -72,16 +60,21 @@ def header_arena(columns: Columns) -> Arena:
     """
     if columns.header_data is columns.data:
         arena, headers = Arena(), columns.headers
-        for start, size in ((NAME_START, NAME_SIZE), (CONTENT_START, CONTENT_SIZE)):
+        for start, size in (
+            (field.NAME_START, field.NAME_SIZE),
+            (field.CONTENT_START, field.CONTENT_SIZE),
+        ):
             headers[start] = arena.gather(columns.data, headers[start], headers[size])
         columns.header_data = arena.join()
     return Arena.behind(columns.header_data)
 
 
-@kernel(NOTHING, INPUT, NUMBERS_INPUT, NUMBERS_INPUT, INTEGER, NUMBERS, OUTPUT)
-def copy_spans(data: Any, starts: Any, sizes: Any, base: int, placed: Any, out: Any) -> None:
+@kernel
+def copy_spans(
+    data: BytesIn, starts: NumbersIn, sizes: NumbersIn, base: int, placed: NumbersOut, out: BytesOut
+) -> None:
     """Copy spans one behind the other, and write where they are if `out` lies at `base`."""
-    position = np.int64(0)
+    position = int64(0)
     for span in range(len(starts)):
         placed[span] = base + position
         if sizes[span] > 0:

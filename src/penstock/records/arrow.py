@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.records.columns import (
-    CONTENT_SIZE,
-    CONTENT_START,
-    KEY_SIZE,
-    KEY_START,
-    NAME_SIZE,
-    NAME_START,
-    VALUE_SIZE,
-    VALUE_START,
-)
+from penstock.records import field
 
 if TYPE_CHECKING:
     from penstock.records.columns import Bytes, Columns, Mask, Numbers
@@ -43,8 +34,8 @@ def to_arrow(columns: Columns, *, headers: bool) -> dict[str, pa.Array]:
     assert len(columns.data) <= _OFFSET_MAX, "a run of batches stays far below 2 GiB"
     records = columns.records
     arrays = {
-        "key": _gather(columns.data, records[KEY_START], records[KEY_SIZE]),
-        "value": _gather(columns.data, records[VALUE_START], records[VALUE_SIZE]),
+        "key": _gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE]),
+        "value": _gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE]),
         "offset": pa.array(columns.offsets),
         "timestamp": _times(columns.timestamps),
         "timestampType": pa.array(columns.timestamp_types.astype(np.int32)),
@@ -63,8 +54,8 @@ def _times(microseconds: Numbers) -> pa.Array:
 def _headers(columns: Columns) -> pa.Array:
     table = columns.headers
     data = columns.header_data
-    names = _text(_gather(data, table[NAME_START], table[NAME_SIZE]))
-    values = _gather(data, table[CONTENT_START], table[CONTENT_SIZE])
+    names = _text(_gather(data, table[field.NAME_START], table[field.NAME_SIZE]))
+    values = _gather(data, table[field.CONTENT_START], table[field.CONTENT_SIZE])
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(columns.header_start.astype(np.int32), pairs, type=HEADERS)
 

@@ -1,4 +1,4 @@
-"""Bounded decompression: what Kafka and Pulsar clients compress with.
+"""Bounded decompression: the codecs that Kafka's and Pulsar's clients share.
 
 Nothing inflates over the limit, whatever the compressed bytes declare or turn out to hold.
 """
@@ -7,52 +7,31 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 import cramjam
 import numpy as np
 
-from penstock.limits import INFLATED_BATCH_BYTES
 from penstock.records.columns import Bytes
 from penstock.records.errors import MalformedBatchError
 
-XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_SIZE: Final = 16
 _FIRST_GUESS: Final = 64 * 1024
 _TOO_SMALL: Final = "failed to write whole buffer"
 
-Inflate = Callable[[memoryview, int], Bytes]
+Inflater: TypeAlias = Callable[[memoryview, int], Bytes]
+"""Returns the bytes that were compressed; raises where they are more than the limit."""
 
 
-def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATCH_BYTES) -> Bytes:
-    """Return the records of a compressed batch; `codec` is the low bits of its attributes.
+def inflate(codecs: dict[int, Inflater], codec: int, compressed: memoryview, limit: int) -> Bytes:
+    """Return the bytes that `codec` compressed.
 
-    Raises MalformedBatchError, also for a codec that Kafka has not defined.
+    Raises MalformedBatchError, also for a codec that is not among `codecs`.
     """
-    return _inflate(_KAFKA_CODECS, codec, compressed, limit)
-
-
-def inflate_pulsar(
-    codec: int, compressed: memoryview, size: int, limit: int = INFLATED_BATCH_BYTES
-) -> Bytes:
-    """Return a payload of `size` bytes, which is what its metadata declares.
-
-    Raises MalformedBatchError, also where it is not of that size.
-    """
-    if size > limit:
-        raise MalformedBatchError(f"the payload declares {size} bytes, over the limit of {limit}")
-    inflated = _inflate(_PULSAR_CODECS, codec, compressed, size)
-    if len(inflated) != size:
-        raise MalformedBatchError(f"the payload declares {size} bytes and has {len(inflated)}")
-    return inflated
-
-
-def _inflate(codecs: dict[int, Inflate], codec: int, compressed: memoryview, limit: int) -> Bytes:
-    inflate = codecs.get(codec)
-    if inflate is None:
+    found = codecs.get(codec)
+    if found is None:
         raise MalformedBatchError(f"compression codec {codec} is not known")
     try:
-        return inflate(compressed, limit)
+        return found(compressed, limit)
     except (cramjam.DecompressionError, zlib.error) as error:
         raise MalformedBatchError(f"the compressed bytes make no sense: {error}") from error
 
@@ -61,7 +40,7 @@ def _over_limit() -> MalformedBatchError:
     return MalformedBatchError("the batch inflates to more bytes than it may")
 
 
-def _growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflate:
+def growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflater:
     """Return an inflater for a codec that does not say how much comes out: it guesses upwards."""
 
     def inflate(compressed: memoryview, limit: int) -> Bytes:
@@ -80,7 +59,9 @@ def _growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflat
     return inflate
 
 
-def _deflate(window_bits: int) -> Inflate:
+def deflate(window_bits: int) -> Inflater:
+    """Return an inflater for what zlib wrote with this size of window."""
+
     def inflate(compressed: memoryview, limit: int) -> Bytes:
         stream = zlib.decompressobj(window_bits)
         inflated = stream.decompress(compressed, limit + 1)
@@ -93,7 +74,8 @@ def _deflate(window_bits: int) -> Inflate:
     return inflate
 
 
-def _snappy(compressed: memoryview, limit: int) -> Bytes:
+def snappy(compressed: memoryview, limit: int) -> Bytes:
+    """Inflater one raw block."""
     size = cramjam.snappy.decompress_raw_len(compressed)
     if size > limit:
         raise _over_limit()
@@ -101,38 +83,4 @@ def _snappy(compressed: memoryview, limit: int) -> Bytes:
     return out[: cramjam.snappy.decompress_raw_into(compressed, out.data)]
 
 
-def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
-    """Java's producer frames snappy as the xerial library does, librdkafka sends one raw block."""
-    if bytes(compressed[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
-        return _snappy(compressed, limit)
-    position, left, parts = _XERIAL_HEADER_SIZE, limit, []
-    while position < len(compressed):
-        size = int.from_bytes(compressed[position : position + 4], "big")
-        position += 4
-        if size > len(compressed) - position:
-            raise MalformedBatchError("a block of the xerial framing ends outside of the batch")
-        parts.append(_snappy(compressed[position : position + size], left))
-        left -= len(parts[-1])
-        position += size
-    return np.concatenate(parts) if parts else np.empty(0, np.uint8)
-
-
-def _lz4_block(compressed: memoryview, size: int) -> Bytes:
-    out = np.empty(size, np.uint8)
-    return out[: cramjam.lz4.decompress_block_into(compressed, out.data, output_len=size)]
-
-
-_zstd: Final = _growing(cramjam.zstd.decompress_into)
-
-_KAFKA_CODECS: Final[dict[int, Inflate]] = {
-    1: _deflate(16 + zlib.MAX_WBITS),
-    2: _snappy_or_xerial,
-    3: _growing(cramjam.lz4.decompress_into),
-    4: _zstd,
-}
-_PULSAR_CODECS: Final[dict[int, Inflate]] = {
-    1: _lz4_block,
-    2: _deflate(zlib.MAX_WBITS),
-    3: _zstd,
-    4: _snappy,
-}
+zstd: Final = growing(cramjam.zstd.decompress_into)

@@ -5,24 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.header import Magic
-from penstock.records.columns import (
-    BODY_END,
-    COUNT,
-    MAGIC,
-    POSITION,
-    RECORDS,
-    Columns,
-    as_bytes,
-)
+from penstock.records import field
+from penstock.records.batch_headers import read_batch_headers, restate_times
+from penstock.records.columns import Columns, as_bytes
 from penstock.records.decoding import decode_run
-from penstock.records.escapes import escape
-from penstock.records.frame import restate_times
+from penstock.records.headers.escapes import escape
 from penstock.records.iggy.encode import encode_iggy
 from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
 from penstock.records.kafka.encode import encode_kafka
 from penstock.records.pulsar.encode import encode_pulsar
 from penstock.records.pulsar.headers import take_pulsar_headers
-from penstock.records.scan import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,13 +36,16 @@ def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
 
 
 def encode(columns: Columns, target: Magic) -> memoryview:
-    """Return the batches of `columns`, which are spent, with bodies in the encoding of `target`."""
+    """Return the batches of `columns` with bodies in the encoding of `target`.
+
+    The columns must not be used again.
+    """
     if target == Magic.PULSAR:
         columns, facts = take_pulsar_headers(columns)
         columns = escape(add_iggy_kinds(columns, text=True), target)
         restate_times(columns.batches, columns.records)
         return encode_pulsar(columns, facts)
-    columns.batches[COUNT] = columns.batches[RECORDS]
+    columns.batches[field.COUNT] = columns.batches[field.RECORDS]
     if target == Magic.IGGY:
         columns, ids = take_iggy_headers(columns)
         return encode_iggy(escape(columns, target), ids)
@@ -61,13 +56,13 @@ def encode(columns: Columns, target: Magic) -> memoryview:
 
 def _pieces(view: memoryview, target: Magic) -> Iterator[tuple[memoryview, bool]]:
     """Cut a run where it changes between `target` and the others, and where it gets long."""
-    table = scan(as_bytes(view))
-    native = table[MAGIC] == target
+    table = read_batch_headers(as_bytes(view))
+    native = table[field.MAGIC] == target
     first = 0
     for batch in range(1, len(native) + 1):
-        start = int(table[POSITION, first])
+        start = int(table[field.POSITION, first])
         alike = batch < len(native) and native[batch] == native[first]
-        if alike and (native[first] or table[BODY_END, batch] - start <= _PIECE_BYTES):
+        if alike and (native[first] or table[field.BODY_END, batch] - start <= _PIECE_BYTES):
             continue
-        yield view[start : int(table[BODY_END, batch - 1])], bool(native[first])
+        yield view[start : int(table[field.BODY_END, batch - 1])], bool(native[first])
         first = batch

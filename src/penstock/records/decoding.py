@@ -2,106 +2,79 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from penstock.limits import DECODED_ROWS, INFLATED_BATCH_BYTES
-from penstock.log.header import ATTRIBUTE_COMPRESSION, walk
-from penstock.records import reserved
-from penstock.records.additions import Additions
-from penstock.records.arena import Arena
-from penstock.records.columns import (
-    ATTRIBUTES,
-    BODY_END,
-    BODY_START,
-    FIRST_RECORD,
-    HEADER_COUNT,
-    HEADER_FIELDS,
-    KEY_SIZE,
-    KEY_START,
-    MAGIC,
-    OFFSET,
-    RECORD_FIELDS,
-    RECORDS,
-    Bytes,
-    Columns,
-    Numbers,
-    as_bytes,
-)
-from penstock.records.compression import inflate_kafka, inflate_pulsar
-from penstock.records.errors import MalformedBatchError
-from penstock.records.escapes import restore
-from penstock.records.iggy.batch import BATCH_HEADER_SIZE, FRAME_SIZE
-from penstock.records.iggy.decode import (
-    ID_DIGITS,
-    read_iggy_headers,
-    read_iggy_records,
-    write_ids,
-)
-from penstock.records.kafka.decode import (
-    SMALLEST_RECORD,
-    read_kafka_headers,
-    read_kafka_records,
-)
-from penstock.records.kernels.protobuf_fields import FIELDS
-from penstock.records.kernels.text import decode_base64
-from penstock.records.pulsar.decode import (
-    CODEC,
-    DROPPED,
-    ENTRY_FIELDS,
-    IN_BASE64,
-    INFLATED_SIZE,
-    IS_BATCH,
-    MESSAGE_FIELDS,
-    PAYLOAD_END,
-    PAYLOAD_START,
-    SMALLEST_MESSAGE,
-    read_entries,
-    read_pulsar_headers,
-    read_pulsar_records,
-)
-from penstock.records.pulsar.headers import add_pulsar_headers
-from penstock.records.scan import IGGY, KAFKA, PULSAR, malformed, scan
+from penstock.log.header import Magic, walk
+from penstock.records import field
+from penstock.records.batch_headers import malformed, read_batch_headers
+from penstock.records.columns import Bytes, Columns, Numbers, as_bytes
+from penstock.records.errors import OverLimitError
+from penstock.records.headers.escapes import restore
+from penstock.records.iggy.decode import IggyDecoder
+from penstock.records.inflation import Inflation
+from penstock.records.kafka.decode import KafkaDecoder
+from penstock.records.pulsar.decode import PulsarDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.session import Buffer
 
 
-class OverLimitError(MalformedBatchError):
-    """The batches hold or inflate to more than may be in memory at once."""
+class Decoder(Protocol):
+    """Reads the batches of one encoding in a run; those of others are left alone.
+
+    It is made with the run's bytes and its table of batches, and then called from the top down.
+    Every step raises MalformedBatchError.
+    """
+
+    @property
+    def magic(self) -> Magic: ...
+
+    def inflate(self, inflation: Inflation) -> None:
+        """Inflate what is compressed, and have the tables say where it is then."""
+
+    def room(self) -> Numbers:
+        """Return how many records each batch has room for, whatever it declares."""
+
+    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+        """Fill the table of records; returns it, or a shorter one where some are left out."""
+
+    def read_headers(self, columns: Columns) -> None:
+        """Fill the table of headers."""
+
+    def complete(self, columns: Columns, *, headers: bool) -> Columns:
+        """Return the columns with what this encoding alone says, as headers if they are wanted."""
+
+
+_DECODERS: Final[dict[Magic, Callable[[Bytes, Numbers], Decoder]]] = {
+    Magic.KAFKA: KafkaDecoder,
+    Magic.PULSAR: PulsarDecoder,
+    Magic.IGGY: IggyDecoder,
+}
 
 
 def decode(batches: Buffer, *, headers: bool = True) -> Columns:
     """As `penstock.records.decode`."""
     data = as_bytes(batches)
-    table = scan(data)
-    entries = np.zeros((ENTRY_FIELDS, table.shape[1]), np.int64)
-    present = set(np.unique(table[MAGIC]).tolist())
-    fields = np.empty((FIELDS, 2), np.int64)
-    if PULSAR in present:
-        _check(table, read_entries(data, table, entries, fields))
-    data = _inflate(data, table, entries)
-    _check_room(table, entries)
-    table[FIRST_RECORD, 1:] = np.cumsum(table[RECORDS])[:-1]
-    records = np.empty((RECORD_FIELDS, _within_limit(table[RECORDS])), np.int64)
-    messages = np.zeros((MESSAGE_FIELDS, records.shape[1] if PULSAR in present else 0), np.int64)
-    if KAFKA in present:
-        _check(table, read_kafka_records(data, table, records))
-    if PULSAR in present:
-        _check(table, read_pulsar_records(data, table, entries, records, messages, fields))
-        records, messages = _without_dropped(table, records, messages)
-    if IGGY in present:
-        _check(table, read_iggy_records(data, table, records))
-    columns = _with_headers(Columns(data, data, records, *_headers_room(records), table), entries)
-    if PULSAR in present:
-        columns = _with_decoded_keys(columns, messages)
-    if headers and IGGY in present:
-        columns = _add_iggy_ids(columns)
-    if headers and PULSAR in present:
-        columns = add_pulsar_headers(columns, entries, messages)
+    table = read_batch_headers(data)
+    magics = set(table[field.MAGIC].tolist())
+    decoders = [make(data, table) for magic, make in _DECODERS.items() if magic in magics]
+    data = _inflated(data, decoders)
+    _check_room(table, decoders)
+    table[field.FIRST_RECORD, 1:] = np.cumsum(table[field.RECORDS])[:-1]
+    records = np.empty((field.RECORD_FIELDS, _within_limit(table[field.RECORDS])), np.int64)
+    for decoder in decoders:
+        records = decoder.read_records(data, records)
+    columns = Columns(data, data, records, *_headers_room(records), table)
+    if columns.headers.shape[1]:
+        for decoder in decoders:
+            decoder.read_headers(columns)
+    for decoder in decoders:
+        columns = decoder.complete(columns, headers=headers)
     return restore(columns)
 
 
@@ -119,75 +92,29 @@ def decode_run(batches: Buffer, *, headers: bool = True) -> Iterator[Columns]:
         yield from decode_run(view[middle:], headers=headers)
 
 
-def _check(table: Numbers, bad: int) -> None:
-    if bad >= 0:
-        raise malformed(table, bad, "its body can't be read in its own encoding")
+def _inflated(data: Bytes, decoders: list[Decoder]) -> Bytes:
+    inflation = Inflation.behind(data, INFLATED_BATCH_BYTES)
+    for decoder in decoders:
+        decoder.inflate(inflation)
+    return inflation.join()
 
 
-def _inflate(data: Bytes, table: Numbers, entries: Numbers) -> Bytes:
-    """Put the uncompressed bodies behind the batches and point the tables to them."""
-    arena = Arena.behind(data)
-    left = int(INFLATED_BATCH_BYTES)
-    codecs = np.where(
-        table[MAGIC] == KAFKA,
-        table[ATTRIBUTES] & ATTRIBUTE_COMPRESSION,
-        np.where(table[MAGIC] == PULSAR, entries[CODEC], 0),
-    )
-    for batch in np.flatnonzero((codecs != 0) & (table[RECORDS] > 0)).tolist():
-        part = _inflate_batch(data, table, entries, batch, int(codecs[batch]))
-        left -= len(part)
-        if left < 0:
-            raise OverLimitError(f"more than {INFLATED_BATCH_BYTES} bytes of inflated batches")
-        start = arena.add(part)
-        where = table if table[MAGIC, batch] == KAFKA else entries
-        starts, ends = (BODY_START, BODY_END) if where is table else (PAYLOAD_START, PAYLOAD_END)
-        where[starts, batch], where[ends, batch] = start, start + len(part)
-    return arena.join()
-
-
-def _inflate_batch(data: Bytes, table: Numbers, entries: Numbers, batch: int, codec: int) -> Bytes:
-    try:
-        if table[MAGIC, batch] == KAFKA:
-            body = data[table[BODY_START, batch] : table[BODY_END, batch]]
-            return inflate_kafka(codec, body.data)
-        payload = data[entries[PAYLOAD_START, batch] : entries[PAYLOAD_END, batch]]
-        return inflate_pulsar(codec, payload.data, int(entries[INFLATED_SIZE, batch]))
-    except MalformedBatchError as error:
-        raise malformed(table, batch, str(error)) from error
-
-
-def _check_room(table: Numbers, entries: Numbers) -> None:
+def _check_room(table: Numbers, decoders: list[Decoder]) -> None:
     """Refuse counts that the bodies have no room for, before memory is taken for them."""
-    sizes = table[BODY_END] - table[BODY_START]
-    payloads = entries[PAYLOAD_END] - entries[PAYLOAD_START]
-    singles = np.where(entries[IS_BATCH] != 0, payloads // SMALLEST_MESSAGE, 1)
-    room = np.where(table[MAGIC] == KAFKA, sizes // SMALLEST_RECORD, singles)
-    frames = (sizes - BATCH_HEADER_SIZE) // FRAME_SIZE
-    room = np.where(table[MAGIC] == IGGY, frames, room)
-    crowded = np.flatnonzero(table[RECORDS] > np.maximum(room, 0))
-    if len(crowded):
-        raise malformed(table, int(crowded[0]), "it declares more records than it has room for")
-
-
-def _without_dropped(
-    table: Numbers, records: Numbers, messages: Numbers
-) -> tuple[Numbers, Numbers]:
-    """Take out the messages that compaction has emptied; their offsets become a gap."""
-    kept = records[OFFSET] != DROPPED
-    kept |= np.repeat(table[MAGIC] != PULSAR, table[RECORDS])
-    if kept.all():
-        return records, messages
-    ends = np.concatenate(([0], np.cumsum(kept)))
-    starts = ends[table[FIRST_RECORD]]
-    table[RECORDS] = ends[table[FIRST_RECORD] + table[RECORDS]] - starts
-    table[FIRST_RECORD] = starts
-    return np.ascontiguousarray(records[:, kept]), np.ascontiguousarray(messages[:, kept])
+    for decoder in decoders:
+        crowded = table[field.RECORDS] > np.maximum(decoder.room(), 0)
+        crowded &= table[field.MAGIC] == decoder.magic
+        if crowded.any():
+            reason = "it declares more records than it has room for"
+            raise malformed(table, int(np.argmax(crowded)), reason)
 
 
 def _headers_room(records: Numbers) -> tuple[Numbers, Numbers]:
+    """Return an empty table of headers, and where those of each record will start."""
+    counts = records[field.HEADER_COUNT]
     header_start = np.zeros(records.shape[1] + 1, np.int64)
-    np.cumsum(records[HEADER_COUNT], out=header_start[1:])
-    return np.empty((HEADER_FIELDS, _within_limit(records[HEADER_COUNT])), np.int64), header_start
+    np.cumsum(counts, out=header_start[1:])
+    return np.empty((field.HEADER_FIELDS, _within_limit(counts)), np.int64), header_start
 
 
 def _within_limit(counts: Numbers) -> int:
@@ -195,39 +122,3 @@ def _within_limit(counts: Numbers) -> int:
     if total > DECODED_ROWS:
         raise OverLimitError(f"{total} records or headers at once, over {DECODED_ROWS}")
     return total
-
-
-def _with_headers(columns: Columns, entries: Numbers) -> Columns:
-    if columns.headers.shape[1] == 0:
-        return columns
-    data, table, records = columns.data, columns.batches, columns.records
-    starts, headers = columns.header_start, columns.headers
-    _check(table, read_kafka_headers(data, table, records, starts, headers))
-    _check(table, read_pulsar_headers(data, table, entries, records, starts, headers))
-    read_iggy_headers(data, table, records, starts, headers)
-    return columns
-
-
-def _with_decoded_keys(columns: Columns, messages: Numbers) -> Columns:
-    chosen = (messages[IN_BASE64] != 0) & (columns.records[KEY_SIZE] >= 0)
-    if not chosen.any():
-        return columns
-    keys = np.empty(int(columns.records[KEY_SIZE][chosen].sum()), np.uint8)
-    arena = Arena.behind(columns.data)
-    base = arena.add(keys)
-    starts, sizes = columns.records[KEY_START], columns.records[KEY_SIZE]
-    decode_base64(columns.data, chosen, starts, sizes, base, keys)
-    columns.data = columns.header_data = arena.join()
-    return columns
-
-
-def _add_iggy_ids(columns: Columns) -> Columns:
-    """Add the id, which only Iggy has."""
-    starts, sizes = np.empty((2, len(columns)), np.int64)
-    ids = np.empty(len(columns) * ID_DIGITS, np.uint8)
-    end = write_ids(columns.data, columns.batches, columns.records, starts, sizes, ids)
-    if end == 0:
-        return columns
-    additions = Additions(columns)
-    additions.add_text(reserved.IGGY_ID, ids[:end], starts, sizes)
-    return additions.apply()

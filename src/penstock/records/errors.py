@@ -16,3 +16,7 @@ class MalformedBatchError(ValueError):
         super().__init__(where + reason)
         self.base_offset = base_offset
         self.next_offset = next_offset
+
+
+class OverLimitError(MalformedBatchError):
+    """The batches hold or inflate to more than may be in memory at once."""

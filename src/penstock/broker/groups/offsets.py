@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, delete, select
-from sqlalchemy.dialects.sqlite import insert
-
-from penstock.metadata.schema import committed_offsets
+from penstock.metadata.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sqlalchemy import ColumnElement
-
-    from penstock.metadata.store import MetadataStore
+    from penstock.metadata.offsets import OffsetRepository
 
 
 class OffsetOwner(NamedTuple):
@@ -36,10 +31,10 @@ class CommittedOffset(NamedTuple):
 class CommittedOffsets:
     """Answers from memory; what `commit` and `delete` did is durable when they return."""
 
-    def __init__(self, store: MetadataStore) -> None:
-        self._store = store
+    def __init__(self, repository: OffsetRepository) -> None:
+        self._repository = repository
         self._offsets: dict[OffsetOwner, dict[int, CommittedOffset]] = {}
-        for row in store.query(select(committed_offsets)):
+        for row in repository.all():
             self._offsets.setdefault(OffsetOwner(row.kind, row.name), {})[row.partition_id] = (
                 CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
             )
@@ -58,33 +53,27 @@ class CommittedOffsets:
         """Store offsets by partition id, all or none. Raises MetadataError."""
         if not offsets:
             return
-        rows = [
-            {
-                "kind": owner.kind,
-                "name": owner.name,
-                "partition_id": partition_id,
-                "offset": committed.offset,
-                "leader_epoch": committed.leader_epoch,
-                "note": committed.note,
-                "committed_at_ms": committed.committed_at_ms,
-            }
+        await self._repository.save(
+            OffsetRow(
+                *owner,
+                partition_id,
+                committed.offset,
+                committed.leader_epoch,
+                committed.note,
+                committed.committed_at_ms,
+            )
             for partition_id, committed in offsets.items()
-        ]
-        await self._store.write(_UPSERT, rows)
+        )
         self._offsets.setdefault(owner, {}).update(offsets)
 
     async def delete(self, owner: OffsetOwner, partition_ids: Iterable[int] | None = None) -> None:
         """Forget an owner's offsets: those of some partitions, or all of them."""
-        condition: ColumnElement[bool] = and_(
-            committed_offsets.c.kind == owner.kind, committed_offsets.c.name == owner.name
-        )
         if partition_ids is None:
-            await self._store.write(delete(committed_offsets).where(condition))
+            await self._repository.delete_owner(*owner)
             self._offsets.pop(owner, None)
             return
         gone = list(partition_ids)
-        condition = and_(condition, committed_offsets.c.partition_id.in_(gone))
-        await self._store.write(delete(committed_offsets).where(condition))
+        await self._repository.delete(*owner, gone)
         self._drop(owner, gone)
 
     def forget_partitions(self, partition_ids: Iterable[int]) -> None:
@@ -101,14 +90,3 @@ class CommittedOffsets:
             kept.pop(partition_id, None)
         if not kept:
             del self._offsets[owner]
-
-
-_insert = insert(committed_offsets)
-_UPSERT = _insert.on_conflict_do_update(
-    index_elements=list(committed_offsets.primary_key),
-    set_={
-        column.name: _insert.excluded[column.name]
-        for column in committed_offsets.c
-        if not column.primary_key
-    },
-)

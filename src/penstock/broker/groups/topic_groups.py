@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, insert, select
-
 from penstock.broker.errors import GroupExistsError, UnknownGroupError, UnknownMemberError
-from penstock.metadata.schema import consumer_groups
+from penstock.metadata.topic_groups import TopicGroupRow
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.topic import Topic
-    from penstock.metadata.store import MetadataStore
+    from penstock.metadata.topic_groups import TopicGroupRepository
 
 
 class TopicGroup:
@@ -92,8 +90,8 @@ class TopicGroup:
 class TopicGroups:
     """The groups of all topics. What `create` and `delete` did is durable when they return."""
 
-    def __init__(self, store: MetadataStore, topics: Topics) -> None:
-        self._store = store
+    def __init__(self, repository: TopicGroupRepository, topics: Topics) -> None:
+        self._repository = repository
         self._topics = topics
         self._groups: dict[UUID, dict[int, TopicGroup]] = {}
         self._ids_given: dict[UUID, int] = {}
@@ -101,8 +99,8 @@ class TopicGroups:
 
     def load(self) -> None:
         """Read the groups from the database once the topics are there; blocks."""
-        topics = {topic.id.hex: topic for topic in self._topics.all()}
-        for row in self._store.query(select(consumer_groups).order_by(consumer_groups.c.group_id)):
+        topics = {topic.id: topic for topic in self._topics.all()}
+        for row in self._repository.all():
             self._remember(TopicGroup(topics[row.topic_id], row.group_id, row.name))
 
     def of_topic(self, topic: Topic) -> list[TopicGroup]:
@@ -127,9 +125,8 @@ class TopicGroups:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
         group = self._remember(TopicGroup(topic, self._ids_given.get(topic.id, 0), name))
-        row = {"topic_id": topic.id.hex, "group_id": group.group_id, "name": name}
         try:
-            await self._store.write(insert(consumer_groups), [row])
+            await self._repository.insert(TopicGroupRow(topic.id, group.group_id, name))
         except BaseException:
             self._groups.get(topic.id, {}).pop(group.group_id, None)
             raise
@@ -140,12 +137,7 @@ class TopicGroups:
         known = self._groups.get(group.topic.id, {})
         if known.pop(group.group_id, None) is None:
             raise UnknownGroupError(f"group {group.name!r} was deleted")
-        await self._store.write(
-            delete(consumer_groups).where(
-                consumer_groups.c.topic_id == group.topic.id.hex,
-                consumer_groups.c.group_id == group.group_id,
-            )
-        )
+        await self._repository.delete(group.topic.id, group.group_id)
 
     def leave_all(self, member: Hashable) -> None:
         """A connection is gone, and with it its place in every group."""

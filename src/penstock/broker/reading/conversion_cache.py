@@ -83,11 +83,11 @@ class _Part(NamedTuple):
 
 
 def _measured(part: Buffer) -> _Part:
-    from penstock.records import columns, scan  # noqa: PLC0415  # numba
+    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numba
 
-    table = scan.scan(columns.as_bytes(part))
-    next_offsets = table[columns.BASE_OFFSET] + table[columns.LAST_DELTA] + 1
-    return _Part(memoryview(part), table[columns.BODY_END].tolist(), next_offsets.tolist())
+    table = batch_headers.read_batch_headers(columns.as_bytes(part))
+    next_offsets = table[field.BASE_OFFSET] + table[field.LAST_DELTA] + 1
+    return _Part(memoryview(part), table[field.BODY_END].tolist(), next_offsets.tolist())
 
 
 class ConversionCache:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-
-from sqlalchemy import select
 
 from penstock.broker.errors import (
     SubscriptionBusyError,
@@ -19,7 +16,6 @@ from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
 from penstock.log.header import Magic
-from penstock.metadata.schema import subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.metadata.store import MetadataStore
+    from penstock.metadata.subscriptions import SubscriptionRepository
 
 RETURN_SECONDS: Final = 60.0
 """How long a non-durable subscription waits after a reset for the consumer that it sent away."""
@@ -52,21 +48,21 @@ class SubscribeRequest:
 class Subscriptions:
     """Every subscription of every partition; durable ones are in the database too."""
 
-    def __init__(self, store: MetadataStore, topics: Topics) -> None:
-        self._store = store
+    def __init__(self, repository: SubscriptionRepository, topics: Topics) -> None:
+        self._repository = repository
         self._topics = topics
-        self._cursors = CursorStore(store)
+        self._cursors = CursorStore(repository)
         self._by_partition: dict[int, dict[str, Subscription]] = {}
 
     async def load(self) -> None:
         """Read the durable ones, after the topics. Raises MetadataError."""
         partitions = {p.id: p for topic in self._topics.all() for p in topic.partitions}
-        for row in self._store.query(select(subscriptions)):
+        for row in self._repository.all():
             cursor = Cursor(row.mark_delete)
             cursor.unpack_ranges(row.acknowledged)
             partition = partitions[row.partition_id]
             was_ahead = cursor.cut_off(partition.end_offset)
-            subscription = self._make(partition, row.name, cursor, True, json.loads(row.properties))
+            subscription = self._make(partition, row.name, cursor, True, row.properties)
             if was_ahead:
                 _logger.warning(
                     "subscription %s had acknowledged messages that the crash took back", row.name

@@ -7,19 +7,16 @@ follows the speed of the disk and not the number of acknowledgements.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import bindparam, delete, insert, update
-
-from penstock.metadata.schema import subscriptions
-from penstock.metadata.store import MetadataError
+from penstock.metadata.errors import MetadataError
+from penstock.metadata.subscriptions import CursorRow, SubscriptionRow
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
     from penstock.broker.subscriptions.subscription import Subscription
-    from penstock.metadata.store import MetadataStore
+    from penstock.metadata.subscriptions import SubscriptionRepository
 
 SAVE_DELAY_SECONDS: Final = 0.1
 """How long an acknowledgement that nobody waits for may stay in memory only. After a crash its
@@ -27,20 +24,12 @@ messages are delivered again."""
 
 _logger = logging.getLogger(__name__)
 
-# An update and no upsert: the cursor of a partition that was deleted meanwhile changes no row.
-_SAVE: Final = (
-    update(subscriptions)
-    .where(subscriptions.c.partition_id == bindparam("of_partition"))
-    .where(subscriptions.c.name == bindparam("of_name"))
-    .values(mark_delete=bindparam("position"), acknowledged=bindparam("ranges"))
-)
-
 
 class CursorStore:
     """The rows of durable subscriptions."""
 
-    def __init__(self, store: MetadataStore) -> None:
-        self._store = store
+    def __init__(self, repository: SubscriptionRepository) -> None:
+        self._repository = repository
         self._moved: set[Subscription] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._saved: asyncio.Future[None] | None = None
@@ -48,23 +37,13 @@ class CursorStore:
 
     async def insert(self, subscription: Subscription) -> None:
         """Store a new subscription. Raises MetadataError."""
-        row = {
-            "partition_id": subscription.partition.id,
-            "name": subscription.name,
-            "mark_delete": subscription.cursor.position,
-            "acknowledged": subscription.cursor.pack_ranges(),
-            "properties": json.dumps(subscription.properties),
-        }
-        await self._store.write(insert(subscriptions), [row])
+        row = SubscriptionRow(*_cursor_row(subscription), subscription.properties)
+        await self._repository.insert(row)
 
     async def delete(self, subscription: Subscription) -> None:
         """Forget a subscription. Raises MetadataError."""
         self._moved.discard(subscription)
-        await self._store.write(
-            delete(subscriptions)
-            .where(subscriptions.c.partition_id == subscription.partition.id)
-            .where(subscriptions.c.name == subscription.name)
-        )
+        await self._repository.delete(subscription.partition.id, subscription.name)
 
     def save_soon(self, subscription: Subscription) -> None:
         """Have a cursor that moved written within `SAVE_DELAY_SECONDS`."""
@@ -103,7 +82,7 @@ class CursorStore:
             saved, self._saved = self._saved, None
             moved, self._moved = self._moved, set()
             try:
-                await self._store.write(_SAVE, [_row(subscription) for subscription in moved])
+                await self._repository.save(_cursor_row(subscription) for subscription in moved)
             except MetadataError as error:
                 _logger.exception("%d cursors were not saved", len(moved))
                 saved.set_exception(error)
@@ -112,10 +91,10 @@ class CursorStore:
                 saved.set_result(None)
 
 
-def _row(subscription: Subscription) -> dict[str, Any]:
-    return {
-        "of_partition": subscription.partition.id,
-        "of_name": subscription.name,
-        "position": subscription.cursor.position,
-        "ranges": subscription.cursor.pack_ranges(),
-    }
+def _cursor_row(subscription: Subscription) -> CursorRow:
+    return CursorRow(
+        subscription.partition.id,
+        subscription.name,
+        subscription.cursor.position,
+        subscription.cursor.pack_ranges(),
+    )

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import logging
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Final
-
-from sqlalchemy import delete, insert, select, update
+from typing import TYPE_CHECKING
 
 from penstock.broker.errors import (
     InvalidPartitionCountError,
@@ -21,19 +18,16 @@ from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.topic import Topic
-from penstock.metadata.schema import partitions as partition_rows
-from penstock.metadata.schema import topics as topic_rows
+from penstock.metadata.topics import TopicRow, TopicUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from sqlalchemy import Executable, Row
+    from collections.abc import Callable, Mapping
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
     from penstock.broker.topics.storage import Storage
     from penstock.log import Log
-    from penstock.metadata.store import MetadataStore
+    from penstock.metadata.topics import TopicRepository
 
 _logger = logging.getLogger(__name__)
 
@@ -43,12 +37,12 @@ class Topics:
 
     def __init__(
         self,
-        store: MetadataStore,
+        repository: TopicRepository,
         storage: Storage,
         namespaces: Namespaces,
         settings: BrokerSettings,
     ) -> None:
-        self._store = store
+        self._repository = repository
         self._storage = storage
         self._namespaces = namespaces
         self._settings = settings
@@ -123,8 +117,9 @@ class Topics:
                 raise InvalidPartitionCountError(
                     f"topic {topic.name.kafka} has {len(topic.partitions)} partitions already"
                 )
-            rows = _rows_of_partitions(topic.id, range(len(topic.partitions), total))
-            await self._open_partitions(topic, await self._store.write(_INSERT_PARTITIONS, rows))
+            indexes = range(len(topic.partitions), total)
+            ids = await self._repository.insert_partitions(topic.id, indexes)
+            await self._open_partitions(topic, ids)
 
     async def update(self, topic: Topic, name: TopicName, config: Mapping[str, str]) -> None:
         """Give a topic this name, which may be its own, and this configuration.
@@ -134,7 +129,7 @@ class Topics:
         async with self._changing:
             self._check_known(topic)
             self._check_free(name, topic)
-            await self._store.write_all([_update_of(topic, name, config)])
+            await self._repository.update(_update_of(topic, name, config))
             self._forget(topic)
             topic.name = name
             topic.configure(config, self._settings.flush)
@@ -174,13 +169,11 @@ class Topics:
 
     def load(self) -> None:
         """Read the database and open every log, recovering what needs it; blocks."""
-        ids: dict[str, dict[int, int]] = {}
-        for row in self._store.query(select(partition_rows)):
-            ids.setdefault(row.topic_id, {})[row.number] = row.id
-        for row in self._store.query(select(topic_rows).order_by(topic_rows.c.created_at_us)):
-            topic = self._topic(row._asdict())
-            numbers = ids.get(row.id, {})
-            self._add_partitions(topic, numbers, self._storage.open_logs(topic.id, sorted(numbers)))
+        ids_of = self._repository.partition_ids()
+        for row in self._repository.all():
+            topic = self._topic(row)
+            ids = ids_of.get(topic.id, {})
+            self._add_partitions(topic, ids, self._storage.open_logs(topic.id, sorted(ids)))
             self._remember(topic)
         self._storage.tidy(self._by_id)
 
@@ -198,32 +191,23 @@ class Topics:
         self._check_count(partitions)
         self._check_free(name)
         await self._namespaces.get_or_create(name.in_namespace)
-        row = {
-            "id": uuid.uuid4().hex,
-            "tenant": name.tenant,
-            "namespace": name.namespace,
-            "topic": name.topic,
-            "kafka_name": name.kafka,
-            "iggy_topic_id": self._free_iggy_id(name.in_namespace),
-            "partitioned": partitioned,
-            "config": json.dumps(dict(config)),
-            "created_at_us": time.time_ns() // 1000,
-        }
-        topic = self._topic(row)
-        # One transaction: a topic without its partitions is never seen, not even after a crash.
-        _, inserted = await self._store.write_all(
-            [
-                (insert(topic_rows), [row]),
-                (_INSERT_PARTITIONS, _rows_of_partitions(topic.id, range(partitions))),
-            ]
+        row = TopicRow(
+            uuid.uuid4(),
+            *name,
+            kafka_name=name.kafka,
+            iggy_topic_id=self._free_iggy_id(name.in_namespace),
+            partitioned=partitioned,
+            config=config,
+            created_at_us=time.time_ns() // 1000,
         )
-        await self._open_partitions(topic, inserted)
+        topic = self._topic(row)
+        await self._open_partitions(topic, await self._repository.insert(row, partitions))
         self._remember(topic)
         _logger.info("created topic %s with %d partitions", name.kafka, partitions)
         return topic
 
     async def _delete(self, topic: Topic) -> None:
-        await self._store.write(delete(topic_rows).where(topic_rows.c.id == topic.id.hex))
+        await self._repository.delete(topic.id)
         self._forget(topic)
         for partition in topic.partitions:
             partition.forget()
@@ -234,19 +218,18 @@ class Topics:
         await self._storage.delete_topic(topic.id)
         _logger.info("deleted topic %s", topic.name.kafka)
 
-    async def _open_partitions(self, topic: Topic, inserted: Sequence[Row[Any]]) -> None:
-        ids = {row.number: row.id for row in inserted}
+    async def _open_partitions(self, topic: Topic, ids: Mapping[int, int]) -> None:
         logs = await asyncio.to_thread(self._storage.open_logs, topic.id, sorted(ids))
         self._add_partitions(topic, ids, logs)
 
-    def _topic(self, row: Mapping[str, Any]) -> Topic:
+    def _topic(self, row: TopicRow) -> Topic:
         return Topic(
-            uuid.UUID(hex=row["id"]),
-            TopicName(row["tenant"], row["namespace"], row["topic"]),
-            iggy_topic_id=row["iggy_topic_id"],
-            partitioned=row["partitioned"],
-            config=json.loads(row["config"]),
-            created_at_us=row["created_at_us"],
+            row.id,
+            TopicName(row.tenant, row.namespace, row.topic),
+            iggy_topic_id=row.iggy_topic_id,
+            partitioned=row.partitioned,
+            config=row.config,
+            created_at_us=row.created_at_us,
             default_flush=self._settings.flush,
         )
 
@@ -288,25 +271,5 @@ class Topics:
             )
 
 
-_INSERT_PARTITIONS: Final = insert(partition_rows).returning(
-    partition_rows.c.number, partition_rows.c.id
-)
-
-
-def _update_of(topic: Topic, name: TopicName, config: Mapping[str, str]) -> tuple[Executable, None]:
-    statement = (
-        update(topic_rows)
-        .where(topic_rows.c.id == topic.id.hex)
-        .values(
-            tenant=name.tenant,
-            namespace=name.namespace,
-            topic=name.topic,
-            kafka_name=name.kafka,
-            config=json.dumps(dict(config)),
-        )
-    )
-    return statement, None
-
-
-def _rows_of_partitions(topic_id: uuid.UUID, indexes: Iterable[int]) -> list[dict[str, Any]]:
-    return [{"topic_id": topic_id.hex, "number": index} for index in indexes]
+def _update_of(topic: Topic, name: TopicName, config: Mapping[str, str]) -> TopicUpdate:
+    return TopicUpdate(topic.id, *name, kafka_name=name.kafka, config=config)

@@ -6,18 +6,15 @@ import itertools
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, insert, select, update
-
 from penstock.broker.errors import NamespaceExistsError, UnknownNamespaceError
 from penstock.broker.topics.names import NamespaceName
-from penstock.metadata.schema import namespaces as namespace_rows
+from penstock.metadata.namespaces import NamespaceRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlalchemy import Executable
-
-    from penstock.metadata.store import MetadataStore
+    from penstock.metadata.namespaces import NamespaceRepository
+    from penstock.metadata.topics import TopicUpdate
 
 
 class Namespace(NamedTuple):
@@ -31,10 +28,10 @@ class Namespace(NamedTuple):
 class Namespaces:
     """The registry. Look-ups are answered from memory; changes are durable when they return."""
 
-    def __init__(self, store: MetadataStore) -> None:
-        self._store = store
+    def __init__(self, repository: NamespaceRepository) -> None:
+        self._repository = repository
         self._by_name: dict[NamespaceName, Namespace] = {}
-        for row in store.query(select(namespace_rows)):
+        for row in repository.all():
             name = NamespaceName(row.tenant, row.namespace)
             self._by_name[name] = Namespace(name, row.stream_id, row.created_at_us)
 
@@ -59,14 +56,8 @@ class Namespaces:
         namespace = Namespace(name, stream_id, time.time_ns() // 1000)
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
         self._by_name[name] = namespace
-        row = {
-            "tenant": name.tenant,
-            "namespace": name.namespace,
-            "stream_id": stream_id,
-            "created_at_us": namespace.created_at_us,
-        }
         try:
-            await self._store.write(insert(namespace_rows), [row])
+            await self._repository.insert(NamespaceRow(*name, stream_id, namespace.created_at_us))
         except BaseException:
             del self._by_name[name]
             raise
@@ -79,7 +70,7 @@ class Namespaces:
         self,
         old: NamespaceName,
         new: NamespaceName,
-        topics: Sequence[tuple[Executable, None]],
+        topics: Sequence[TopicUpdate],
     ) -> None:
         """Give a namespace a new name, in one transaction with what that means for its topics.
 
@@ -92,13 +83,8 @@ class Namespaces:
             raise NamespaceExistsError(f"stream {new.iggy} exists")
         # Remembered before the write, so that nobody else takes the name meanwhile.
         self._by_name[new] = namespace._replace(name=new)
-        renamed = (
-            update(namespace_rows)
-            .where(namespace_rows.c.stream_id == namespace.stream_id)
-            .values(tenant=new.tenant, namespace=new.namespace)
-        )
         try:
-            await self._store.write_all([(renamed, None), *topics])
+            await self._repository.rename(namespace.stream_id, *new, topics)
         except BaseException:
             del self._by_name[new]
             raise
@@ -108,10 +94,5 @@ class Namespaces:
         """Delete a namespace that has no topics any more. Raises UnknownNamespaceError."""
         if name not in self._by_name:
             raise UnknownNamespaceError(f"no stream {name.iggy}")
-        await self._store.write(
-            delete(namespace_rows).where(
-                namespace_rows.c.tenant == name.tenant,
-                namespace_rows.c.namespace == name.namespace,
-            )
-        )
+        await self._repository.delete(*name)
         self._by_name.pop(name, None)

@@ -104,7 +104,7 @@ def decode_batches(batches: Buffer) -> Iterator[StoredRecord]:
 def _inflated(codec: int, body: memoryview) -> memoryview:
     if codec == 0:
         return body
-    from penstock.records.compression import inflate_kafka  # noqa: PLC0415 (loads numpy)
+    from penstock.records.kafka.compression import inflate_kafka  # noqa: PLC0415 (loads numpy)
 
     return inflate_kafka(codec, body).data
 

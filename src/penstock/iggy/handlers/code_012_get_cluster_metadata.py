@@ -24,7 +24,7 @@ async def get_cluster_metadata(
     """Name this server under the address that the client reached it by."""
     host, port = context.client.transport.local_address
     node = replies.ClusterNode(
-        name=f"penstock-{context.broker.node_id}",
+        name=f"penstock-{context.broker.cluster.this_node.node_id}",
         address=host,
         tcp_port=port,
         quic_port=_UNUSED_PORT,

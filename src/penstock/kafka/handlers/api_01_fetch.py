@@ -154,7 +154,7 @@ def _find(
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
         reading.partition = found.partition(asked.partition)
-        check_leader_epoch(asked.current_leader_epoch)
+        check_leader_epoch(call.broker, reading.partition, asked.current_leader_epoch)
     except Exception as error:
         reading.refuse(error)
     return reading

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
-    LEADER_EPOCH,
     check_asked_once,
     check_leader_epoch,
     isolation_of,
@@ -70,24 +69,25 @@ async def list_offsets(request: Struct, call: Call) -> Struct:
             results.append(result)
             try:
                 check_asked_once(asked[topic.name, part.partition_index])
-                found = await _find(topic.name, part, isolation, call)
+                partition = topic_by_name(call.broker, topic.name).partition(part.partition_index)
+                check_leader_epoch(call.broker, partition, part.current_leader_epoch)
+                found = await _find(partition, part.timestamp, isolation, call.version)
             except Exception as error:
                 result.error_code = refusal(error).code
             else:
                 result.timestamp, result.offset = found
-                result.leader_epoch = LEADER_EPOCH if found.offset >= 0 else -1
+                if found.offset >= 0:
+                    result.leader_epoch = call.broker.cluster.leader_of(partition).epoch
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=results))
     return response(topics=topics)
 
 
-async def _find(topic_name: str, asked: Struct, isolation: Isolation, call: Call) -> RecordTime:
-    topic = topic_by_name(call.broker, topic_name)
-    partition = topic.partition(asked.partition_index)
-    check_leader_epoch(asked.current_leader_epoch)
-    timestamp: int = asked.timestamp
+async def _find(
+    partition: Partition, timestamp: int, isolation: Isolation, version: int
+) -> RecordTime:
     if timestamp >= 0:
         return await find_time(partition, timestamp)
-    if call.version < FIRST_VERSIONS.get(timestamp, call.version + 1):
+    if version < FIRST_VERSIONS.get(timestamp, version + 1):
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
     if timestamp == LATEST:
         return RecordTime(-1, partition.readable_end(isolation))

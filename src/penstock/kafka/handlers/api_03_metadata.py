@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.broker import NODE_ID
 from penstock.broker.errors import TopicExistsError
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import refusal
@@ -22,7 +21,6 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
     ALL_CLUSTER_OPERATIONS,
     ALL_TOPIC_OPERATIONS,
-    LEADER_EPOCH,
     OPERATIONS_NOT_ASKED,
     topic_by_id,
     topic_by_name,
@@ -32,6 +30,7 @@ from penstock.kafka.wire import Struct, api
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Answer, Call
 
@@ -42,7 +41,7 @@ EMPTY_LIST_MEANS_ALL: Final = 0
 def metadata(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
     if request.topics is None or (call.version == EMPTY_LIST_MEANS_ALL and not request.topics):
         return _answer(
-            [_describe(topic, request) for topic in call.broker.topics.all()], request, call
+            [_describe(topic, request, call) for topic in call.broker.topics.all()], request, call
         )
     may_create = request.allow_auto_topic_creation and call.broker.settings.auto_create_topics
     if may_create and any(_is_missing(asked, call) for asked in request.topics):
@@ -82,7 +81,7 @@ def _look_up(asked: Struct, request: Struct, call: Call) -> Struct:
             topic = topic_by_id(call.broker, asked.topic_id)
     except Exception as error:
         return _failure(asked, error)
-    return _describe(topic, request)
+    return _describe(topic, request, call)
 
 
 def _failure(asked: Struct, error: Exception) -> Struct:
@@ -92,22 +91,12 @@ def _failure(asked: Struct, error: Exception) -> Struct:
     return failure
 
 
-def _describe(topic: Topic, request: Struct) -> Struct:
+def _describe(topic: Topic, request: Struct, call: Call) -> Struct:
     response = api("Metadata").response
-    nodes = [NODE_ID]
     described: Struct = response.MetadataResponseTopic(
         name=topic.name.kafka,
         topic_id=topic.id,
-        partitions=[
-            response.MetadataResponsePartition(
-                partition_index=partition.index,
-                leader_id=NODE_ID,
-                leader_epoch=LEADER_EPOCH,
-                replica_nodes=nodes,
-                isr_nodes=nodes,
-            )
-            for partition in topic.partitions
-        ],
+        partitions=[_describe_partition(partition, call) for partition in topic.partitions],
         topic_authorized_operations=ALL_TOPIC_OPERATIONS
         if request.include_topic_authorized_operations
         else OPERATIONS_NOT_ASKED,
@@ -115,14 +104,29 @@ def _describe(topic: Topic, request: Struct) -> Struct:
     return described
 
 
+def _describe_partition(partition: Partition, call: Call) -> Struct:
+    leader = call.broker.cluster.leader_of(partition)
+    described: Struct = api("Metadata").response.MetadataResponsePartition(
+        partition_index=partition.index,
+        leader_id=leader.node_id,
+        leader_epoch=leader.epoch,
+        replica_nodes=[leader.node_id],
+        isr_nodes=[leader.node_id],
+    )
+    return described
+
+
 def _answer(topics: list[Struct], request: Struct, call: Call) -> Struct:
     response = api("Metadata").response
     host, port = call.client.transport.local_address
-    broker = response.MetadataResponseBroker(node_id=NODE_ID, host=host, port=port)
+    cluster = call.broker.cluster
     return response(
-        brokers=[broker],
-        cluster_id=call.broker.cluster_id,
-        controller_id=NODE_ID,
+        brokers=[
+            response.MetadataResponseBroker(node_id=node_id, host=host, port=port)
+            for node_id in cluster.node_ids
+        ],
+        cluster_id=cluster.id,
+        controller_id=cluster.controller_id,
         topics=topics,
         cluster_authorized_operations=ALL_CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations

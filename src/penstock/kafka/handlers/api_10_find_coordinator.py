@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.broker.broker import NODE_ID
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, Struct, api
 
@@ -24,15 +23,17 @@ GROUP, TRANSACTION = 0, 1
 @handles("FindCoordinator", 0, 6)
 def find_coordinator(request: Struct, call: Call) -> Struct:
     response = api("FindCoordinator").response
-    place = _place(request.key_type, call)
     if call.version < FIRST_VERSION_WITH_MANY:
-        return response(**place)
+        return response(**_place(request.key_type, request.key, call))
     return response(
-        coordinators=[response.Coordinator(key=key, **place) for key in request.coordinator_keys]
+        coordinators=[
+            response.Coordinator(key=key, **_place(request.key_type, key, call))
+            for key in request.coordinator_keys
+        ]
     )
 
 
-def _place(key_type: int, call: Call) -> dict[str, Any]:
+def _place(key_type: int, key: str, call: Call) -> dict[str, Any]:
     if key_type not in (GROUP, TRANSACTION):
         return {
             "error_code": ErrorCode.INVALID_REQUEST,
@@ -41,4 +42,4 @@ def _place(key_type: int, call: Call) -> dict[str, Any]:
             "port": -1,
         }
     host, port = call.client.transport.local_address
-    return {"node_id": NODE_ID, "host": host, "port": port}
+    return {"node_id": call.broker.cluster.coordinator_of(key).node_id, "host": host, "port": port}

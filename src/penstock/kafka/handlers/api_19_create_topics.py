@@ -17,13 +17,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.broker import NODE_ID
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import topic_entries
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import check_asked_once
+from penstock.kafka.handlers.topics import check_asked_once, check_assignments
 from penstock.kafka.topic_configs import check_configs
 from penstock.kafka.wire import ErrorCode, Struct, api
 
@@ -78,7 +77,7 @@ async def _create(asked: Struct, result: Struct, validate_only: bool, call: Call
 
 def _partitions(asked: Struct, call: Call) -> int:
     if asked.assignments:
-        return _assigned_partitions(asked)
+        return _assigned_partitions(asked, call.broker)
     if asked.replication_factor not in (USE_DEFAULT, REPLICATION_FACTOR):
         raise RequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -96,17 +95,16 @@ def _checked(count: int, broker: Broker) -> int:
     return count
 
 
-def _assigned_partitions(asked: Struct) -> int:
+def _assigned_partitions(asked: Struct, broker: Broker) -> int:
     if (asked.num_partitions, asked.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "an assignment is given, and partitions or replicas too"
         )
     count = len(asked.assignments)
     numbers = sorted(each.partition_index for each in asked.assignments)
-    if numbers != list(range(count)) or any(
-        each.broker_ids != [NODE_ID] for each in asked.assignments
-    ):
+    if numbers != list(range(count)):
         raise RequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"each partition is on node {NODE_ID}"
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without gaps"
         )
+    check_assignments(asked.assignments, broker)
     return count

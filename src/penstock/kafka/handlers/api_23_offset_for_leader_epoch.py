@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import LEADER_EPOCH, check_leader_epoch, topic_by_name
+from penstock.kafka.handlers.topics import check_leader_epoch, topic_by_name
 from penstock.kafka.wire import Struct, api
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ def _find(topic_name: str, asked: Struct, call: Call) -> Struct:
     result: Struct = api("OffsetForLeaderEpoch").response.EpochEndOffset(partition=asked.partition)
     try:
         partition = topic_by_name(call.broker, topic_name).partition(asked.partition)
-        check_leader_epoch(asked.current_leader_epoch)
+        check_leader_epoch(call.broker, partition, asked.current_leader_epoch)
     except Exception as error:
         result.error_code = refusal(error).code
         return result
-    if asked.leader_epoch >= LEADER_EPOCH:
-        result.leader_epoch, result.end_offset = LEADER_EPOCH, partition.end_offset
+    current = call.broker.cluster.leader_of(partition).epoch
+    if asked.leader_epoch >= current:
+        result.leader_epoch, result.end_offset = current, partition.end_offset
     return result

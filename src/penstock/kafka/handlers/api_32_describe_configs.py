@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.broker import NODE_ID
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import (
@@ -60,10 +59,11 @@ def _entries(resource: Struct, call: Call) -> list[ConfigEntry]:
             TopicName.from_kafka(name)
         return topic_entries(topic_by_name(call.broker, name).config)
     if resource.resource_type == BROKER:
-        if name not in ("", str(NODE_ID)):
+        this_node = call.broker.cluster.this_node.node_id
+        if name not in ("", str(this_node)):
             raise RequestError(ErrorCode.INVALID_REQUEST, f"there is no node {name}")
         # Without a name it asks for what was changed for all nodes while they run: nothing.
-        return broker_entries(call.broker.settings, NODE_ID) if name else []
+        return broker_entries(call.broker.settings, this_node) if name else []
     raise RequestError(
         ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} are not served"
     )

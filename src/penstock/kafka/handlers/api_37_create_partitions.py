@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from penstock.broker.broker import NODE_ID
 from penstock.broker.errors import InvalidPartitionCountError
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
+from penstock.kafka.handlers.topics import check_asked_once, check_assignments, topic_by_name
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 if TYPE_CHECKING:
@@ -44,12 +43,11 @@ async def _grow(asked: Struct, validate_only: bool, call: Call) -> None:
         raise InvalidPartitionCountError(
             f"{asked.count} partitions, and the topic has {len(topic.partitions)}"
         )
-    if asked.assignments is not None and (
-        len(asked.assignments) != added
-        or any(each.broker_ids != [NODE_ID] for each in asked.assignments)
-    ):
-        raise RequestError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"each new partition is on node {NODE_ID}"
-        )
+    if asked.assignments is not None:
+        if len(asked.assignments) != added:
+            raise RequestError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"each of {added} new partitions has a place"
+            )
+        check_assignments(asked.assignments, call.broker)
     if not validate_only:
         await call.broker.topics.add_partitions(topic, asked.count)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.broker import NODE_ID
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import ALL_CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
 from penstock.kafka.wire import ErrorCode, Struct, api
@@ -27,11 +26,15 @@ def describe_cluster(request: Struct, call: Call) -> Struct:
             error_message="there are no controllers to connect to",
             endpoint_type=request.endpoint_type,
         )
+    cluster = call.broker.cluster
     host, port = call.client.transport.local_address
     return response(
-        cluster_id=call.broker.cluster_id,
-        controller_id=NODE_ID,
-        brokers=[response.DescribeClusterBroker(broker_id=NODE_ID, host=host, port=port)],
+        cluster_id=cluster.id,
+        controller_id=cluster.controller_id,
+        brokers=[
+            response.DescribeClusterBroker(broker_id=node_id, host=host, port=port)
+            for node_id in cluster.node_ids
+        ],
         cluster_authorized_operations=ALL_CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
         else OPERATIONS_NOT_ASKED,

@@ -1,4 +1,4 @@
-"""What several handlers do with topics: find them, check epochs, name the one node."""
+"""What several handlers do with topics: find them, and check what is said of them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
     from penstock.broker.broker import Broker
+    from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-
-LEADER_EPOCH: Final = 0
-"""One node leads everything for ever, so leadership has one epoch."""
+    from penstock.kafka.wire import Struct
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 """Read, write, create, delete, alter, describe, describe and alter configs: nobody is refused."""
@@ -48,6 +48,16 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
     return topic
 
 
+def check_assignments(assignments: Sequence[Struct], broker: Broker) -> None:
+    """Refuse what places a partition on anything but one node, which is there (KIP-195)."""
+    nodes = broker.cluster.node_ids
+    for each in assignments:
+        if len(each.broker_ids) != 1 or each.broker_ids[0] not in nodes:
+            raise RequestError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"a partition is on one of the nodes {nodes}"
+            )
+
+
 def isolation_of(level: int) -> Isolation:
     """Return what a request's isolation level stands for: 0 uncommitted, else committed."""
     return Isolation.READ_COMMITTED if level else Isolation.READ_UNCOMMITTED
@@ -59,9 +69,10 @@ def check_asked_once(times: int) -> None:
         raise RequestError(ErrorCode.INVALID_REQUEST, "it occurs more than once in the request")
 
 
-def check_leader_epoch(epoch: int) -> None:
-    """Refuse a client that believes in another leadership; -1 does not ask."""
-    if epoch > LEADER_EPOCH:
+def check_leader_epoch(broker: Broker, partition: Partition, epoch: int) -> None:
+    """Refuse a client that believes in another leadership; -1 does not ask (KIP-320)."""
+    current = broker.cluster.leader_of(partition).epoch
+    if epoch > current:
         raise RequestError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"epoch {epoch} has not begun")
-    if epoch not in (-1, LEADER_EPOCH):
+    if epoch not in (-1, current):
         raise RequestError(ErrorCode.FENCED_LEADER_EPOCH, f"epoch {epoch} is over")

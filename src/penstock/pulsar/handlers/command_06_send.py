@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.errors import UnknownTopicError
 from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.wire.entry import (
-    ChecksumMismatchError,
-    Entry,
-    MalformedEntryError,
-    read_entry,
-)
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandSend,
@@ -25,6 +19,12 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     CommandSendReceipt,
     MessageIdData,
     ServerError,
+)
+from penstock.records.pulsar.entry import (
+    ChecksumMismatchError,
+    Entry,
+    MalformedEntryError,
+    read_entry,
 )
 from penstock.session import Deferred, PeerError
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from penstock.records.columns import as_bytes
-from penstock.records.iggy.batch import (
-    BATCH_HEADER_SIZE,
-    CHECKSUM_AT,
-    COUNT_AT,
-    FRAME_OFFSET_AT,
-    LENGTH_AT,
-    frame_end,
-)
-from penstock.records.kernels.jit import INPUT, INTEGER, NOTHING, NUMBERS, OUTPUT, kernel
+from penstock.records.iggy import layout
+from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersOut, int64
+from penstock.records.kernels.jit import allocating_kernel
 from penstock.records.kernels.primitives import copy_bytes, load_half, store_little
 from penstock.records.kernels.xxh3 import xxh3_64
 
@@ -38,24 +32,26 @@ class IggyRun(NamedTuple):
 
 def cut_iggy_batch(body: Buffer, first_offset_delta: int, count: int) -> IggyRun:
     """Find up to `count` frames from an offset on; `body` has been checked when it was stored."""
-    header = np.empty(BATCH_HEADER_SIZE, np.uint8)
+    header = np.empty(layout.BATCH_HEADER_SIZE, np.uint8)
     run = np.zeros(4, np.int64)
     cut(as_bytes(body), first_offset_delta, count, header, run)
     return IggyRun(header.data, *run.tolist())
 
 
-@kernel(NOTHING, INPUT, INTEGER, INTEGER, OUTPUT, NUMBERS, allocates=True)
-def cut(data: Any, first_offset_delta: int, count: int, header: Any, run: Any) -> None:
+@allocating_kernel
+def cut(
+    data: BytesIn, first_offset_delta: int, count: int, header: BytesOut, run: NumbersOut
+) -> None:
     """Write the header of the run, and its start, end, number of frames and last offset delta."""
-    position = np.int64(BATCH_HEADER_SIZE)
-    messages = np.int64(0)
+    position = int64(layout.BATCH_HEADER_SIZE)
+    messages = int64(0)
     # A frame's checksum is 8 of at least 48 bytes, so a sixth of the batch has room for all.
     summed = np.empty(44 + len(data) // 6, np.uint8)
     while messages < count:
-        end = frame_end(data, position, len(data))
+        end = layout.frame_end(data, position, len(data))
         if end < 0:
             break
-        delta = load_half(data, position + FRAME_OFFSET_AT)
+        delta = load_half(data, position + layout.FRAME_OFFSET_AT)
         if delta >= first_offset_delta:
             if messages == 0:
                 run[0] = position
@@ -65,10 +61,10 @@ def cut(data: Any, first_offset_delta: int, count: int, header: Any, run: Any) -
             messages += 1
         position = end
     run[2] = messages
-    copy_bytes(header, 0, data, 0, BATCH_HEADER_SIZE)
-    store_little(header, LENGTH_AT, 8, BATCH_HEADER_SIZE + run[1] - run[0])
-    store_little(header, COUNT_AT, 4, messages)
+    copy_bytes(header, 0, data, 0, layout.BATCH_HEADER_SIZE)
+    store_little(header, layout.LENGTH_AT, 8, layout.BATCH_HEADER_SIZE + run[1] - run[0])
+    store_little(header, layout.COUNT_AT, 4, messages)
     copy_bytes(summed, 0, header, 0, 40)
-    copy_bytes(summed, 40, header, COUNT_AT, 4)
+    copy_bytes(summed, 40, header, layout.COUNT_AT, 4)
     checksum = xxh3_64(summed, 0, 44 + 8 * messages)
-    store_little(header, CHECKSUM_AT, 8, np.int64(checksum))
+    store_little(header, layout.CHECKSUM_AT, 8, int64(checksum))

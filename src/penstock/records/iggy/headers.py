@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from penstock.records import reserved
-from penstock.records.additions import Additions
 from penstock.records.columns import Columns, Numbers
+from penstock.records.headers import reserved
+from penstock.records.headers.additions import Additions
+from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
 from penstock.records.iggy.decode import write_kinds
-from penstock.records.rewriting import Header, Rewriting, marked, read_headers, rows_of
 
 _ID: Final = re.compile(rb"[0-9a-f]{32}")
 _KINDS: Final = re.compile(rb"([1-9a-f][1-9a-f])+")
@@ -52,13 +52,13 @@ def add_iggy_kinds(columns: Columns, *, text: bool) -> Columns:
 
 
 def take_iggy_headers(columns: Columns) -> tuple[Columns, Numbers]:
-    """Return the columns without the headers that a frame can say by itself, and message ids.
+    """Return the columns without the headers that a frame can express by itself, and message ids.
 
     The ids are a table of their low and their high halves.
     """
     ids = np.zeros((2, len(columns)), np.int64)
-    told = marked(columns, reserved.IGGY_ID, reserved.IGGY_KINDS)
-    rows = rows_of(columns, told)
+    taken = marked(columns, reserved.IGGY_ID, reserved.IGGY_KINDS)
+    rows = rows_of(columns, taken)
     if not rows:
         return columns, ids
     rewriting = Rewriting(columns)
@@ -79,11 +79,11 @@ def _take_id(headers: list[Header], ids: Numbers, row: int) -> list[Header]:
 
 
 def _take_kinds(headers: list[Header]) -> list[Header]:
-    """Give the headers the kinds that were told, if they fit: one for each that is not ours."""
-    told = next((header for header in headers if header.name == reserved.IGGY_KINDS), None)
-    if told is None:
+    """Give the headers the kinds that one of them lists, if they fit: a pair for each not ours."""
+    listing = next((header for header in headers if header.name == reserved.IGGY_KINDS), None)
+    if listing is None:
         return headers
-    text = told.content or b""
+    text = listing.content or b""
     plain = [header for header in headers if not header.name.startswith(reserved.PREFIX)]
     if not _KINDS.fullmatch(text) or len(text) != 2 * len(plain):
         return headers
@@ -95,7 +95,7 @@ def _take_kinds(headers: list[Header]) -> list[Header]:
     return [
         header._replace(kinds=kind_of.get(id(header), header.kinds))
         for header in headers
-        if header is not told
+        if header is not listing
     ]
 
 

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from penstock.records.columns import (
-    BASE_OFFSET,
-    BASE_TIMESTAMP,
-    CONTENT_SIZE,
-    CONTENT_START,
-    FIRST_RECORD,
-    KEY_SIZE,
-    KEY_START,
-    NAME_SIZE,
-    NAME_START,
-    OFFSET,
-    RECORDS,
-    TIMESTAMP,
-    VALUE_SIZE,
-    VALUE_START,
-    Columns,
-)
-from penstock.records.frame import Encoded, finish
-from penstock.records.kernels.jit import (
-    INPUT,
-    INTEGER,
-    NOTHING,
-    NUMBERS,
-    NUMBERS_INPUT,
-    OUTPUT,
-    TABLE_INPUT,
-    helper,
-    kernel,
-)
+from penstock.log.header import Magic
+from penstock.records import field
+from penstock.records.batch_headers import Encoded, write_batch_headers
+from penstock.records.columns import Columns
+from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersIn, NumbersOut, TableIn
+from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, varint_size, write_varint, zigzag
-from penstock.records.scan import KAFKA
+from penstock.records.kernels.times import milliseconds
 
 
 def encode_kafka(columns: Columns) -> memoryview:
     """Return the same batches with Kafka bodies, uncompressed, one behind the other.
 
-    Header names must be UTF-8 by now and times whole milliseconds: what Kafka can't say has been
-    put into headers by then.
+    Header names must be UTF-8 by now and times whole milliseconds: what Kafka can't express has
+    been put into headers by then.
     """
     sizes = np.empty(len(columns), np.int64)
     bodies = np.empty(columns.batches.shape[1], np.int64)
@@ -52,21 +27,16 @@ def encode_kafka(columns: Columns) -> memoryview:
     encoded = Encoded.allocate(columns.batches, bodies)
     data = (columns.data, columns.header_data)
     write_kafka(*data, columns.batches, *tables, sizes, encoded.body_starts, encoded.out)
-    return finish(encoded, KAFKA, columns.batches)
+    return write_batch_headers(encoded, Magic.KAFKA, columns.batches)
 
 
 @helper
-def _milliseconds(microseconds: int) -> Any:
-    return microseconds // 1000
-
-
-@helper
-def _span_size(size: int) -> Any:
+def _span_size(size: int) -> int:
     return varint_size(zigzag(size)) + max(size, 0)
 
 
 @helper
-def _write_span(out: Any, position: int, data: Any, start: int, size: int) -> Any:
+def _write_span(out: BytesOut, position: int, data: BytesIn, start: int, size: int) -> int:
     position = write_varint(out, position, zigzag(size))
     if size > 0:
         copy_bytes(out, position, data, start, size)
@@ -74,23 +44,34 @@ def _write_span(out: Any, position: int, data: Any, start: int, size: int) -> An
     return position
 
 
-@kernel(NOTHING, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, NUMBERS, NUMBERS)
+@kernel
 def measure_kafka(
-    batches: Any, records: Any, headers: Any, header_start: Any, sizes: Any, bodies: Any
+    batches: TableIn,
+    records: TableIn,
+    headers: TableIn,
+    header_start: NumbersIn,
+    sizes: NumbersOut,
+    bodies: NumbersOut,
 ) -> None:
     """Fill in the size of each record, without its length, and of each body."""
     for batch in range(batches.shape[1]):
         total = 0
-        first = batches[FIRST_RECORD, batch]
-        for row in range(first, first + batches[RECORDS, batch]):
-            time = _milliseconds(records[TIMESTAMP, row]) - batches[BASE_TIMESTAMP, batch]
+        first = batches[field.FIRST_RECORD, batch]
+        for row in range(first, first + batches[field.RECORDS, batch]):
+            time = (
+                milliseconds(records[field.TIMESTAMP, row]) - batches[field.BASE_TIMESTAMP, batch]
+            )
             size = 1 + varint_size(zigzag(time))
-            size += varint_size(zigzag(records[OFFSET, row] - batches[BASE_OFFSET, batch]))
-            size += _span_size(records[KEY_SIZE, row]) + _span_size(records[VALUE_SIZE, row])
+            size += varint_size(
+                zigzag(records[field.OFFSET, row] - batches[field.BASE_OFFSET, batch])
+            )
+            size += _span_size(records[field.KEY_SIZE, row]) + _span_size(
+                records[field.VALUE_SIZE, row]
+            )
             size += varint_size(zigzag(header_start[row + 1] - header_start[row]))
             for header in range(header_start[row], header_start[row + 1]):
-                size += _span_size(headers[NAME_SIZE, header])
-                size += _span_size(headers[CONTENT_SIZE, header])
+                size += _span_size(headers[field.NAME_SIZE, header])
+                size += _span_size(headers[field.CONTENT_SIZE, header])
             sizes[row] = size
             total += varint_size(zigzag(size)) + size
         bodies[batch] = total
@@ -98,42 +79,47 @@ def measure_kafka(
 
 @helper
 def _write_record(
-    data: Any, header_data: Any, records: Any, headers: Any, header_start: Any, row: int, out: Any,
-    position: int,
-) -> Any:  # fmt: skip
+    data: BytesIn, header_data: BytesIn, records: TableIn, headers: TableIn,
+    header_start: NumbersIn, row: int, out: BytesOut, position: int,
+) -> int:  # fmt: skip
     """Write what follows the two deltas of a record."""
-    position = _write_span(out, position, data, records[KEY_START, row], records[KEY_SIZE, row])
-    position = _write_span(out, position, data, records[VALUE_START, row], records[VALUE_SIZE, row])
+    position = _write_span(
+        out, position, data, records[field.KEY_START, row], records[field.KEY_SIZE, row]
+    )
+    position = _write_span(
+        out, position, data, records[field.VALUE_START, row], records[field.VALUE_SIZE, row]
+    )
     first = header_start[row]
     last = header_start[row + 1]
     position = write_varint(out, position, zigzag(last - first))
     for header in range(first, last):
-        start = headers[NAME_START, header]
-        position = _write_span(out, position, header_data, start, headers[NAME_SIZE, header])
-        start = headers[CONTENT_START, header]
-        position = _write_span(out, position, header_data, start, headers[CONTENT_SIZE, header])
+        start = headers[field.NAME_START, header]
+        position = _write_span(out, position, header_data, start, headers[field.NAME_SIZE, header])
+        start = headers[field.CONTENT_START, header]
+        position = _write_span(
+            out, position, header_data, start, headers[field.CONTENT_SIZE, header]
+        )
     return position
 
 
-@kernel(
-    INTEGER, INPUT, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, NUMBERS_INPUT,
-    NUMBERS_INPUT, OUTPUT,
-)  # fmt: skip
+@kernel
 def write_kafka(
-    data: Any, header_data: Any, batches: Any, records: Any, headers: Any, header_start: Any,
-    sizes: Any, body_starts: Any, out: Any,
-) -> Any:  # fmt: skip
+    data: BytesIn, header_data: BytesIn, batches: TableIn, records: TableIn, headers: TableIn,
+    header_start: NumbersIn, sizes: NumbersIn, body_starts: NumbersIn, out: BytesOut,
+) -> int:  # fmt: skip
     """Write every body at its place; returns the position behind the last."""
     position = 0
     for batch in range(batches.shape[1]):
         position = body_starts[batch]
-        first = batches[FIRST_RECORD, batch]
-        for row in range(first, first + batches[RECORDS, batch]):
+        first = batches[field.FIRST_RECORD, batch]
+        for row in range(first, first + batches[field.RECORDS, batch]):
             position = write_varint(out, position, zigzag(sizes[row]))
             out[position] = 0
-            time = _milliseconds(records[TIMESTAMP, row]) - batches[BASE_TIMESTAMP, batch]
+            time = (
+                milliseconds(records[field.TIMESTAMP, row]) - batches[field.BASE_TIMESTAMP, batch]
+            )
             position = write_varint(out, position + 1, zigzag(time))
-            delta = records[OFFSET, row] - batches[BASE_OFFSET, batch]
+            delta = records[field.OFFSET, row] - batches[field.BASE_OFFSET, batch]
             position = write_varint(out, position, zigzag(delta))
             position = _write_record(
                 data, header_data, records, headers, header_start, row, out, position

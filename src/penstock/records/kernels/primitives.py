@@ -6,20 +6,20 @@ everything that has a fixed size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from penstock.records.kernels.jit import helper
+from penstock.records.kernels.arguments import BytesIn, BytesOut, int64, uint64
+from penstock.records.kernels.jit import helper, intrinsic
 
 _cgutils: Any = cgutils
 MALFORMED: Final = -1
 """A position that says: the bytes before it made no sense, or ended too early."""
-_HIGH_BITS = np.uint64(0x8080808080808080)
+_HIGH_BITS: Final = uint64(0x8080808080808080)
 """What is set in none of 8 bytes of ASCII."""
 
 
@@ -57,12 +57,12 @@ def _store(bits: int) -> Any:
     return intrinsic(typed)
 
 
-load_word: Any = intrinsic(_load_word)
+load_word: Callable[[BytesIn, int], int] = intrinsic(_load_word)
 """(data, position): return the 8 bytes at a position as an unsigned little-endian number."""
-load_half: Any = intrinsic(_load_half)
+load_half: Callable[[BytesIn, int], int] = intrinsic(_load_half)
 """(data, position): return the 4 bytes at a position as an unsigned little-endian number."""
-_store_word: Any = _store(64)
-_store_half: Any = _store(32)
+_store_word: Callable[[BytesOut, int, int], None] = _store(64)
+_store_half: Callable[[BytesOut, int, int], None] = _store(32)
 
 
 def _copy_bytes(_context: Any, target: Any, _at: Any, source: Any, _start: Any, _size: Any) -> Any:
@@ -82,21 +82,21 @@ def _copy_bytes(_context: Any, target: Any, _at: Any, source: Any, _start: Any, 
     return types.void(target, integer, source, integer, integer), generate
 
 
-copy_bytes: Any = intrinsic(_copy_bytes)
+copy_bytes: Callable[[BytesOut, int, BytesIn, int, int], None] = intrinsic(_copy_bytes)
 """(target, position, source, position, size): copy bytes from one buffer to another."""
 
 
 @helper
-def load_big(data: Any, position: int, size: int) -> Any:
+def load_big(data: BytesIn, position: int, size: int) -> int:
     """Return `size` bytes as an unsigned big-endian number, signed where `size` is 8."""
-    number = np.int64(0)
+    number = int64(0)
     for index in range(size):
-        number = (number << 8) | np.int64(data[position + index])
+        number = (number << 8) | int64(data[position + index])
     return number
 
 
 @helper
-def store_big(out: Any, position: int, size: int, number: int) -> Any:
+def store_big(out: BytesOut, position: int, size: int, number: int) -> int:
     """Write a number of `size` bytes, big-endian; returns the position behind it."""
     for index in range(size):
         out[position + index] = (number >> (8 * (size - 1 - index))) & 0xFF
@@ -104,7 +104,7 @@ def store_big(out: Any, position: int, size: int, number: int) -> Any:
 
 
 @helper
-def store_little(out: Any, position: int, size: int, number: int) -> Any:
+def store_little(out: BytesOut, position: int, size: int, number: int) -> int:
     """Write a number of 4 or 8 bytes, little-endian; returns the position behind it."""
     if size == 8:
         _store_word(out, position, number)
@@ -114,32 +114,32 @@ def store_little(out: Any, position: int, size: int, number: int) -> Any:
 
 
 @helper
-def read_varint(data: Any, position: int, end: int) -> Any:
+def read_varint(data: BytesIn, position: int, end: int) -> tuple[int, int]:
     """Read an unsigned variable-length integer of at most 10 bytes, all of them before `end`.
 
     Returns it with the position behind it, or with MALFORMED, also where `position` is that.
     """
-    number = np.int64(0)
+    number = int64(0)
     shift = 0 if position >= 0 else 70
     while position < end and shift < 70:
-        byte = np.int64(data[position])
+        byte = int64(data[position])
         position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number, position
         shift += 7
-    return np.int64(0), np.int64(MALFORMED)
+    return int64(0), int64(MALFORMED)
 
 
 @helper
-def read_zigzag(data: Any, position: int, end: int) -> Any:
+def read_zigzag(data: BytesIn, position: int, end: int) -> tuple[int, int]:
     """Read a signed variable-length integer as Kafka writes it; checked as `read_varint`."""
     number, position = read_varint(data, position, end)
     return ((number >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(number & 1), position
 
 
 @helper
-def varint_size(number: int) -> Any:
+def varint_size(number: int) -> int:
     """Return the bytes that `number`, taken as unsigned, is written in."""
     size = 1
     rest = (number >> 7) & 0x01FFFFFFFFFFFFFF
@@ -150,7 +150,7 @@ def varint_size(number: int) -> Any:
 
 
 @helper
-def write_varint(out: Any, position: int, number: int) -> Any:
+def write_varint(out: BytesOut, position: int, number: int) -> int:
     """Write `number`, taken as unsigned; returns the position behind it."""
     rest = (number >> 7) & 0x01FFFFFFFFFFFFFF
     low = number & 0x7F
@@ -164,13 +164,13 @@ def write_varint(out: Any, position: int, number: int) -> Any:
 
 
 @helper
-def zigzag(number: int) -> Any:
+def zigzag(number: int) -> int:
     """Return the number that stands for a signed one: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return (number << 1) ^ (number >> 63)
 
 
 @helper
-def same_spans(data: Any, start: int, other: Any, at: int, size: int) -> Any:
+def same_spans(data: BytesIn, start: int, other: BytesIn, at: int, size: int) -> bool:
     """Whether these bytes of two buffers are the same."""
     index = 0
     while index + 8 <= size:
@@ -185,15 +185,15 @@ def same_spans(data: Any, start: int, other: Any, at: int, size: int) -> Any:
 
 
 @helper
-def same_bytes(data: Any, start: int, size: int, expected: Any) -> Any:
+def same_bytes(data: BytesIn, start: int, size: int, expected: BytesIn) -> bool:
     """Whether these bytes are all of `expected`, an array."""
     return size == len(expected) and same_spans(data, start, expected, 0, size)
 
 
 @helper
-def _is_ascii(data: Any, start: int, size: int) -> Any:
+def _is_ascii(data: BytesIn, start: int, size: int) -> bool:
     """Whether no byte has its highest bit set; the last word may overlap the one before it."""
-    bits = np.uint64(0)
+    bits = uint64(0)
     position = start
     if size >= 8:
         last = start + size - 8
@@ -203,19 +203,19 @@ def _is_ascii(data: Any, start: int, size: int) -> Any:
         bits |= load_word(data, last)
     else:
         while position < start + size:
-            bits |= np.uint64(data[position])
+            bits |= uint64(data[position])
             position += 1
     return bits & _HIGH_BITS == 0
 
 
 @helper
-def is_text(data: Any, start: int, size: int) -> Any:
+def is_text(data: BytesIn, start: int, size: int) -> bool:
     """Whether these bytes are well-formed UTF-8 (RFC 3629)."""
     return _is_ascii(data, start, size) or _is_utf8(data, start, start + size)
 
 
 @helper
-def _is_utf8(data: Any, position: int, end: int) -> Any:
+def _is_utf8(data: BytesIn, position: int, end: int) -> bool:
     while position < end:
         byte = data[position]
         position += 1
@@ -235,7 +235,7 @@ def _is_utf8(data: Any, position: int, end: int) -> Any:
 
 
 @helper
-def _sequence_length(first: int) -> Any:
+def _sequence_length(first: int) -> int:
     if 0xC2 <= first <= 0xDF:
         return 2
     if 0xE0 <= first <= 0xEF:
@@ -246,7 +246,7 @@ def _sequence_length(first: int) -> Any:
 
 
 @helper
-def _second_byte_range(first: int) -> Any:
+def _second_byte_range(first: int) -> tuple[int, int]:
     """Rule out overlong forms, surrogates and what lies above U+10FFFF."""
     if first == 0xE0:
         return 0xA0, 0xBF

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from penstock.records.columns import NAME_SIZE, NAME_START
-from penstock.records.kernels.jit import (
-    INPUT,
-    INTEGER,
-    MASK,
-    MASK_INPUT,
-    NOTHING,
-    NUMBERS,
-    NUMBERS_INPUT,
-    OUTPUT,
-    TABLE_INPUT,
-    helper,
-    kernel,
+from penstock.records import field
+from penstock.records.kernels.arguments import (
+    BytesIn,
+    BytesOut,
+    MaskIn,
+    MaskOut,
+    NumbersIn,
+    NumbersOut,
+    TableIn,
+    int64,
+    uint64,
 )
+from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import is_text, same_spans
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -36,19 +35,19 @@ DECIMAL_SIZE: Final = 20
 
 
 @helper
-def base64_size(size: int) -> Any:
+def base64_size(size: int) -> int:
     """Return the bytes of the base64 text, padded, of so many bytes."""
     return (size + 2) // 3 * 4
 
 
 @helper
-def write_base64(out: Any, position: int, data: Any, start: int, size: int) -> Any:
+def write_base64(out: BytesOut, position: int, data: BytesIn, start: int, size: int) -> int:
     """Write bytes as base64 (RFC 4648, padded); returns the position behind it."""
     for index in range(0, size, 3):
         left = min(size - index, 3)
-        group = np.int64(0)
+        group = int64(0)
         for step in range(3):
-            byte = np.int64(data[start + index + step]) if step < left else np.int64(0)
+            byte = int64(data[start + index + step]) if step < left else int64(0)
             group = group << 8 | byte
         for step in range(4):
             digit = _DIGITS[(group >> (18 - 6 * step)) & 63]
@@ -58,16 +57,16 @@ def write_base64(out: Any, position: int, data: Any, start: int, size: int) -> A
 
 
 @helper
-def read_base64(out: Any, position: int, data: Any, start: int, size: int) -> Any:
+def read_base64(out: BytesOut, position: int, data: BytesIn, start: int, size: int) -> int:
     """Read base64, padded or not; returns the position behind the bytes, or -1 for other text."""
     while size > 0 and data[start + size - 1] == _PADDING:
         size -= 1
-    group = np.int64(0)
+    group = int64(0)
     bits = 0
     for index in range(size):
         value = _VALUES[data[start + index]]
         if value == _NO_DIGIT:
-            return np.int64(-1)
+            return int64(-1)
         group = (group << 6 | value) & 0xFFFF
         bits += 6
         if bits >= 8:
@@ -77,13 +76,15 @@ def read_base64(out: Any, position: int, data: Any, start: int, size: int) -> An
     return position
 
 
-@kernel(NOTHING, INPUT, MASK, NUMBERS, NUMBERS, INTEGER, OUTPUT)
-def decode_base64(data: Any, chosen: Any, starts: Any, sizes: Any, base: int, out: Any) -> None:
+@kernel
+def decode_base64(
+    data: BytesIn, chosen: MaskOut, starts: NumbersOut, sizes: NumbersOut, base: int, out: BytesOut
+) -> None:
     """Replace the chosen spans of base64 by their bytes, which are in `out` and will be at `base`.
 
     A span that is no base64 stays as it is.
     """
-    position = np.int64(0)
+    position = int64(0)
     for row in range(len(chosen)):
         if not chosen[row]:
             continue
@@ -96,22 +97,22 @@ def decode_base64(data: Any, chosen: Any, starts: Any, sizes: Any, base: int, ou
 
 
 @helper
-def _write_pair(out: Any, position: int, pair: int) -> None:
+def _write_pair(out: BytesOut, position: int, pair: int) -> None:
     out[position] = _PAIRS[2 * pair]
     out[position + 1] = _PAIRS[2 * pair + 1]
 
 
 @helper
-def _write_decimal(out: Any, end: int, number: int) -> Any:
+def _write_decimal(out: BytesOut, end: int, number: int) -> int:
     """Write a number in front of `end`; returns where it starts."""
-    rest = np.uint64(number if number >= 0 else -max(number, -_LARGEST))
+    rest = uint64(number if number >= 0 else -max(number, -_LARGEST))
     position = end
     while rest >= 100:
         position -= 2
-        _write_pair(out, position, np.int64(rest % np.uint64(100)))
-        rest //= np.uint64(100)
+        _write_pair(out, position, int64(rest % uint64(100)))
+        rest //= uint64(100)
     position -= 2
-    _write_pair(out, position, np.int64(rest))
+    _write_pair(out, position, int64(rest))
     if rest < 10:
         position += 1
     if number < 0:
@@ -120,10 +121,12 @@ def _write_decimal(out: Any, end: int, number: int) -> Any:
     return position
 
 
-@kernel(NOTHING, NUMBERS_INPUT, MASK_INPUT, NUMBERS, NUMBERS, OUTPUT)
-def write_decimals(numbers: Any, chosen: Any, starts: Any, sizes: Any, out: Any) -> None:
+@kernel
+def write_decimals(
+    numbers: NumbersIn, chosen: MaskIn, starts: NumbersOut, sizes: NumbersOut, out: BytesOut
+) -> None:
     """Write the chosen numbers, each within DECIMAL_SIZE bytes of its own; other sizes are -1."""
-    end = np.int64(0)
+    end = int64(0)
     for index in range(len(numbers)):
         starts[index] = 0
         sizes[index] = -1
@@ -133,12 +136,14 @@ def write_decimals(numbers: Any, chosen: Any, starts: Any, sizes: Any, out: Any)
             sizes[index] = end - starts[index]
 
 
-@kernel(NOTHING, INPUT, TABLE_INPUT, INPUT, NUMBERS_INPUT, MASK)
-def mark_prefixes(data: Any, headers: Any, prefixes: Any, ends: Any, out: Any) -> None:
+@kernel
+def mark_prefixes(
+    data: BytesIn, headers: TableIn, prefixes: BytesIn, ends: NumbersIn, out: MaskOut
+) -> None:
     """Mark the headers whose name begins with a prefix; they lie one behind the other."""
     for header in range(headers.shape[1]):
-        start = headers[NAME_START, header]
-        size = headers[NAME_SIZE, header]
+        start = headers[field.NAME_START, header]
+        size = headers[field.NAME_SIZE, header]
         first = 0
         for prefix in range(len(ends)):
             length = ends[prefix] - first
@@ -148,8 +153,8 @@ def mark_prefixes(data: Any, headers: Any, prefixes: Any, ends: Any, out: Any) -
             first += length
 
 
-@kernel(NOTHING, INPUT, NUMBERS_INPUT, NUMBERS_INPUT, MASK)
-def mark_text(data: Any, starts: Any, sizes: Any, out: Any) -> None:
+@kernel
+def mark_text(data: BytesIn, starts: NumbersIn, sizes: NumbersIn, out: MaskOut) -> None:
     """Mark the spans that are UTF-8; a null is."""
     for row in range(len(starts)):
         out[row] = is_text(data, starts[row], max(sizes[row], 0))

@@ -5,18 +5,18 @@ Every function takes a buffer and a range that lies in it. Numbers are unsigned 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from penstock.records.kernels.jit import INPUT, INTEGER, WORD, helper, kernel
+from penstock.records.kernels.arguments import BytesIn, Word, uint64
+from penstock.records.kernels.jit import helper, intrinsic, kernel
 from penstock.records.kernels.primitives import load_half, load_word
 from penstock.records.kernels.xxh3_lanes import SECRET_BYTES, sum_lanes
 
-uint64: Any = types.uint64
 SECRET = np.frombuffer(SECRET_BYTES, np.uint8)
 
 _PRIME64_1 = 0x9E3779B185EBCA87
@@ -27,17 +27,17 @@ _MIX_2 = 0x9FB21C651E98DF25
 
 
 @helper
-def _secret(position: int) -> Any:
+def _secret(position: int) -> int:
     return load_word(SECRET, position)
 
 
 @helper
-def _rotate(word: Any, bits: int) -> Any:
+def _rotate(word: int, bits: int) -> int:
     return (word << uint64(bits)) | (word >> uint64(64 - bits))
 
 
 @helper
-def _swap(word: Any) -> Any:
+def _swap(word: int) -> int:
     swapped = uint64(0)
     for index in range(8):
         swapped = (swapped << uint64(8)) | ((word >> uint64(8 * index)) & uint64(0xFF))
@@ -52,22 +52,22 @@ def _fold_words(_context: Any, _left: Any, _right: Any) -> Any:
         upper = builder.trunc(builder.lshr(product, wide(64)), word)
         return builder.xor(upper, builder.trunc(product, word))
 
-    return uint64(uint64, uint64), generate
+    return types.uint64(types.uint64, types.uint64), generate
 
 
-_fold: Any = intrinsic(_fold_words)
+_fold: Callable[[int, int], int] = intrinsic(_fold_words)
 """(left, right): return the two halves of the 128-bit product, combined."""
 
 
 @helper
-def _avalanche(word: Any) -> Any:
+def _avalanche(word: int) -> int:
     word ^= word >> uint64(37)
     word *= uint64(_MIX_1)
     return word ^ (word >> uint64(32))
 
 
 @helper
-def _avalanche_short(word: Any) -> Any:
+def _avalanche_short(word: int) -> int:
     word ^= word >> uint64(33)
     word *= uint64(_PRIME64_2)
     word ^= word >> uint64(29)
@@ -76,7 +76,7 @@ def _avalanche_short(word: Any) -> Any:
 
 
 @helper
-def _to_3(data: Any, start: int, size: int) -> Any:
+def _to_3(data: BytesIn, start: int, size: int) -> int:
     first = uint64(data[start])
     middle = uint64(data[start + (size >> 1)])
     last = uint64(data[start + size - 1])
@@ -86,7 +86,7 @@ def _to_3(data: Any, start: int, size: int) -> Any:
 
 
 @helper
-def _to_8(data: Any, start: int, size: int) -> Any:
+def _to_8(data: BytesIn, start: int, size: int) -> int:
     first = uint64(load_half(data, start))
     last = uint64(load_half(data, start + size - 4))
     word = (last + (first << uint64(32))) ^ (_secret(8) ^ _secret(16))
@@ -98,20 +98,20 @@ def _to_8(data: Any, start: int, size: int) -> Any:
 
 
 @helper
-def _to_16(data: Any, start: int, size: int) -> Any:
+def _to_16(data: BytesIn, start: int, size: int) -> int:
     low = load_word(data, start) ^ (_secret(24) ^ _secret(32))
     high = load_word(data, start + size - 8) ^ (_secret(40) ^ _secret(48))
     return _avalanche(uint64(size) + _swap(low) + high + _fold(low, high))
 
 
 @helper
-def _mix(data: Any, position: int, secret: int) -> Any:
+def _mix(data: BytesIn, position: int, secret: int) -> int:
     left = load_word(data, position) ^ _secret(secret)
     return _fold(left, load_word(data, position + 8) ^ _secret(secret + 8))
 
 
 @helper
-def _to_128(data: Any, start: int, size: int) -> Any:
+def _to_128(data: BytesIn, start: int, size: int) -> int:
     total = uint64(size) * uint64(_PRIME64_1)
     for index in range((size - 1) // 32 + 1):
         total += _mix(data, start + 16 * index, 32 * index)
@@ -120,7 +120,7 @@ def _to_128(data: Any, start: int, size: int) -> Any:
 
 
 @helper
-def _to_240(data: Any, start: int, size: int) -> Any:
+def _to_240(data: BytesIn, start: int, size: int) -> int:
     total = uint64(size) * uint64(_PRIME64_1)
     for index in range(8):
         total += _mix(data, start + 16 * index, 16 * index)
@@ -132,7 +132,7 @@ def _to_240(data: Any, start: int, size: int) -> Any:
 
 
 @helper
-def _long(data: Any, start: int, size: int) -> Any:
+def _long(data: BytesIn, start: int, size: int) -> int:
     lanes = sum_lanes(data, start, size)
     total = uint64(size) * uint64(_PRIME64_1)
     for pair in range(len(lanes) // 2):
@@ -142,7 +142,7 @@ def _long(data: Any, start: int, size: int) -> Any:
 
 
 @helper
-def _short(data: Any, start: int, size: int) -> Any:
+def _short(data: BytesIn, start: int, size: int) -> int:
     if size > 8:
         return _to_16(data, start, size)
     if size > 3:
@@ -152,8 +152,8 @@ def _short(data: Any, start: int, size: int) -> Any:
     return _avalanche_short(_secret(56) ^ _secret(64))
 
 
-@kernel(WORD, INPUT, INTEGER, INTEGER)
-def xxh3_64(data: Any, start: int, size: int) -> Any:
+@kernel
+def xxh3_64(data: BytesIn, start: int, size: int) -> Word:
     """Return the XXH3-64 of a range that lies in `data`."""
     if size > 240:
         return _long(data, start, size)

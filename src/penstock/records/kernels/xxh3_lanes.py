@@ -6,12 +6,15 @@ processor's registers. Over an array they are loads and stores, and take five ti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+
+from penstock.records.kernels.arguments import BytesIn
+from penstock.records.kernels.jit import intrinsic
 
 _cgutils: Any = cgutils
 _UniTuple: Any = types.UniTuple
@@ -123,5 +126,5 @@ def _sum_lanes(_context: Any, data: Any, _start: Any, _size: Any) -> Any:
     return result(data, types.int64, types.int64), generate
 
 
-sum_lanes: Any = intrinsic(_sum_lanes)
+sum_lanes: Callable[[BytesIn, int, int], tuple[int, ...]] = intrinsic(_sum_lanes)
 """(data, start, size): return the eight sums over a range of more than 240 bytes of `data`."""

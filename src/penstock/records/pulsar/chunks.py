@@ -6,24 +6,18 @@ the message is one record at the offset of its last chunk; the offsets of the ot
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from fastcrc.crc32 import iscsi as crc32c
-from google.protobuf.message import DecodeError
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.log.header import HEADER_SIZE, Magic, build_header, read_header, stamp
 from penstock.records.errors import MalformedBatchError
-from penstock.records.pulsar.metadata import MessageMetadata
+from penstock.records.pulsar.entry import MalformedEntryError, build_entry, parse_entry
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
+    from penstock.records.pulsar.entry import Entry
+    from penstock.records.pulsar.metadata_pb2 import MessageMetadata
     from penstock.session import Buffer
-
-_CHECKSUM_MAGIC: Final = b"\x0e\x01"
-_CHECKSUM_SIZE: Final = 6
-_SIZE: Final = struct.Struct(">I")
 
 
 class ChunkInfo(NamedTuple):
@@ -44,11 +38,8 @@ def is_chunk(batch: Buffer) -> ChunkInfo | None:
     header = read_header(batch)
     if header.magic != Magic.PULSAR:
         return None
-    metadata, _ = _parse(memoryview(batch), header)
-    if metadata.num_chunks_from_msg < 2:
-        return None
-    sizes = (metadata.chunk_id, metadata.num_chunks_from_msg, metadata.total_chunk_msg_size)
-    return ChunkInfo(metadata.uuid, *sizes)
+    entry = _entry_of(batch, header)
+    return _chunk_info(entry.metadata) if entry.is_chunk else None
 
 
 def join_chunks(batches: Sequence[Buffer]) -> bytes:
@@ -63,40 +54,37 @@ def join_chunks(batches: Sequence[Buffer]) -> bytes:
     ]
     if first is None or chunks != wanted:
         raise _malformed(last, "these are not the chunks of one message")
-    parsed = [_parse(memoryview(batch), read_header(batch)) for batch in batches]
-    payload = b"".join(part for _, part in parsed)
+    entries = [_entry_of(batch, read_header(batch)) for batch in batches]
+    payload = b"".join(entry.payload for entry in entries)
     if len(payload) != first.total_size:
         raise _malformed(last, f"its chunks have {len(payload)} bytes, not {first.total_size}")
-    metadata = parsed[0][0]
+    metadata = entries[0].metadata
     for field in ("uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id"):
         metadata.ClearField(field)
-    return _batch(metadata, payload, last)
+    return _batch(build_entry(metadata, payload), last)
 
 
-def _batch(metadata: MessageMetadata, payload: bytes, last: BatchHeader) -> bytes:
-    encoded = metadata.SerializeToString()
-    summed = _SIZE.pack(len(encoded)) + encoded + payload
-    body = _CHECKSUM_MAGIC + _SIZE.pack(crc32c(summed)) + summed
+def _chunk_info(metadata: MessageMetadata) -> ChunkInfo:
+    return ChunkInfo(
+        uuid=metadata.uuid,
+        chunk=metadata.chunk_id,
+        chunks=metadata.num_chunks_from_msg,
+        total_size=metadata.total_chunk_msg_size,
+    )
+
+
+def _batch(body: bytearray, last: BatchHeader) -> bytes:
     times = {"base_timestamp": last.base_timestamp, "max_timestamp": last.max_timestamp}
     header = build_header(Magic.PULSAR, body, record_count=1, **times)
     stamp(header, last.base_offset, last.leader_epoch)
-    return bytes(header) + body
+    return bytes(header + body)
 
 
-def _parse(batch: memoryview, header: BatchHeader) -> tuple[MessageMetadata, memoryview]:
-    entry = batch[HEADER_SIZE : header.size]
-    if bytes(entry[:2]) == _CHECKSUM_MAGIC:
-        entry = entry[_CHECKSUM_SIZE:]
-    if len(entry) < _SIZE.size:
-        raise _malformed(header, "an entry without metadata")
-    end = _SIZE.size + _SIZE.unpack_from(entry)[0]
+def _entry_of(batch: Buffer, header: BatchHeader) -> Entry:
     try:
-        metadata = MessageMetadata.FromString(bytes(entry[_SIZE.size : end]))
-    except DecodeError as error:
-        raise _malformed(header, f"its metadata can't be parsed: {error}") from error
-    if end > len(entry) or not metadata.IsInitialized():
-        raise _malformed(header, "its metadata is cut off")
-    return metadata, entry[end:]
+        return parse_entry(memoryview(batch)[HEADER_SIZE : header.size])
+    except MalformedEntryError as error:
+        raise _malformed(header, str(error)) from error
 
 
 def _malformed(header: BatchHeader, reason: str) -> MalformedBatchError:

@@ -1,18 +1,10 @@
-"""How a Pulsar consumer is told that messages are damaged: Pulsar has no other word for it."""
+"""An entry that a Pulsar consumer finds damaged, which is how it hears of a batch that is."""
 
 from __future__ import annotations
 
-import struct
-from typing import Final
-
-from fastcrc.crc32 import iscsi as crc32c
-
 from penstock.log.header import NO_TIMESTAMP, Magic, build_header, stamp
-from penstock.records.pulsar.metadata import MessageMetadata
-
-_CHECKED: Final = struct.Struct(">HI")
-_CHECKSUM_MAGIC: Final = 0x0E01
-_SIZE: Final = struct.Struct(">I")
+from penstock.records.pulsar.entry import CHECKSUM_AT, build_entry
+from penstock.records.pulsar.metadata_pb2 import MessageMetadata
 
 
 def damaged_entry(start: int, end: int) -> bytes:
@@ -22,9 +14,8 @@ def damaged_entry(start: int, end: int) -> bytes:
     validation error ChecksumMismatch. It counts as one message, for that is the permit it returns.
     """
     metadata = MessageMetadata(producer_name="penstock", sequence_id=0, publish_time=0)
-    encoded = metadata.SerializeToString()
-    summed = _SIZE.pack(len(encoded)) + encoded
-    body = _CHECKED.pack(_CHECKSUM_MAGIC, ~crc32c(summed) & 0xFFFFFFFF) + summed
+    body = build_entry(metadata, b"")
+    body[CHECKSUM_AT] ^= 0xFF
     header = build_header(
         Magic.PULSAR,
         body,
@@ -34,4 +25,4 @@ def damaged_entry(start: int, end: int) -> bytes:
         max_timestamp=NO_TIMESTAMP,
     )
     stamp(header, start, 0)
-    return bytes(header) + body
+    return bytes(header + body)

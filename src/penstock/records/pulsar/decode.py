@@ -2,248 +2,275 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from penstock.records.columns import (
-    BASE_OFFSET,
-    BLOCK_END,
-    BLOCK_START,
-    BODY_END,
-    BODY_START,
-    CONTENT_SIZE,
-    CONTENT_START,
-    COUNT,
-    FIRST_RECORD,
-    HEADER_COUNT,
-    KEY_SIZE,
-    KEY_START,
-    KINDS,
-    KINDS_OF_TEXT,
-    MAGIC,
-    NAME_SIZE,
-    NAME_START,
-    OFFSET,
-    RECORDS,
-    TIMESTAMP,
-    VALUE_SIZE,
-    VALUE_START,
-)
-from penstock.records.kafka.decode import microseconds
-from penstock.records.kernels.jit import (
-    INPUT,
-    INTEGER,
-    NUMBERS_INPUT,
-    TABLE,
-    TABLE_INPUT,
-    helper,
-    kernel,
-)
+from penstock.log.header import Magic
+from penstock.records import field, header_kinds
+from penstock.records.arena import Arena
+from penstock.records.batch_headers import check_read, malformed
+from penstock.records.errors import MalformedBatchError
+from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
+from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, load_big
-from penstock.records.kernels.protobuf_fields import (
-    CHUNKS,
-    COMPACTED_OUT,
-    COMPRESSION,
-    ENCRYPTION_KEYS,
-    EVENT_TIME,
-    KEY_IS_BASE64,
-    MARKER,
-    MESSAGE_METADATA,
-    MESSAGES,
-    NULL_KEY,
-    NULL_VALUE,
-    ORDERING_KEY,
-    OTHER,
-    PARTITION_KEY,
-    PAYLOAD_SIZE,
-    PRODUCER,
-    PROPERTIES,
-    PROPERTY_NUMBER_OF_MESSAGE,
-    PROPERTY_NUMBER_OF_SINGLE,
-    PUBLISH_TIME,
-    SEQUENCE,
-    SINGLE_METADATA,
-    UNCOMPRESSED_SIZE,
-    WIRE_BYTES,
-    next_field,
-    read_fields,
-)
-from penstock.records.scan import PULSAR
+from penstock.records.kernels.protobuf import WIRE_BYTES, next_field
+from penstock.records.kernels.text import decode_base64
+from penstock.records.kernels.times import microseconds
+from penstock.records.pulsar import entry_field, message_field, metadata
+from penstock.records.pulsar.compression import inflate_pulsar
+from penstock.records.pulsar.entry import CHECKSUM_MAGIC, CHECKSUM_SIZE, SMALLEST_MESSAGE
+from penstock.records.pulsar.headers import add_pulsar_headers
 
-_CHECKSUM_MAGIC = 0x0E01
-_CHECKSUM_SIZE = 6
+if TYPE_CHECKING:
+    from penstock.records.columns import Bytes, Columns, Numbers
+    from penstock.records.inflation import Inflation
 
-# Fields of an entry.
-METADATA_START: Final = 0
-METADATA_END: Final = 1
-PAYLOAD_START: Final = 2
-PAYLOAD_END: Final = 3
-CODEC: Final = 4
-INFLATED_SIZE: Final = 5
-IS_BATCH: Final = 6
-IS_ENCRYPTED: Final = 7
-CHUNK_COUNT: Final = 8
-PUBLISHED: Final = 9
-PRODUCER_START: Final = 10
-PRODUCER_SIZE: Final = 11
-OTHER_FIELDS: Final = 12
-ENTRY_FIELDS: Final = 13
-
-# Fields of a message, beside those of every record.
-ENTRY: Final = 0
-HAS_EVENT_TIME: Final = 1
-SEQUENCE_ID: Final = 2
-ORDERING_START: Final = 3
-ORDERING_SIZE: Final = 4
-IN_BASE64: Final = 5
-KEY_IS_NULL: Final = 6
-MESSAGE_FIELDS: Final = 7
-
-SMALLEST_MESSAGE = 6
-"""Bytes of the smallest message in a batch: its metadata's size, and a payload size."""
 DROPPED: Final = -1
 """The offset of a message that compaction has emptied."""
 
 
+class PulsarDecoder:
+    """See `penstock.records.decoding.Decoder`."""
+
+    magic: Final = Magic.PULSAR
+
+    def __init__(self, data: Bytes, batches: Numbers) -> None:
+        self._batches = batches
+        self._entries = np.zeros((entry_field.FIELDS, batches.shape[1]), np.int64)
+        self._messages = np.zeros((message_field.FIELDS, 0), np.int64)
+        self._fields = np.empty((metadata.FIELDS, 2), np.int64)
+        check_read(batches, read_entries(data, batches, self._entries, self._fields))
+
+    def inflate(self, inflation: Inflation) -> None:
+        entries, codecs = self._entries, self._entries[entry_field.CODEC]
+        compressed = (codecs != 0) & (self._batches[field.RECORDS] > 0)
+        for batch in np.flatnonzero(compressed).tolist():
+            start, end = entries[[entry_field.PAYLOAD_START, entry_field.PAYLOAD_END], batch]
+            payload = inflation.data[start:end].data
+            size = int(entries[entry_field.INFLATED_SIZE, batch])
+            try:
+                inflated = inflate_pulsar(int(codecs[batch]), payload, size)
+            except MalformedBatchError as error:
+                raise malformed(self._batches, batch, str(error)) from error
+            start, end = inflation.add(inflated)
+            entries[[entry_field.PAYLOAD_START, entry_field.PAYLOAD_END], batch] = start, end
+
+    def room(self) -> Numbers:
+        entries = self._entries
+        sizes = entries[entry_field.PAYLOAD_END] - entries[entry_field.PAYLOAD_START]
+        return np.where(entries[entry_field.IS_BATCH] != 0, sizes // SMALLEST_MESSAGE, 1)
+
+    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+        self._messages = np.zeros((message_field.FIELDS, records.shape[1]), np.int64)
+        tables = (self._batches, self._entries, records, self._messages, self._fields)
+        check_read(self._batches, read_pulsar_records(data, *tables))
+        return self._without_dropped(records)
+
+    def read_headers(self, columns: Columns) -> None:
+        tables = (columns.records, columns.header_start, columns.headers)
+        unreadable = read_pulsar_headers(columns.data, columns.batches, self._entries, *tables)
+        check_read(columns.batches, unreadable)
+
+    def complete(self, columns: Columns, *, headers: bool) -> Columns:
+        """Decode the keys, and add what only Pulsar's metadata says."""
+        self._decode_keys(columns)
+        return add_pulsar_headers(columns, self._entries, self._messages) if headers else columns
+
+    def _without_dropped(self, records: Numbers) -> Numbers:
+        """Take out the messages that compaction has emptied; their offsets become a gap."""
+        batches = self._batches
+        kept = records[field.OFFSET] != DROPPED
+        kept |= np.repeat(batches[field.MAGIC] != self.magic, batches[field.RECORDS])
+        if kept.all():
+            return records
+        ends = np.concatenate(([0], np.cumsum(kept)))
+        starts = ends[batches[field.FIRST_RECORD]]
+        after = batches[field.FIRST_RECORD] + batches[field.RECORDS]
+        batches[field.RECORDS] = ends[after] - starts
+        batches[field.FIRST_RECORD] = starts
+        self._messages = np.ascontiguousarray(self._messages[:, kept])
+        return np.ascontiguousarray(records[:, kept])
+
+    def _decode_keys(self, columns: Columns) -> None:
+        """Replace keys that are said to be base64 by their bytes, kept behind the others."""
+        starts, sizes = columns.records[field.KEY_START], columns.records[field.KEY_SIZE]
+        chosen = (self._messages[message_field.IN_BASE64] != 0) & (sizes >= 0)
+        if not chosen.any():
+            return
+        keys = np.empty(int(sizes[chosen].sum()), np.uint8)
+        arena = Arena.behind(columns.data)
+        base = arena.add(keys)
+        decode_base64(columns.data, chosen, starts, sizes, base, keys)
+        columns.data = columns.header_data = arena.join()
+
+
 @helper
-def _read_entry(data: Any, start: int, end: int, fields: Any, entries: Any, batch: int) -> Any:
+def _read_entry(
+    data: BytesIn, start: int, end: int, fields: TableOut, entries: TableOut, batch: int
+) -> bool:
     """Find metadata and payload of one entry and read the metadata."""
-    if end - start >= _CHECKSUM_SIZE and load_big(data, start, 2) == _CHECKSUM_MAGIC:
-        start += _CHECKSUM_SIZE
+    if end - start >= CHECKSUM_SIZE and load_big(data, start, 2) == CHECKSUM_MAGIC:
+        start += CHECKSUM_SIZE
     if end - start < 4:
         return False
     size = load_big(data, start, 4)
     start += 4
-    if size > end - start or not read_fields(data, start, start + size, MESSAGE_METADATA, fields):
+    if size > end - start or not metadata.read_fields(
+        data, start, start + size, metadata.OF_ENTRY, fields
+    ):
         return False
-    if fields[PRODUCER, 1] < 0 or fields[SEQUENCE, 1] < 0 or fields[PUBLISH_TIME, 1] < 0:
+    if (
+        fields[metadata.PRODUCER, 1] < 0
+        or fields[metadata.SEQUENCE, 1] < 0
+        or fields[metadata.PUBLISH_TIME, 1] < 0
+    ):
         return False
-    entries[METADATA_START, batch] = start
-    entries[METADATA_END, batch] = start + size
-    entries[PAYLOAD_START, batch] = start + size
-    entries[PAYLOAD_END, batch] = end
+    entries[entry_field.METADATA_START, batch] = start
+    entries[entry_field.METADATA_END, batch] = start + size
+    entries[entry_field.PAYLOAD_START, batch] = start + size
+    entries[entry_field.PAYLOAD_END, batch] = end
     return True
 
 
-@kernel(INTEGER, INPUT, TABLE, TABLE, TABLE)
-def read_entries(data: Any, batches: Any, entries: Any, fields: Any) -> Any:
+@kernel
+def read_entries(data: BytesIn, batches: TableOut, entries: TableOut, fields: TableOut) -> int:
     """Fill the entry of every Pulsar batch; returns the index of a malformed batch, or -1.
 
     The number of its records becomes 0 for a marker and for a chunk of a larger message, and 1
     for what is encrypted and can't be looked into. `fields` has room for those of one message.
     """
     for batch in range(batches.shape[1]):
-        if batches[MAGIC, batch] != PULSAR or batches[COUNT, batch] == 0:
+        if batches[field.MAGIC, batch] != Magic.PULSAR or batches[field.COUNT, batch] == 0:
             continue
-        start = batches[BODY_START, batch]
-        if not _read_entry(data, start, batches[BODY_END, batch], fields, entries, batch):
+        start = batches[field.BODY_START, batch]
+        if not _read_entry(data, start, batches[field.BODY_END, batch], fields, entries, batch):
             return batch
-        entries[CODEC, batch] = fields[COMPRESSION, 0]
-        entries[INFLATED_SIZE, batch] = fields[UNCOMPRESSED_SIZE, 0] & 0xFFFFFFFF
-        entries[IS_BATCH, batch] = fields[MESSAGES, 1] >= 0
-        entries[IS_ENCRYPTED, batch] = fields[ENCRYPTION_KEYS, 1] >= 0
-        entries[CHUNK_COUNT, batch] = fields[CHUNKS, 0]
-        entries[PUBLISHED, batch] = fields[PUBLISH_TIME, 0]
-        entries[PRODUCER_START, batch] = fields[PRODUCER, 0]
-        entries[PRODUCER_SIZE, batch] = fields[PRODUCER, 1]
-        entries[OTHER_FIELDS, batch] = fields[OTHER, 0]
-        messages = fields[MESSAGES, 0] if fields[MESSAGES, 1] >= 0 else np.int64(1)
-        if messages != batches[COUNT, batch]:
+        entries[entry_field.CODEC, batch] = fields[metadata.COMPRESSION, 0]
+        entries[entry_field.INFLATED_SIZE, batch] = (
+            fields[metadata.UNCOMPRESSED_SIZE, 0] & 0xFFFFFFFF
+        )
+        entries[entry_field.IS_BATCH, batch] = fields[metadata.MESSAGES, 1] >= 0
+        entries[entry_field.IS_ENCRYPTED, batch] = fields[metadata.ENCRYPTION_KEYS, 1] >= 0
+        entries[entry_field.PUBLISHED, batch] = fields[metadata.PUBLISH_TIME, 0]
+        entries[entry_field.PRODUCER_START, batch] = fields[metadata.PRODUCER, 0]
+        entries[entry_field.PRODUCER_SIZE, batch] = fields[metadata.PRODUCER, 1]
+        entries[entry_field.OTHER_FIELDS, batch] = fields[metadata.OTHER, 0]
+        messages = fields[metadata.MESSAGES, 0] if fields[metadata.MESSAGES, 1] >= 0 else int64(1)
+        if messages != batches[field.COUNT, batch]:
             return batch
-        if fields[MARKER, 1] >= 0 or fields[CHUNKS, 0] > 1:
-            batches[RECORDS, batch] = 0
-        elif entries[IS_ENCRYPTED, batch]:
-            entries[CODEC, batch] = 0
-            entries[IS_BATCH, batch] = 0
-            batches[RECORDS, batch] = 1
+        if fields[metadata.MARKER, 1] >= 0 or fields[metadata.CHUNKS, 0] > 1:
+            batches[field.RECORDS, batch] = 0
+        elif entries[entry_field.IS_ENCRYPTED, batch]:
+            entries[entry_field.CODEC, batch] = 0
+            entries[entry_field.IS_BATCH, batch] = 0
+            batches[field.RECORDS, batch] = 1
     return -1
 
 
 @helper
-def _fill(fields: Any, published: int, records: Any, messages: Any, row: int) -> None:
+def _fill(
+    fields: TableOut, published: int, records: TableOut, messages: TableOut, row: int
+) -> None:
     """Write what both kinds of metadata say about a message."""
-    event_time = fields[EVENT_TIME, 0]
-    messages[HAS_EVENT_TIME, row] = event_time != 0
-    messages[SEQUENCE_ID, row] = fields[SEQUENCE, 0] if fields[SEQUENCE, 1] >= 0 else np.int64(-1)
-    messages[ORDERING_START, row] = fields[ORDERING_KEY, 0]
-    messages[ORDERING_SIZE, row] = fields[ORDERING_KEY, 1]
-    messages[IN_BASE64, row] = fields[KEY_IS_BASE64, 0] != 0 and fields[PARTITION_KEY, 1] >= 0
-    messages[KEY_IS_NULL, row] = fields[NULL_KEY, 0] != 0
-    records[TIMESTAMP, row] = microseconds(event_time if event_time != 0 else published)
-    records[KEY_START, row] = fields[PARTITION_KEY, 0]
-    is_null = fields[NULL_KEY, 0] != 0
-    records[KEY_SIZE, row] = np.int64(-1) if is_null else fields[PARTITION_KEY, 1]
-    records[HEADER_COUNT, row] = fields[PROPERTIES, 0]
-    if fields[NULL_VALUE, 0] != 0:
-        records[VALUE_SIZE, row] = -1
+    event_time = fields[metadata.EVENT_TIME, 0]
+    messages[message_field.HAS_EVENT_TIME, row] = event_time != 0
+    messages[message_field.SEQUENCE_ID, row] = (
+        fields[metadata.SEQUENCE, 0] if fields[metadata.SEQUENCE, 1] >= 0 else int64(-1)
+    )
+    messages[message_field.ORDERING_START, row] = fields[metadata.ORDERING_KEY, 0]
+    messages[message_field.ORDERING_SIZE, row] = fields[metadata.ORDERING_KEY, 1]
+    messages[message_field.IN_BASE64, row] = (
+        fields[metadata.KEY_IS_BASE64, 0] != 0 and fields[metadata.PARTITION_KEY, 1] >= 0
+    )
+    messages[message_field.KEY_IS_NULL, row] = fields[metadata.NULL_KEY, 0] != 0
+    records[field.TIMESTAMP, row] = microseconds(event_time if event_time != 0 else published)
+    records[field.KEY_START, row] = fields[metadata.PARTITION_KEY, 0]
+    is_null = fields[metadata.NULL_KEY, 0] != 0
+    records[field.KEY_SIZE, row] = int64(-1) if is_null else fields[metadata.PARTITION_KEY, 1]
+    records[field.HEADER_COUNT, row] = fields[metadata.PROPERTIES, 0]
+    if fields[metadata.NULL_VALUE, 0] != 0:
+        records[field.VALUE_SIZE, row] = -1
 
 
 @helper
 def _read_batched(
-    data: Any, position: int, end: int, published: int, fields: Any, records: Any, messages: Any,
-    row: int,
-) -> Any:  # fmt: skip
+    data: BytesIn, position: int, end: int, published: int, fields: TableOut, records: TableOut,
+    messages: TableOut, row: int,
+) -> int:  # fmt: skip
     """Read one message of a batch; returns the position behind it, or MALFORMED."""
     if end - position < 4:
-        return np.int64(MALFORMED)
+        return int64(MALFORMED)
     size = load_big(data, position, 4)
     position += 4
     if size > end - position:
-        return np.int64(MALFORMED)
-    if not read_fields(data, position, position + size, SINGLE_METADATA, fields):
-        return np.int64(MALFORMED)
-    records[BLOCK_START, row] = position
-    records[BLOCK_END, row] = position + size
+        return int64(MALFORMED)
+    if not metadata.read_fields(data, position, position + size, metadata.OF_BATCHED, fields):
+        return int64(MALFORMED)
+    records[field.BLOCK_START, row] = position
+    records[field.BLOCK_END, row] = position + size
     position += size
-    payload = fields[PAYLOAD_SIZE, 0]
-    if fields[PAYLOAD_SIZE, 1] < 0 or payload < 0 or payload > end - position:
-        return np.int64(MALFORMED)
-    records[VALUE_START, row] = position
-    records[VALUE_SIZE, row] = payload
+    payload = fields[metadata.PAYLOAD_SIZE, 0]
+    if fields[metadata.PAYLOAD_SIZE, 1] < 0 or payload < 0 or payload > end - position:
+        return int64(MALFORMED)
+    records[field.VALUE_START, row] = position
+    records[field.VALUE_SIZE, row] = payload
     _fill(fields, published, records, messages, row)
-    if fields[COMPACTED_OUT, 0] != 0:
-        records[OFFSET, row] = DROPPED
+    if fields[metadata.COMPACTED_OUT, 0] != 0:
+        records[field.OFFSET, row] = DROPPED
     return position + payload
 
 
 @helper
 def _read_single(
-    data: Any, entries: Any, batch: int, fields: Any, records: Any, messages: Any, row: int
+    data: BytesIn,
+    entries: TableIn,
+    batch: int,
+    fields: TableOut,
+    records: TableOut,
+    messages: TableOut,
+    row: int,
 ) -> None:
     """Read the message of an entry that is no batch; its metadata has been checked."""
-    start = entries[METADATA_START, batch]
-    end = entries[METADATA_END, batch]
-    read_fields(data, start, end, MESSAGE_METADATA, fields)
-    records[BLOCK_START, row] = start
-    records[BLOCK_END, row] = end
-    records[VALUE_START, row] = entries[PAYLOAD_START, batch]
-    records[VALUE_SIZE, row] = entries[PAYLOAD_END, batch] - entries[PAYLOAD_START, batch]
-    _fill(fields, entries[PUBLISHED, batch], records, messages, row)
+    start = entries[entry_field.METADATA_START, batch]
+    end = entries[entry_field.METADATA_END, batch]
+    metadata.read_fields(data, start, end, metadata.OF_ENTRY, fields)
+    records[field.BLOCK_START, row] = start
+    records[field.BLOCK_END, row] = end
+    records[field.VALUE_START, row] = entries[entry_field.PAYLOAD_START, batch]
+    records[field.VALUE_SIZE, row] = (
+        entries[entry_field.PAYLOAD_END, batch] - entries[entry_field.PAYLOAD_START, batch]
+    )
+    _fill(fields, entries[entry_field.PUBLISHED, batch], records, messages, row)
 
 
-@kernel(INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE, TABLE, TABLE)
+@kernel
 def read_pulsar_records(
-    data: Any, batches: Any, entries: Any, records: Any, messages: Any, fields: Any
-) -> Any:
+    data: BytesIn,
+    batches: TableIn,
+    entries: TableIn,
+    records: TableOut,
+    messages: TableOut,
+    fields: TableOut,
+) -> int:
     """Fill the records of every Pulsar entry; returns the index of a malformed batch, or -1.
 
     `fields` has room for those of one message.
     """
     for batch in range(batches.shape[1]):
-        if batches[MAGIC, batch] != PULSAR or batches[RECORDS, batch] == 0:
+        if batches[field.MAGIC, batch] != Magic.PULSAR or batches[field.RECORDS, batch] == 0:
             continue
-        first = batches[FIRST_RECORD, batch]
-        for index in range(batches[RECORDS, batch]):
-            messages[ENTRY, first + index] = batch
-            records[OFFSET, first + index] = batches[BASE_OFFSET, batch] + index
-        if entries[IS_BATCH, batch] == 0:
+        first = batches[field.FIRST_RECORD, batch]
+        for index in range(batches[field.RECORDS, batch]):
+            messages[message_field.ENTRY, first + index] = batch
+            records[field.OFFSET, first + index] = batches[field.BASE_OFFSET, batch] + index
+        if entries[entry_field.IS_BATCH, batch] == 0:
             _read_single(data, entries, batch, fields, records, messages, first)
             continue
-        position = entries[PAYLOAD_START, batch]
-        end = entries[PAYLOAD_END, batch]
-        published = entries[PUBLISHED, batch]
-        for row in range(first, first + batches[RECORDS, batch]):
+        position = entries[entry_field.PAYLOAD_START, batch]
+        end = entries[entry_field.PAYLOAD_END, batch]
+        published = entries[entry_field.PUBLISHED, batch]
+        for row in range(first, first + batches[field.RECORDS, batch]):
             position = _read_batched(data, position, end, published, fields, records, messages, row)
             if position == MALFORMED:
                 return batch
@@ -253,40 +280,45 @@ def read_pulsar_records(
 
 
 @helper
-def _read_property(data: Any, position: int, end: int, headers: Any, header: int) -> Any:
+def _read_property(data: BytesIn, position: int, end: int, headers: TableOut, header: int) -> bool:
     """Read a KeyValue, both of whose fields are required."""
-    headers[NAME_SIZE, header] = -1
-    headers[CONTENT_SIZE, header] = -1
+    headers[field.NAME_SIZE, header] = -1
+    headers[field.CONTENT_SIZE, header] = -1
     while position < end:
         number, wire_type, value, size, position = next_field(data, position, end)
         if position == MALFORMED or wire_type != WIRE_BYTES:
             return False
         if number == 1:
-            headers[NAME_START, header] = value
-            headers[NAME_SIZE, header] = size
+            headers[field.NAME_START, header] = value
+            headers[field.NAME_SIZE, header] = size
         elif number == 2:
-            headers[CONTENT_START, header] = value
-            headers[CONTENT_SIZE, header] = size
-    headers[KINDS, header] = KINDS_OF_TEXT
-    return headers[NAME_SIZE, header] >= 0 and headers[CONTENT_SIZE, header] >= 0
+            headers[field.CONTENT_START, header] = value
+            headers[field.CONTENT_SIZE, header] = size
+    headers[field.KINDS, header] = header_kinds.OF_TEXT
+    return headers[field.NAME_SIZE, header] >= 0 and headers[field.CONTENT_SIZE, header] >= 0
 
 
-@kernel(INTEGER, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE)
+@kernel
 def read_pulsar_headers(
-    data: Any, batches: Any, entries: Any, records: Any, header_start: Any, headers: Any
-) -> Any:
+    data: BytesIn,
+    batches: TableIn,
+    entries: TableIn,
+    records: TableIn,
+    header_start: NumbersIn,
+    headers: TableOut,
+) -> int:
     """Fill the properties of every message; returns the index of a malformed batch, or -1."""
     for batch in range(batches.shape[1]):
-        if batches[MAGIC, batch] != PULSAR:
+        if batches[field.MAGIC, batch] != Magic.PULSAR:
             continue
-        wanted = PROPERTY_NUMBER_OF_MESSAGE
-        if entries[IS_BATCH, batch]:
-            wanted = PROPERTY_NUMBER_OF_SINGLE
-        first = batches[FIRST_RECORD, batch]
-        for row in range(first, first + batches[RECORDS, batch]):
+        wanted = metadata.PROPERTIES_OF_ENTRY
+        if entries[entry_field.IS_BATCH, batch]:
+            wanted = metadata.PROPERTIES_OF_BATCHED
+        first = batches[field.FIRST_RECORD, batch]
+        for row in range(first, first + batches[field.RECORDS, batch]):
             header = header_start[row]
-            position = records[BLOCK_START, row]
-            end = records[BLOCK_END, row]
+            position = records[field.BLOCK_START, row]
+            end = records[field.BLOCK_END, row]
             while position < end and header < header_start[row + 1]:
                 number, _, start, size, position = next_field(data, position, end)
                 if number != wanted:

@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
+from penstock.log.header import Magic
+from penstock.records import field
 from penstock.records.arena import header_arena
-from penstock.records.columns import (
-    BASE_OFFSET,
-    CONTENT_SIZE,
-    CONTENT_START,
-    COUNT,
-    FIRST_RECORD,
-    KEY_SIZE,
-    KEY_START,
-    LAST_DELTA,
-    NAME_SIZE,
-    NAME_START,
-    OFFSET,
-    RECORDS,
-    VALUE_SIZE,
-    VALUE_START,
-    Bytes,
-    Columns,
-    Numbers,
+from penstock.records.batch_headers import Encoded, malformed, write_batch_headers
+from penstock.records.columns import Bytes, Columns, Numbers
+from penstock.records.kernels.arguments import (
+    BytesIn,
+    BytesOut,
+    NumbersIn,
+    NumbersOut,
+    TableIn,
+    TableOut,
 )
-from penstock.records.frame import Encoded, finish
-from penstock.records.kernels.jit import (
-    INPUT,
-    NOTHING,
-    NUMBERS,
-    NUMBERS_INPUT,
-    OUTPUT,
-    TABLE,
-    TABLE_INPUT,
-    helper,
-    kernel,
-)
+from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_big, varint_size, write_varint
-from penstock.records.kernels.protobuf_fields import WIRE_BYTES, WIRE_VARINT
+from penstock.records.kernels.protobuf import WIRE_BYTES, WIRE_VARINT
 from penstock.records.kernels.text import base64_size, mark_text, write_base64
+from penstock.records.pulsar.entry import CHECKSUM_AT, CHECKSUM_MAGIC, CHECKSUM_SIZE
 from penstock.records.pulsar.headers import PulsarFacts
-from penstock.records.scan import PULSAR, malformed
+from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 
-_CHECKSUM_MAGIC = 0x0E01
-_CHECKSUM_SIZE = 6
 _LONGEST_GAP: Final = 1 << 20
 """Offsets without a record that one entry may cover: each takes a few bytes of it."""
 
@@ -70,25 +51,28 @@ REST_SIZE: Final = 5
 ENTRY_METADATA_SIZE: Final = 6
 ENTRY_FIELDS: Final = 7
 
-_PROPERTIES = 1
-_PARTITION_KEY = 2
-_PAYLOAD_SIZE = 3
-_EVENT_TIME = 5
-_KEY_IS_BASE64 = 6
-_ORDERING_KEY = 7
-_SEQUENCE_ID = 8
-_NULL_VALUE = 9
-_NULL_PARTITION_KEY = 10
-_FILLER = np.array([0, 0, 0, 4, _PAYLOAD_SIZE << 3, 0, 4 << 3, 1], np.uint8)
+# Numbers of a message's metadata fields.
+_PROPERTIES: Final = SingleMessageMetadata.PROPERTIES_FIELD_NUMBER
+_PARTITION_KEY: Final = SingleMessageMetadata.PARTITION_KEY_FIELD_NUMBER
+_PAYLOAD_SIZE: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER
+_COMPACTED_OUT: Final = SingleMessageMetadata.COMPACTED_OUT_FIELD_NUMBER
+_EVENT_TIME: Final = SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER
+_KEY_IS_BASE64: Final = SingleMessageMetadata.PARTITION_KEY_B64_ENCODED_FIELD_NUMBER
+_ORDERING_KEY: Final = SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER
+_SEQUENCE_ID: Final = SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER
+_NULL_VALUE: Final = SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER
+_NULL_PARTITION_KEY: Final = SingleMessageMetadata.NULL_PARTITION_KEY_FIELD_NUMBER
+_FILLER = np.array([0, 0, 0, 4, _PAYLOAD_SIZE << 3, 0, _COMPACTED_OUT << 3, 1], np.uint8)
 """A message that compaction has emptied: it stands at an offset that has no record."""
 
-_OF_PRODUCER = 1
-_OF_SEQUENCE = 2
-_OF_PUBLISH_TIME = 3
-_OF_PARTITION_KEY = 6
-_OF_MESSAGES = 11
-_OF_KEY_IS_BASE64 = 17
-_OF_ORDERING_KEY = 18
+# Numbers of an entry's metadata fields.
+_OF_PRODUCER: Final = MessageMetadata.PRODUCER_NAME_FIELD_NUMBER
+_OF_SEQUENCE: Final = MessageMetadata.SEQUENCE_ID_FIELD_NUMBER
+_OF_PUBLISH_TIME: Final = MessageMetadata.PUBLISH_TIME_FIELD_NUMBER
+_OF_PARTITION_KEY: Final = MessageMetadata.PARTITION_KEY_FIELD_NUMBER
+_OF_MESSAGES: Final = MessageMetadata.NUM_MESSAGES_IN_BATCH_FIELD_NUMBER
+_OF_KEY_IS_BASE64: Final = MessageMetadata.PARTITION_KEY_B64_ENCODED_FIELD_NUMBER
+_OF_ORDERING_KEY: Final = MessageMetadata.ORDERING_KEY_FIELD_NUMBER
 
 
 def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
@@ -99,9 +83,10 @@ def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
     by now and no time is negative.
     """
     batches = columns.batches
-    batches[COUNT] = batches[LAST_DELTA] + 1
+    batches[field.COUNT] = batches[field.LAST_DELTA] + 1
     gaps = np.flatnonzero(
-        (batches[COUNT] - batches[RECORDS] > _LONGEST_GAP) & (batches[RECORDS] > 0)
+        (batches[field.COUNT] - batches[field.RECORDS] > _LONGEST_GAP)
+        & (batches[field.RECORDS] > 0)
     )
     if len(gaps):
         raise malformed(batches, int(gaps[0]), "too many of its offsets have no record")
@@ -113,7 +98,7 @@ def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
     data = (columns.data, header_data)
     write_pulsar(*data, batches, *tables, messages, entries, encoded.body_starts, encoded.out)
     _write_checksums(encoded, batches)
-    return finish(encoded, PULSAR, batches)
+    return write_batch_headers(encoded, Magic.PULSAR, batches)
 
 
 def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Bytes, Numbers, Numbers]:
@@ -128,13 +113,13 @@ def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Bytes, Numbers, Num
     messages[ORDERING_SIZE] = facts.ordering_sizes
     messages[KEY_IS_NULL] = facts.null_keys
     text = np.empty(len(columns), np.bool_)
-    mark_text(columns.data, columns.records[KEY_START], columns.records[KEY_SIZE], text)
+    mark_text(columns.data, columns.records[field.KEY_START], columns.records[field.KEY_SIZE], text)
     messages[KEY_IS_TEXT] = text
     entries = np.empty((ENTRY_FIELDS, columns.batches.shape[1]), np.int64)
     entries[PUBLISH_TIME] = facts.publish_times
-    entries[SEQUENCE] = columns.batches[BASE_OFFSET]
-    firsts = columns.batches[FIRST_RECORD][columns.batches[RECORDS] > 0]
-    filled = columns.batches[RECORDS] > 0
+    entries[SEQUENCE] = columns.batches[field.BASE_OFFSET]
+    firsts = columns.batches[field.FIRST_RECORD][columns.batches[field.RECORDS] > 0]
+    filled = columns.batches[field.RECORDS] > 0
     entries[SEQUENCE, filled] = np.where(
         facts.sequences[firsts] >= 0, facts.sequences[firsts], entries[SEQUENCE, filled]
     )
@@ -147,46 +132,48 @@ def _describe(columns: Columns, facts: PulsarFacts) -> tuple[Bytes, Numbers, Num
 
 def _write_checksums(encoded: Encoded, batches: Numbers) -> None:
     view = encoded.out.data
-    for batch in np.flatnonzero(batches[RECORDS]).tolist():
+    for batch in np.flatnonzero(batches[field.RECORDS]).tolist():
         start = int(encoded.body_starts[batch])
-        summed = view[start + _CHECKSUM_SIZE : start + int(encoded.bodies[batch])]
-        view[start + 2 : start + _CHECKSUM_SIZE] = crc32c(summed).to_bytes(4, "big")
+        summed = view[start + CHECKSUM_SIZE : start + int(encoded.bodies[batch])]
+        view[start + CHECKSUM_AT : start + CHECKSUM_SIZE] = crc32c(summed).to_bytes(4, "big")
 
 
 @helper
-def _bytes_size(number: int, size: int) -> Any:
+def _bytes_size(number: int, size: int) -> int:
     """Return the size of a field of bytes: its tag, its length and itself."""
     return varint_size(number << 3) + varint_size(size) + size
 
 
 @helper
-def _number_size(number: int, value: int) -> Any:
+def _number_size(number: int, value: int) -> int:
     return varint_size(number << 3) + varint_size(value)
 
 
 @helper
-def _write_tag_and_size(out: Any, position: int, number: int, size: int) -> Any:
+def _write_tag_and_size(out: BytesOut, position: int, number: int, size: int) -> int:
     position = write_varint(out, position, number << 3 | WIRE_BYTES)
     return write_varint(out, position, size)
 
 
 @helper
-def _write_bytes(out: Any, position: int, number: int, data: Any, start: int, size: int) -> Any:
+def _write_bytes(
+    out: BytesOut, position: int, number: int, data: BytesIn, start: int, size: int
+) -> int:
     position = _write_tag_and_size(out, position, number, size)
     copy_bytes(out, position, data, start, size)
     return position + size
 
 
 @helper
-def _write_number(out: Any, position: int, number: int, value: int) -> Any:
+def _write_number(out: BytesOut, position: int, number: int, value: int) -> int:
     position = write_varint(out, position, number << 3 | WIRE_VARINT)
     return write_varint(out, position, value)
 
 
 @helper
-def _key_size(records: Any, messages: Any, row: int, key: int, flag: int) -> Any:
+def _key_size(records: TableIn, messages: TableIn, row: int, key: int, flag: int) -> int:
     """Return the size of a key's field, and of the flag that says how it is written."""
-    size = records[KEY_SIZE, row]
+    size = records[field.KEY_SIZE, row]
     if size < 0:
         return 0
     if messages[KEY_IS_TEXT, row]:
@@ -196,10 +183,17 @@ def _key_size(records: Any, messages: Any, row: int, key: int, flag: int) -> Any
 
 @helper
 def _write_key(
-    out: Any, position: int, data: Any, records: Any, messages: Any, row: int, key: int, flag: int
-) -> Any:
-    size = records[KEY_SIZE, row]
-    start = records[KEY_START, row]
+    out: BytesOut,
+    position: int,
+    data: BytesIn,
+    records: TableIn,
+    messages: TableIn,
+    row: int,
+    key: int,
+    flag: int,
+) -> int:
+    size = records[field.KEY_SIZE, row]
+    start = records[field.KEY_START, row]
     if size < 0:
         return position
     if messages[KEY_IS_TEXT, row]:
@@ -210,15 +204,17 @@ def _write_key(
 
 
 @helper
-def _property_size(headers: Any, header: int) -> Any:
+def _property_size(headers: TableIn, header: int) -> int:
     """Return the size of a KeyValue."""
-    name = headers[NAME_SIZE, header]
-    return _bytes_size(1, name) + _bytes_size(2, headers[CONTENT_SIZE, header])
+    name = headers[field.NAME_SIZE, header]
+    return _bytes_size(1, name) + _bytes_size(2, headers[field.CONTENT_SIZE, header])
 
 
 @helper
-def _metadata_size(records: Any, headers: Any, header_start: Any, messages: Any, row: int) -> Any:
-    size = _number_size(_PAYLOAD_SIZE, max(records[VALUE_SIZE, row], 0))
+def _metadata_size(
+    records: TableIn, headers: TableIn, header_start: NumbersIn, messages: TableIn, row: int
+) -> int:
+    size = _number_size(_PAYLOAD_SIZE, max(records[field.VALUE_SIZE, row], 0))
     size += _key_size(records, messages, row, _PARTITION_KEY, _KEY_IS_BASE64)
     for header in range(header_start[row], header_start[row + 1]):
         size += _bytes_size(_PROPERTIES, _property_size(headers, header))
@@ -228,7 +224,7 @@ def _metadata_size(records: Any, headers: Any, header_start: Any, messages: Any,
         size += _bytes_size(_ORDERING_KEY, messages[ORDERING_SIZE, row])
     if messages[SEQUENCE_ID, row] >= 0:
         size += _number_size(_SEQUENCE_ID, messages[SEQUENCE_ID, row])
-    if records[VALUE_SIZE, row] < 0:
+    if records[field.VALUE_SIZE, row] < 0:
         size += _number_size(_NULL_VALUE, 1)
     if messages[KEY_IS_NULL, row]:
         size += _number_size(_NULL_PARTITION_KEY, 1)
@@ -237,8 +233,8 @@ def _metadata_size(records: Any, headers: Any, header_start: Any, messages: Any,
 
 @helper
 def _entry_metadata_size(
-    records: Any, messages: Any, entries: Any, batch: int, row: int, count: int
-) -> Any:
+    records: TableIn, messages: TableIn, entries: TableIn, batch: int, row: int, count: int
+) -> int:
     size = _bytes_size(_OF_PRODUCER, entries[PRODUCER_SIZE, batch])
     size += _number_size(_OF_SEQUENCE, entries[SEQUENCE, batch])
     size += _number_size(_OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])
@@ -249,47 +245,49 @@ def _entry_metadata_size(
     return size + entries[REST_SIZE, batch]
 
 
-@kernel(NOTHING, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE, TABLE, NUMBERS)
+@kernel
 def measure_pulsar(
-    batches: Any, records: Any, headers: Any, header_start: Any, messages: Any, entries: Any,
-    bodies: Any,
+    batches: TableIn, records: TableIn, headers: TableIn, header_start: NumbersIn,
+    messages: TableOut, entries: TableOut, bodies: NumbersOut,
 ) -> None:  # fmt: skip
     """Fill in the sizes of each message's and each entry's metadata, and of every body."""
     for batch in range(batches.shape[1]):
-        count = batches[RECORDS, batch]
+        count = batches[field.RECORDS, batch]
         if count == 0:
             bodies[batch] = 0
             continue
-        first = batches[FIRST_RECORD, batch]
-        total = (batches[COUNT, batch] - count) * len(_FILLER)
+        first = batches[field.FIRST_RECORD, batch]
+        total = (batches[field.COUNT, batch] - count) * len(_FILLER)
         for row in range(first, first + count):
             size = _metadata_size(records, headers, header_start, messages, row)
             messages[METADATA_SIZE, row] = size
-            total += 4 + size + max(records[VALUE_SIZE, row], 0)
-        size = _entry_metadata_size(records, messages, entries, batch, first, batches[COUNT, batch])
+            total += 4 + size + max(records[field.VALUE_SIZE, row], 0)
+        size = _entry_metadata_size(
+            records, messages, entries, batch, first, batches[field.COUNT, batch]
+        )
         entries[ENTRY_METADATA_SIZE, batch] = size
-        bodies[batch] = _CHECKSUM_SIZE + 4 + size + total
+        bodies[batch] = CHECKSUM_SIZE + 4 + size + total
 
 
 @helper
 def _write_properties(
-    out: Any, position: int, data: Any, headers: Any, first: int, last: int
-) -> Any:
+    out: BytesOut, position: int, data: BytesIn, headers: TableIn, first: int, last: int
+) -> int:
     for header in range(first, last):
         size = _property_size(headers, header)
         position = _write_tag_and_size(out, position, _PROPERTIES, size)
-        start = headers[NAME_START, header]
-        position = _write_bytes(out, position, 1, data, start, headers[NAME_SIZE, header])
-        start = headers[CONTENT_START, header]
-        position = _write_bytes(out, position, 2, data, start, headers[CONTENT_SIZE, header])
+        start = headers[field.NAME_START, header]
+        position = _write_bytes(out, position, 1, data, start, headers[field.NAME_SIZE, header])
+        start = headers[field.CONTENT_START, header]
+        position = _write_bytes(out, position, 2, data, start, headers[field.CONTENT_SIZE, header])
     return position
 
 
 @helper
 def _write_message(
-    out: Any, position: int, data: Any, header_data: Any, records: Any, headers: Any,
-    header_start: Any, messages: Any, row: int,
-) -> Any:  # fmt: skip
+    out: BytesOut, position: int, data: BytesIn, header_data: BytesIn, records: TableIn,
+    headers: TableIn, header_start: NumbersIn, messages: TableIn, row: int,
+) -> int:  # fmt: skip
     position = store_big(out, position, 4, messages[METADATA_SIZE, row])
     first = header_start[row]
     last = header_start[row + 1]
@@ -297,7 +295,7 @@ def _write_message(
     position = _write_key(
         out, position, data, records, messages, row, _PARTITION_KEY, _KEY_IS_BASE64
     )
-    size = max(records[VALUE_SIZE, row], 0)
+    size = max(records[field.VALUE_SIZE, row], 0)
     position = _write_number(out, position, _PAYLOAD_SIZE, size)
     if messages[EVENT_TIME, row] > 0:
         position = _write_number(out, position, _EVENT_TIME, messages[EVENT_TIME, row])
@@ -307,20 +305,20 @@ def _write_message(
         position = _write_bytes(out, position, _ORDERING_KEY, header_data, ordering, length)
     if messages[SEQUENCE_ID, row] >= 0:
         position = _write_number(out, position, _SEQUENCE_ID, messages[SEQUENCE_ID, row])
-    if records[VALUE_SIZE, row] < 0:
+    if records[field.VALUE_SIZE, row] < 0:
         position = _write_number(out, position, _NULL_VALUE, 1)
     if messages[KEY_IS_NULL, row]:
         position = _write_number(out, position, _NULL_PARTITION_KEY, 1)
     if size:
-        copy_bytes(out, position, data, records[VALUE_START, row], size)
+        copy_bytes(out, position, data, records[field.VALUE_START, row], size)
     return position + size
 
 
 @helper
 def _write_entry_metadata(
-    out: Any, position: int, data: Any, header_data: Any, records: Any, messages: Any,
-    entries: Any, batch: int, row: int, count: int,
-) -> Any:  # fmt: skip
+    out: BytesOut, position: int, data: BytesIn, header_data: BytesIn, records: TableIn,
+    messages: TableIn, entries: TableIn, batch: int, row: int, count: int,
+) -> int:  # fmt: skip
     """Write it, with the first message's key: by that a whole entry is dispatched."""
     position = store_big(out, position, 4, entries[ENTRY_METADATA_SIZE, batch])
     start = entries[PRODUCER_START, batch]
@@ -343,38 +341,36 @@ def _write_entry_metadata(
 
 
 @helper
-def _write_fillers(out: Any, position: int, count: int) -> Any:
+def _write_fillers(out: BytesOut, position: int, count: int) -> int:
     for _ in range(count):
         copy_bytes(out, position, _FILLER, 0, len(_FILLER))
         position += len(_FILLER)
     return position
 
 
-@kernel(
-    NOTHING, INPUT, INPUT, TABLE_INPUT, TABLE_INPUT, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT,
-    TABLE_INPUT, NUMBERS_INPUT, OUTPUT,
-)  # fmt: skip
+@kernel
 def write_pulsar(
-    data: Any, header_data: Any, batches: Any, records: Any, headers: Any, header_start: Any,
-    messages: Any, entries: Any, body_starts: Any, out: Any,
+    data: BytesIn, header_data: BytesIn, batches: TableIn, records: TableIn, headers: TableIn,
+    header_start: NumbersIn, messages: TableIn, entries: TableIn, body_starts: NumbersIn,
+    out: BytesOut,
 ) -> None:  # fmt: skip
     """Write every body at its place, but for the checksum."""
     for batch in range(batches.shape[1]):
-        count = batches[RECORDS, batch]
+        count = batches[field.RECORDS, batch]
         if count == 0:
             continue
-        first = batches[FIRST_RECORD, batch]
-        position = store_big(out, body_starts[batch], 2, _CHECKSUM_MAGIC) + 4
+        first = batches[field.FIRST_RECORD, batch]
+        position = store_big(out, body_starts[batch], 2, CHECKSUM_MAGIC) + 4
         position = _write_entry_metadata(
             out, position, data, header_data, records, messages, entries, batch, first,
-            batches[COUNT, batch],
+            batches[field.COUNT, batch],
         )  # fmt: skip
-        expected = batches[BASE_OFFSET, batch]
+        expected = batches[field.BASE_OFFSET, batch]
         for row in range(first, first + count):
-            position = _write_fillers(out, position, records[OFFSET, row] - expected)
-            expected = records[OFFSET, row] + 1
+            position = _write_fillers(out, position, records[field.OFFSET, row] - expected)
+            expected = records[field.OFFSET, row] + 1
             position = _write_message(
                 out, position, data, header_data, records, headers, header_start, messages, row
             )
-        end = batches[BASE_OFFSET, batch] + batches[COUNT, batch]
+        end = batches[field.BASE_OFFSET, batch] + batches[field.COUNT, batch]
         _write_fillers(out, position, end - expected)

@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 def join_messages(stored: memoryview, earlier: Earlier) -> Iterator[Buffer]:
     """Yield `stored` in pieces, chunked messages whole; all of it at once where there are none.
 
-    A last chunk whose message is not complete in the log is left out, and told of in the log.
+    A last chunk whose message is not complete in the log is left out, with a logged warning.
     Raises MalformedBatchError.
     """
     begin = 0

@@ -1,30 +1,17 @@
-"""Records whose headers are rewritten one by one: the few that hold what an encoding can't say."""
+"""Records whose headers are rewritten one by one: the few with what an encoding can't express."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from penstock.records import field, header_kinds
 from penstock.records.arena import Arena, header_arena
-from penstock.records.columns import (
-    CONTENT_SIZE,
-    CONTENT_START,
-    HEADER_FIELDS,
-    KEY_SIZE,
-    KEY_START,
-    KINDS,
-    KINDS_OF_BYTES,
-    NAME_SIZE,
-    NAME_START,
-    TIMESTAMP,
-    Bytes,
-    Columns,
-    Mask,
-    Numbers,
-)
+from penstock.records.columns import Bytes, Columns, Mask, Numbers
 from penstock.records.kernels.text import mark_prefixes
 
 
@@ -33,7 +20,7 @@ class Header(NamedTuple):
 
     name: bytes
     content: bytes | None
-    kinds: int = KINDS_OF_BYTES
+    kinds: int = header_kinds.OF_BYTES
 
 
 def marked(columns: Columns, *prefixes: bytes) -> Mask:
@@ -62,7 +49,9 @@ def rows_of(columns: Columns, headers: Mask) -> list[int]:
 def read_headers(columns: Columns, row: int) -> list[Header]:
     """Return the headers of one record."""
     return [
-        Header(columns.name(index), columns.content(index), int(columns.headers[KINDS, index]))
+        Header(
+            columns.name(index), columns.content(index), int(columns.headers[field.KINDS, index])
+        )
         for index in range(columns.header_start[row], columns.header_start[row + 1])
     ]
 
@@ -72,10 +61,10 @@ class Rewriting:
     """Collects new headers, keys and times of some records, and then makes columns of them."""
 
     columns: Columns
-    arena: Arena = field(init=False)
-    _headers: dict[int, list[Header]] = field(default_factory=dict)
-    _keys: dict[int, bytes | None] = field(default_factory=dict)
-    _times: dict[int, int] = field(default_factory=dict)
+    arena: Arena = dataclasses.field(init=False)
+    _headers: dict[int, list[Header]] = dataclasses.field(default_factory=dict)
+    _keys: dict[int, bytes | None] = dataclasses.field(default_factory=dict)
+    _times: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.arena = header_arena(self.columns)
@@ -96,10 +85,10 @@ class Rewriting:
         return self.arena.add_bytes(content), len(content)
 
     def apply(self) -> Columns:
-        """Return the columns as they were asked for; those that were given are spent."""
+        """Return the columns with the changes; those that were given must not be used again."""
         columns = self.columns
         for row, time in self._times.items():
-            columns.records[TIMESTAMP, row] = time
+            columns.records[field.TIMESTAMP, row] = time
         columns.headers, columns.header_start = self._tables()
         columns.header_data = self.arena.join()
         columns.data = self._place_keys()
@@ -110,7 +99,7 @@ class Rewriting:
         arena = Arena.behind(self.columns.data)
         for row, key in self._keys.items():
             place = (0, -1) if key is None else (arena.add_bytes(key), len(key))
-            self.columns.records[[KEY_START, KEY_SIZE], row] = place
+            self.columns.records[[field.KEY_START, field.KEY_SIZE], row] = place
         return arena.join()
 
     def _tables(self) -> tuple[Numbers, Numbers]:
@@ -123,13 +112,13 @@ class Rewriting:
             counts[row] = len(replaced)
         header_start = np.zeros(len(columns) + 1, np.int64)
         np.cumsum(counts, out=header_start[1:])
-        headers = np.empty((HEADER_FIELDS, int(header_start[-1])), np.int64)
+        headers = np.empty((field.HEADER_FIELDS, int(header_start[-1])), np.int64)
         moved = np.repeat(header_start[:-1] - columns.header_start[:-1], old)
         places = (np.arange(len(kept)) + moved)[kept]
         headers[:, places] = columns.headers[:, kept]
         for row, replaced in self._headers.items():
             for index, header in enumerate(replaced, int(header_start[row])):
-                headers[[NAME_START, NAME_SIZE], index] = self.add(header.name)
-                headers[[CONTENT_START, CONTENT_SIZE], index] = self.add(header.content)
-                headers[KINDS, index] = header.kinds
+                headers[[field.NAME_START, field.NAME_SIZE], index] = self.add(header.name)
+                headers[[field.CONTENT_START, field.CONTENT_SIZE], index] = self.add(header.content)
+                headers[field.KINDS, index] = header.kinds
         return headers, header_start

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.records import field, header_kinds
 from penstock.records.arena import Arena, header_arena
-from penstock.records.columns import (
-    CONTENT_SIZE,
-    CONTENT_START,
-    HEADER_FIELDS,
-    KINDS,
-    KINDS_OF_TEXT,
-    NAME_SIZE,
-    NAME_START,
-    Bytes,
-    Columns,
-    Mask,
-    Numbers,
-)
-from penstock.records.kernels.jit import NOTHING, NUMBERS, NUMBERS_INPUT, TABLE, TABLE_INPUT, kernel
+from penstock.records.columns import Bytes, Columns, Mask, Numbers
+from penstock.records.kernels.arguments import NumbersIn, NumbersOut, TableIn, TableOut
+from penstock.records.kernels.jit import kernel
 from penstock.records.kernels.text import DECIMAL_SIZE, write_decimals
 
 
@@ -33,9 +23,9 @@ class Additions:
     """
 
     columns: Columns
-    arena: Arena = field(init=False)
-    _names: list[tuple[int, int]] = field(default_factory=list)
-    _spans: list[Numbers] = field(default_factory=list)
+    arena: Arena = dataclasses.field(init=False)
+    _names: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    _spans: list[Numbers] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.arena = header_arena(self.columns)
@@ -65,7 +55,7 @@ class Additions:
             return columns
         spans = np.array(self._spans)
         added = int(np.count_nonzero(spans[1::2] >= 0))
-        headers = np.empty((HEADER_FIELDS, columns.headers.shape[1] + added), np.int64)
+        headers = np.empty((field.HEADER_FIELDS, columns.headers.shape[1] + added), np.int64)
         header_start = np.empty(len(columns) + 1, np.int64)
         names = np.array(self._names)
         insert_headers(columns.headers, columns.header_start, names, spans, headers, header_start)
@@ -74,25 +64,30 @@ class Additions:
         return columns
 
 
-@kernel(NOTHING, TABLE_INPUT, NUMBERS_INPUT, TABLE_INPUT, TABLE_INPUT, TABLE, NUMBERS)
+@kernel
 def insert_headers(
-    headers: Any, header_start: Any, names: Any, spans: Any, out: Any, out_start: Any
+    headers: TableIn,
+    header_start: NumbersIn,
+    names: TableIn,
+    spans: TableIn,
+    out: TableOut,
+    out_start: NumbersOut,
 ) -> None:
     """Write the headers of each record and behind them those that are added."""
     place = 0
     for row in range(len(header_start) - 1):
         out_start[row] = place
         for header in range(header_start[row], header_start[row + 1]):
-            for column in range(HEADER_FIELDS):
-                out[column, place] = headers[column, header]
+            for each in range(field.HEADER_FIELDS):
+                out[each, place] = headers[each, header]
             place += 1
         for addition in range(len(names)):
             size = spans[2 * addition + 1, row]
             if size >= 0:
-                out[NAME_START, place] = names[addition, 0]
-                out[NAME_SIZE, place] = names[addition, 1]
-                out[CONTENT_START, place] = spans[2 * addition, row]
-                out[CONTENT_SIZE, place] = size
-                out[KINDS, place] = KINDS_OF_TEXT
+                out[field.NAME_START, place] = names[addition, 0]
+                out[field.NAME_SIZE, place] = names[addition, 1]
+                out[field.CONTENT_START, place] = spans[2 * addition, row]
+                out[field.CONTENT_SIZE, place] = size
+                out[field.KINDS, place] = header_kinds.OF_TEXT
                 place += 1
     out_start[len(header_start) - 1] = place

@@ -1,4 +1,4 @@
-"""The headers in which a record carries what the encoding it is in can't say (docs/interop.md)."""
+"""The headers in which a record carries what its encoding can't express (docs/interop.md)."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
     [0e01 u32 crc32c] u32 metadata size | MessageMetadata | payload
 
 The checksum covers everything from the metadata's size on. An entry without `0e01` carries none.
+`decode` reads many at once into tables; this is for one. Its messages are declared in
+`metadata.proto` (`make protos`).
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ from typing import Final, NamedTuple
 from fastcrc.crc32 import iscsi as crc32c
 from google.protobuf.message import DecodeError
 
-from penstock.records.pulsar.metadata import MessageMetadata
+from penstock.records.pulsar.metadata_pb2 import MessageMetadata
 
 CHECKSUM_MAGIC: Final = 0x0E01
+CHECKSUM_AT: Final = 2
+CHECKSUM_SIZE: Final = 6
+"""Bytes of the checksum with the magic in front of it."""
+SMALLEST_MESSAGE: Final = 6
+"""Bytes of the smallest message in a batch: its metadata's size, and a payload size."""
 
 _CHECKSUM: Final = struct.Struct(">HI")
 _SIZE: Final = struct.Struct(">I")
-_MESSAGE_SIZE_MIN: Final = 6
-"""Bytes of the smallest message in a batch: its size field and a metadata with a payload size."""
 
 
 class MalformedEntryError(Exception):
@@ -39,7 +44,7 @@ class Entry(NamedTuple):
 
     @property
     def is_batch(self) -> bool:
-        """Presence says batch: a batch of one message is legal and differs from a message."""
+        """Presence means batch: a batch of one message is legal and differs from a message."""
         return bool(self.metadata.HasField("num_messages_in_batch"))
 
     @property
@@ -61,6 +66,21 @@ def read_entry(entry: memoryview) -> Entry:
     parsed = _parse(_verified(entry))
     _check_count(parsed)
     return parsed
+
+
+def parse_entry(entry: memoryview) -> Entry:
+    """Parse a stored entry, whose checksum was checked when it came.
+
+    Raises MalformedEntryError.
+    """
+    return _parse(without_checksum(entry))
+
+
+def build_entry(metadata: MessageMetadata, payload: bytes) -> bytearray:
+    """Return the entry of a message, or of a batch of messages, with its checksum."""
+    encoded = metadata.SerializeToString()
+    summed = _SIZE.pack(len(encoded)) + encoded + payload
+    return bytearray(_CHECKSUM.pack(CHECKSUM_MAGIC, crc32c(summed)) + summed)
 
 
 def without_checksum(entry: memoryview) -> memoryview:
@@ -103,5 +123,5 @@ def _check_count(entry: Entry) -> None:
     if not entry.is_batch:
         return
     room = max(len(entry.payload), entry.metadata.uncompressed_size)
-    if not 1 <= entry.message_count <= room // _MESSAGE_SIZE_MIN:
+    if not 1 <= entry.message_count <= room // SMALLEST_MESSAGE:
         raise MalformedEntryError(f"{entry.message_count} messages in a batch of {room} bytes")

@@ -1,0 +1,228 @@
+"""What one small request costs the broker: its CPU time, and how many a second one connection gets.
+
+The client sends ready-made frames over a socket, 64 at a time, and only counts the answers, so that
+what is measured is the broker's way from a frame to its answer and not a client's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import xxhash
+
+import saved
+from penstock.demo.processes import running_broker
+from penstock.iggy.wire import frame as iggy_frame
+from penstock.iggy.wire import requests as iggy
+from penstock.iggy.wire.commands import COMMAND_OF, Command, Operation
+from penstock.iggy.wire.identifiers import (
+    Consumer,
+    ConsumerKind,
+    Identifier,
+    Partitioning,
+    PollingKind,
+    PollingStrategy,
+)
+from penstock.kafka.wire import api, encode_request
+from penstock.log.header import Magic, build_header
+from penstock.pulsar.wire import frames as pulsar
+from penstock.pulsar.wire import pulsar_api_pb2 as pb
+from penstock.server.data_folder import LOCK_NAME
+
+WINDOW = 64
+VALUE = bytes(100)
+TOPIC = "requests"
+IGGY_CLIENT = b"client-of-a-load"
+
+
+class Measured(NamedTuple):
+    """One kind of request."""
+
+    per_second: float
+    cpu_microseconds: float
+
+
+class Peer:
+    """A connection that sends frames and counts those that come back."""
+
+    def __init__(self, address: str, reply_size: Callable[[bytes, int], int | None]) -> None:
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host.rpartition("/")[2], int(port)))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._reply_size = reply_size
+        self._rest = b""
+
+    def exchange(self, frames: bytes, replies: int) -> None:
+        """Send frames and return when so many have come back."""
+        self._socket.sendall(frames)
+        while replies:
+            data = self._rest + self._socket.recv(1 << 18)
+            at = 0
+            while replies and (size := self._reply_size(data, at)) and at + size <= len(data):
+                at += size
+                replies -= 1
+            self._rest = data[at:]
+
+
+def length_prefixed(data: bytes, at: int) -> int | None:
+    """Kafka's and Pulsar's frames begin with their length."""
+    return 4 + int.from_bytes(data[at : at + 4], "big") if len(data) >= at + 4 else None
+
+
+def iggy_sized(data: bytes, at: int) -> int | None:
+    """Iggy's headers hold the size of the whole frame."""
+    return int.from_bytes(data[at + 48 : at + 52], "little") if len(data) >= at + 52 else None
+
+
+def kafka_batch() -> bytes:
+    """One record with a value and nothing else."""
+    record = b"\0\0\0\1" + zigzag(len(VALUE)) + VALUE + b"\0"
+    body = zigzag(len(record)) + record
+    now = time.time_ns() // 1_000_000
+    header = build_header(Magic.KAFKA, body, record_count=1, base_timestamp=now, max_timestamp=now)
+    return bytes(header) + body
+
+
+def zigzag(number: int) -> bytes:
+    """A small positive varint."""
+    doubled = 2 * number
+    return bytes([doubled]) if doubled < 128 else bytes([doubled & 127 | 128, doubled >> 7])
+
+
+def kafka_frame(name: str, version: int, **fields: object) -> bytes:
+    request = api(name).request(**fields)
+    return b"".join(map(bytes, encode_request(api(name), version, 1, "load", request)))
+
+
+def kafka_loads(address: str) -> Iterator[tuple[str, Peer, bytes]]:
+    peer = Peer(address, length_prefixed)
+    types = api("CreateTopics").request
+    made = types.CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
+    peer.exchange(kafka_frame("CreateTopics", 5, topics=[made], timeout_ms=1000), 1)
+    yield "kafka ApiVersions", peer, kafka_frame("ApiVersions", 0)
+    types = api("Produce").request
+    for acks, name in ((1, "1"), (-1, "all")):
+        part = types.PartitionProduceData(index=0, records=kafka_batch())
+        data = types.TopicProduceData(name=TOPIC, partition_data=[part])
+        fields = {"acks": acks, "timeout_ms": 1000, "topic_data": [data]}
+        yield f"kafka Produce acks={name}", peer, kafka_frame("Produce", 9, **fields)
+    types = api("Fetch").request
+    for name, offset in (("one batch", 0), ("nothing", 1 << 40)):
+        part = types.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1)
+        topic = types.FetchTopic(topic=TOPIC, partitions=[part])
+        fields = {"max_wait_ms": 0, "min_bytes": 0, "topics": [topic]}
+        yield f"kafka Fetch of {name}", peer, kafka_frame("Fetch", 11, **fields)
+
+
+def pulsar_loads(address: str) -> Iterator[tuple[str, Peer, bytes]]:
+    peer = Peer(address, length_prefixed)
+    connect = pb.CommandConnect(client_version="load", protocol_version=21)
+    peer.exchange(encode(pb.BaseCommand(type=pb.BaseCommand.CONNECT, connect=connect)), 1)
+    producer = pb.CommandProducer(topic="requests-pulsar", producer_id=1, request_id=1)
+    peer.exchange(encode(pb.BaseCommand(type=pb.BaseCommand.PRODUCER, producer=producer)), 1)
+    ping = pb.BaseCommand(type=pb.BaseCommand.PING, ping=pb.CommandPing())
+    yield "pulsar PING", peer, encode(ping)
+    head = b"\x0a\x04load\x10\x00\x18\x01"  # producer_name, sequence_id, publish_time
+    entry = struct.pack(">I", len(head)) + head + VALUE
+    send = pb.CommandSend(producer_id=1, sequence_id=0)
+    command = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send)
+    yield "pulsar SEND", peer, bytes(pulsar.encode_payload_command(command, len(entry))) + entry
+
+
+def encode(command: pb.BaseCommand) -> bytes:
+    return bytes(pulsar.encode_command(command))
+
+
+def iggy_loads(address: str) -> Iterator[tuple[str, Peer, bytes]]:
+    peer = Peer(address, iggy_sized)
+    login = iggy.LoginRegister(0x2C00, "load", "1", "iggy", "iggy", "")
+    peer.exchange(iggy_request(Command.LOGIN_REGISTER, login.encode(), Operation.REGISTER), 1)
+    stream, topic = Identifier("default"), Identifier("requests-iggy")
+    create = iggy.CreateTopic(stream, 1, "requests-iggy", {})
+    peer.exchange(iggy_request(Command.CREATE_TOPIC, create.encode()), 1)
+    yield "iggy PING", peer, iggy_request(Command.PING, b"")
+    to = (stream, topic, Partitioning.partition(0))
+    send = iggy.SendMessages(22 + 18, *to, 1, memoryview(iggy_batch()))
+    size = len(send.encode()) - len(iggy_batch()) - 4
+    send = iggy.SendMessages(size, *to, 1, memoryview(iggy_batch()))
+    yield "iggy SEND", peer, iggy_request(Command.SEND_MESSAGES, send.encode())
+    reader = Consumer(ConsumerKind.CONSUMER, Identifier(1))
+    for name, offset in (("one message", 0), ("nothing", 1 << 40)):
+        strategy = PollingStrategy(PollingKind.OFFSET, offset)
+        poll = iggy.PollMessages(reader, stream, topic, 0, strategy, 1, False)
+        yield f"iggy POLL of {name}", peer, iggy_request(Command.POLL_MESSAGES, poll.encode())
+
+
+def iggy_request(command: Command, body: bytes, operation: int | None = None) -> bytes:
+    operations = {known: number for number, known in COMMAND_OF.items()}
+    if operation is None:
+        operation = operations.get(command, Operation.NON_REPLICATED)
+    header = iggy_frame.RequestHeader(IGGY_CLIENT, bytes(16), 0, 1, operation, 1, command)
+    return b"".join(map(bytes, iggy_frame.build_request(header, body)))
+
+
+def iggy_batch() -> bytes:
+    """One message as a producer sends it."""
+    rest = struct.pack("<16sIIIIQ", bytes(15) + b"\7", 0, 0, 0, len(VALUE), 0) + VALUE
+    message = struct.pack("<Q", xxhash.xxh3_64_intdigest(rest)) + rest
+    facts = (0, 0, 0, 1_700_000_000_000_000, 256 + len(message))
+    checksum = xxhash.xxh3_64_intdigest(struct.pack("<QQQQQI", *facts, 1) + message[:8])
+    return struct.pack("<QQQQQQI204x", *facts, checksum, 1) + message
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=20_000, help="of each kind")
+    saved.add_flag(parser)
+    arguments = parser.parse_args()
+    measured: dict[str, Measured] = {}
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
+        folder = Path(name)
+        with running_broker(folder) as addresses:
+            broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+            for protocol, loads in LOADS.items():
+                for title, peer, request in loads(addresses[protocol]):
+                    measured[title] = run(broker, peer, request, arguments.requests)
+    print("one connection, 64 requests under way    requests/s   broker CPU us each")
+    for title, (speed, cpu) in measured.items():
+        print(f"{title:40}{speed:11.0f}{cpu:21.1f}")
+    numbers = {
+        f"{title}, {unit}": number
+        for title, each in measured.items()
+        for unit, number in zip(("requests/s", "CPU us"), each, strict=True)
+    }
+    saved.compare("request-cost", numbers, save=arguments.save)
+
+
+LOADS = {"kafka": kafka_loads, "pulsar": pulsar_loads, "iggy": iggy_loads}
+
+
+def run(broker: psutil.Process, peer: Peer, request: bytes, count: int) -> Measured:
+    """Warm up with a tenth, then measure."""
+    window = request * WINDOW
+    for _ in range(max(1, count // WINDOW // 10)):
+        peer.exchange(window, WINDOW)
+    rounds = max(1, count // WINDOW)
+    before, began = cpu_seconds(broker), time.perf_counter()
+    for _ in range(rounds):
+        peer.exchange(window, WINDOW)
+    seconds = time.perf_counter() - began
+    cpu = cpu_seconds(broker) - before
+    return Measured(rounds * WINDOW / seconds, cpu / rounds / WINDOW * 1e6)
+
+
+def cpu_seconds(broker: psutil.Process) -> float:
+    times = broker.cpu_times()
+    return float(times.user + times.system)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The tables: one row for each thing that must last and is not a message."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.metadata.statements import Column, Kind, Table
+
+PROPERTIES: Final = Table(
+    "properties",
+    (Column("name", Kind.TEXT), Column("value", Kind.TEXT)),
+    key=("name",),
+)
+
+NAMESPACES: Final = Table(
+    "namespaces",
+    (
+        Column("tenant", Kind.TEXT),
+        Column("namespace", Kind.TEXT),
+        Column("stream_id", Kind.INTEGER),
+        Column("created_at_us", Kind.BIGINT),
+    ),
+    key=("tenant", "namespace"),
+    unique=(("stream_id",),),
+)
+
+TOPICS: Final = Table(
+    "topics",
+    (
+        Column("id", Kind.UUID),
+        Column("tenant", Kind.TEXT),
+        Column("namespace", Kind.TEXT),
+        Column("topic", Kind.TEXT),
+        Column("kafka_name", Kind.TEXT),
+        Column("iggy_topic_id", Kind.INTEGER),
+        Column("partitioned", Kind.BOOLEAN),
+        Column("config", Kind.TEXT),
+        Column("created_at_us", Kind.BIGINT),
+    ),
+    key=("id",),
+    unique=(
+        ("tenant", "namespace", "topic"),
+        ("tenant", "namespace", "iggy_topic_id"),
+        ("kafka_name",),
+    ),
+)
+
+PARTITIONS: Final = Table(
+    "partitions",
+    (
+        # An id is never given twice, because Pulsar clients keep it as a ledger id.
+        Column("id", Kind.IDENTITY),
+        Column("topic_id", Kind.UUID, references="topics"),
+        Column("number", Kind.INTEGER),
+    ),
+    key=("id",),
+    unique=(("topic_id", "number"),),
+)
+
+COMMITTED_OFFSETS: Final = Table(
+    "committed_offsets",
+    (
+        Column("kind", Kind.TEXT),
+        Column("name", Kind.TEXT),
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+        Column("offset", Kind.BIGINT),
+        Column("leader_epoch", Kind.INTEGER),
+        Column("note", Kind.TEXT),
+        Column("committed_at_ms", Kind.BIGINT),
+    ),
+    key=("kind", "name", "partition_id"),
+)
+
+SUBSCRIPTIONS: Final = Table(
+    "subscriptions",
+    (
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+        Column("name", Kind.TEXT),
+        Column("mark_delete", Kind.BIGINT),
+        Column("acknowledged", Kind.BYTES),
+        Column("properties", Kind.TEXT),
+    ),
+    key=("partition_id", "name"),
+)
+
+CONSUMER_GROUPS: Final = Table(
+    "consumer_groups",
+    (
+        Column("topic_id", Kind.UUID, references="topics"),
+        Column("group_id", Kind.INTEGER),
+        Column("name", Kind.TEXT),
+    ),
+    key=("topic_id", "group_id"),
+    unique=(("topic_id", "name"),),
+)
+
+TABLES: Final = (
+    PROPERTIES,
+    NAMESPACES,
+    TOPICS,
+    PARTITIONS,
+    COMMITTED_OFFSETS,
+    SUBSCRIPTIONS,
+    CONSUMER_GROUPS,
+)
+"""All of them, each after those that it references."""

@@ -1,0 +1,1 @@
+"""Headers that records are given and lose again: what not every encoding can express."""

@@ -1,0 +1,49 @@
+"""Bounded decompression of Kafka's batches."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import cramjam
+import numpy as np
+
+from penstock.limits import INFLATED_BATCH_BYTES
+from penstock.records.columns import Bytes
+from penstock.records.compression import Inflater, deflate, growing, inflate, snappy, zstd
+from penstock.records.errors import MalformedBatchError
+
+XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_SIZE: Final = 16
+
+
+def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATCH_BYTES) -> Bytes:
+    """Return the records of a compressed batch; `codec` is the low bits of its attributes.
+
+    Raises MalformedBatchError, also for a codec that Kafka has not defined.
+    """
+    return inflate(_CODECS, codec, compressed, limit)
+
+
+def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
+    """Java's producer frames snappy as the xerial library does, librdkafka sends one raw block."""
+    if bytes(compressed[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
+        return snappy(compressed, limit)
+    position, left, parts = _XERIAL_HEADER_SIZE, limit, []
+    while position < len(compressed):
+        size = int.from_bytes(compressed[position : position + 4], "big")
+        position += 4
+        if size > len(compressed) - position:
+            raise MalformedBatchError("a block of the xerial framing ends outside of the batch")
+        parts.append(snappy(compressed[position : position + size], left))
+        left -= len(parts[-1])
+        position += size
+    return np.concatenate(parts) if parts else np.empty(0, np.uint8)
+
+
+_CODECS: Final[dict[int, Inflater]] = {
+    1: deflate(16 + zlib.MAX_WBITS),
+    2: _snappy_or_xerial,
+    3: growing(cramjam.lz4.decompress_into),
+    4: zstd,
+}

@@ -1,0 +1,41 @@
+"""Protobuf's wire format, read field by field."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.records.kernels.arguments import BytesIn, int64
+from penstock.records.kernels.jit import helper
+from penstock.records.kernels.primitives import MALFORMED, read_varint
+
+WIRE_VARINT: Final = 0
+_FIXED_64: Final = 1
+WIRE_BYTES: Final = 2
+_FIXED_32: Final = 5
+
+
+@helper
+def next_field(data: BytesIn, position: int, end: int) -> tuple[int, int, int, int, int]:
+    """Read one field: its number, wire type, number or start, size, and the position behind it.
+
+    The position is MALFORMED where the field does not end before `end` or its wire type is one
+    that Pulsar does not use.
+    """
+    nothing = int64(0)
+    bad = int64(MALFORMED)
+    tag, position = read_varint(data, position, end)
+    wire_type = tag & 7
+    number = (tag >> 3) & 0x1FFFFFFF
+    if position == MALFORMED or number == 0:
+        return nothing, nothing, nothing, nothing, bad
+    if wire_type == WIRE_VARINT:
+        value, position = read_varint(data, position, end)
+        return number, wire_type, value, nothing, position
+    size = int64(8) if wire_type == _FIXED_64 else int64(4)
+    if wire_type == WIRE_BYTES:
+        size, position = read_varint(data, position, end)
+    elif wire_type not in (_FIXED_64, _FIXED_32):
+        return nothing, nothing, nothing, nothing, bad
+    if position == MALFORMED or size < 0 or size > end - position:
+        return nothing, nothing, nothing, nothing, bad
+    return number, wire_type, position, size, position + size

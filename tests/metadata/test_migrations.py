@@ -1,0 +1,182 @@
+"""Databases of every version since the first open with all that is in them, or stay as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.broker.broker import Broker
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
+from penstock.metadata.database import Database
+from penstock.metadata.errors import MetadataError
+from penstock.metadata.migrations import migrate
+from penstock.metadata.sqlite import SqliteDatabase
+from penstock.metadata.statements import Statement
+from penstock.metadata.store import MetadataStore
+from penstock.metadata.tables import TABLES
+
+VERSION_1 = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "metadata.sqlite"
+
+
+@pytest.fixture
+def old(file: Path) -> Iterator[SqliteDatabase]:
+    """A database of version 1, open."""
+    make_version_1(file)
+    with closing(SqliteDatabase(file)) as database:
+        yield database
+
+
+def make_version_1(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(VERSION_1)
+
+
+def read(file: Path, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def version(file: Path) -> str:
+    ((found,),) = read(file, "SELECT value FROM properties WHERE name = 'schema_version'")
+    assert isinstance(found, str)
+    return found
+
+
+def shape(file: Path) -> dict[str, list[Any]]:
+    """Of each table its columns, what is unique together, and what references what."""
+
+    def told(about: str, name: str) -> list[Any]:
+        return read(file, f"PRAGMA {about}({name})")
+
+    found = {}
+    for table in TABLES:
+        indexes = [index for _, index, *_ in told("index_list", table.name)]
+        unique = sorted([column for *_, column in told("index_info", index)] for index in indexes)
+        references = sorted(reference[2:] for reference in told("foreign_key_list", table.name))
+        found[table.name] = [told("table_info", table.name), unique, references]
+    return found
+
+
+def run(database: Database, sql: str) -> None:
+    database.execute(Statement("", sql))
+
+
+def add_colour(database: Database) -> None:
+    run(database, "ALTER TABLE topics ADD COLUMN colour VARCHAR NOT NULL DEFAULT 'red'")
+
+
+def paint_green(database: Database) -> None:
+    run(database, "UPDATE topics SET colour = 'green'")
+
+
+def replace_topics(database: Database) -> None:
+    """What SQLite can't alter is made anew, and the old table dropped."""
+    run(database, "CREATE TABLE new_topics (id VARCHAR(32) NOT NULL PRIMARY KEY, name VARCHAR)")
+    run(database, "INSERT INTO new_topics SELECT id, kafka_name FROM topics")
+    run(database, "DROP TABLE topics")
+    run(database, "ALTER TABLE new_topics RENAME TO topics")
+
+
+def forget_topics(database: Database) -> None:
+    run(database, "DELETE FROM topics")
+
+
+async def test_a_database_of_version_1_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
+    make_version_1(tmp_path / "metadata.sqlite")
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    orders = broker.topics.by_kafka_name("orders")
+    assert orders is not None
+    assert (orders.config, orders.partitioned) == ({"retention.ms": "1000"}, True)
+    assert [partition.id for partition in orders.partitions] == [3, 4]
+    other = broker.topics.get(TopicName("acme", "shop", "größe"))
+    assert other is not None
+    assert (other.iggy_topic_id, other.partitioned, other.config) == (0, False, {})
+    assert [space.name.namespace for space in broker.namespaces.all()] == [
+        "default",
+        "shop",
+        "empty",
+    ]
+    billing = broker.offsets.of_owner(OffsetOwner("kafka", "billing"))
+    assert billing == {3: CommittedOffset(5, 0, "it's a note", 1700000000000)}
+    consumer = broker.offsets.of_owner(OffsetOwner("iggy-consumer", "7"))
+    assert consumer == {4: CommittedOffset(1 << 40)}
+    assert [group.name for group in broker.topic_groups.of_topic(orders)] == ["readers", "writers"]
+    # Its messages are not part of the dump, so its acknowledgements are taken back.
+    audit = broker.subscriptions.get(orders.partitions[0], "audit")
+    assert audit is not None
+    assert (audit.cursor.position, audit.properties) == (0, {"team": "blue"})
+    assert await broker.producer_ids.take() == 1000
+    more = await broker.topics.create(TopicName("public", "default", "more"), 1)
+    assert more.partitions[0].id == 7  # 6 was given to a topic that was deleted.
+    await broker.close()
+
+
+def test_new_tables_are_those_that_the_steps_make(tmp_path: Path) -> None:
+    new, migrated = tmp_path / "new.sqlite", tmp_path / "migrated.sqlite"
+    make_version_1(migrated)
+    for file in (new, migrated):
+        asyncio.run(MetadataStore.open(file).close())
+    assert shape(new) == shape(migrated)
+    assert version(new) == version(migrated)
+
+
+def test_an_older_database_takes_every_step_that_it_lacks(old: SqliteDatabase, file: Path) -> None:
+    migrate(old, "here", [add_colour])
+    assert version(file) == "2"
+    migrate(old, "here", [add_colour, paint_green])
+    migrate(old, "here", [add_colour, paint_green])
+    assert version(file) == "3"
+    assert read(file, "SELECT DISTINCT colour FROM topics") == [("green",)]
+
+
+def test_a_new_database_takes_no_step(file: Path) -> None:
+    with closing(SqliteDatabase(file)) as database:
+        migrate(database, "here", [forget_topics, paint_green])
+    assert version(file) == "3"
+
+
+def test_a_step_that_fails_takes_the_others_back(old: SqliteDatabase, file: Path) -> None:
+    before = shape(file)
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(old, "here", [add_colour, paint_green, add_colour])
+    assert shape(file) == before
+    assert version(file) == "1"
+
+
+def test_a_table_that_is_replaced_keeps_what_references_it(old: SqliteDatabase, file: Path) -> None:
+    migrate(old, "here", [replace_topics])
+    assert read(file, "SELECT id FROM partitions ORDER BY id") == [(3,), (4,), (5,)]
+    run(old, "DELETE FROM topics WHERE name = 'orders'")
+    assert read(file, "SELECT id FROM partitions") == [(5,)]
+
+
+def test_a_step_that_leaves_rows_without_their_parent_is_taken_back(
+    old: SqliteDatabase, file: Path
+) -> None:
+    with pytest.raises(sqlite3.IntegrityError, match="references"):
+        migrate(old, "here", [forget_topics])
+    assert len(read(file, "SELECT * FROM topics")) == 2
+
+
+@pytest.mark.parametrize("found", ["99", "0", "one"])
+def test_a_database_of_a_version_that_is_not_known_is_left_alone(file: Path, found: str) -> None:
+    make_version_1(file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE properties SET value = ?", [found])
+        connection.execute("DROP TABLE subscriptions")
+    with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads 1; use the"):
+        MetadataStore.open(file)
+    assert not read(file, "SELECT * FROM sqlite_master WHERE name = 'subscriptions'")
