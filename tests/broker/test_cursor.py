@@ -59,8 +59,6 @@ def test_tells_what_is_open_in_a_batch(
     for index in range(size):
         assert bool(mask >> index & 1) == (start + index not in model)
     assert mask >> size == 0
-    untouched = model.isdisjoint(range(start, start + size))
-    assert cursor.is_untouched(start, start + size) == untouched
     assert cursor.open_count(start, start + size) == mask.bit_count()
 
 

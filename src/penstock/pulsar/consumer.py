@@ -27,7 +27,7 @@ CHECKSUM_VERSION: Final = 11
 class PulsarConsumer:
     """Implements penstock.broker.subscriptions.consumer.Receiver.
 
-    `member` and `subscription` are set once it was let in.
+    `member` and `subscription` are set once it is attached.
     """
 
     member: Consumer

@@ -81,7 +81,7 @@ class Cursor:
             self._clear(end, end + run)
             end += run
         self.position = end
-        assert self.is_untouched(end, end + 1), "the offset at the position is open"
+        assert self.open_count(end, end + 1), "the offset at the position is open"
 
     def open_mask(self, start: int, end: int) -> int:
         """Return which offsets of a batch are still open: bit i stands for offset `start` + i."""
@@ -106,12 +106,6 @@ class Cursor:
         if not self._blocks:
             return end - start
         return end - start - sum(bits.bit_count() for _, bits in self._parts(start, end))
-
-    def is_untouched(self, start: int, end: int) -> bool:
-        """Whether no offset of a batch is acknowledged: the cheap test before `open_mask`."""
-        if start < self.position:
-            return False
-        return not self._blocks or not any(bits for _, bits in self._parts(start, end))
 
     def reset(self, position: int) -> None:
         """Go to `position` and forget what was acknowledged above it."""

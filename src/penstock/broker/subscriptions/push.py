@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Push:
@@ -68,7 +68,7 @@ class Push:
             try:
                 busy = await self._turn()
             except Exception:
-                _logger.exception("a push failed; its consumers are asked to come back")
+                logger.exception("a push failed; its consumers are asked to come back")
                 self._failed()
                 return
             if busy:

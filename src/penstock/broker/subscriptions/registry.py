@@ -136,9 +136,9 @@ class Subscriptions:
         """
         async with subscription.changing:
             subscription.begin_reset(position)
-            if open_mask is not None:
-                await subscription.acknowledge(position, open_mask)
             try:
+                if open_mask is not None:
+                    await subscription.acknowledge(position, open_mask)
                 await self.save(subscription)
             finally:
                 subscription.end_reset()

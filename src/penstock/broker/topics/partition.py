@@ -147,10 +147,6 @@ class Partition:
 
         Raises OffsetOutOfRangeError, CorruptBatchError and LogReadError.
         """
-        return self.header_at(offset)
-
-    def header_at(self, offset: int) -> BatchHeader | None:
-        """Do as `batch_at`, at once."""
         return self._log.batch_at(offset)
 
     async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -78,6 +79,7 @@ async def _acknowledged(
             await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
         else:
             await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
+        await asyncio.sleep(0)  # Others have work too, and a request has room for many ids.
     return await _saved(session, consumer, request) if request.HasField("request_id") else None
 
 
