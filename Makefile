@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench versus report soak interop protos clean java kernels
+.PHONY: help demo test lint format bench versus report soak interop protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -56,6 +56,9 @@ protos: $(INSTALLED) ## Compile the protobuf declarations again
 		$(BIN)/python -m grpc_tools.protoc --plugin=$(BIN)/protoc-gen-mypy \
 			-I src --python_out=src --mypy_out=src $$proto || exit 1; \
 	done
+
+stubs: $(INSTALLED) ## Write the type stubs of Kafka's messages again
+	$(BIN)/python -m penstock.kafka.wire.stubs
 
 clean: ## Remove what was built, but no data folder
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -17,7 +17,7 @@ from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 from kafka.protocol.metadata.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.producer.produce import ProduceRequest, ProduceResponse
 
-from penstock.kafka.wire import Api, MessageType, Struct, api
+from penstock.kafka.wire import AnyApi, MessageType, Struct, api
 
 ROUNDS = 7
 KAFKA_PYTHON = {
@@ -48,8 +48,8 @@ def microseconds(function: Callable[[], object]) -> float:
 class Subject:
     """One message in one version, for all three codecs."""
 
-    def __init__(self, of: Api, kind: str, version: int, message: Struct) -> None:
-        self.type: MessageType = getattr(of, kind)
+    def __init__(self, of: AnyApi, kind: str, version: int, message: Struct) -> None:
+        self.type: MessageType[Any] = getattr(of, kind)
         self.version = version
         self.message = message
         self.encoded = b"".join(self.type.encode(message, version))

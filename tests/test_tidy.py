@@ -89,3 +89,11 @@ def test_tasks_are_started_by_the_one_helper() -> None:
     starters = re.compile(r"\b(?:create_task|ensure_future)\(")
     places = [place for place in found(starters) if place.startswith("src/")]
     assert [place.partition(":")[0] for place in places] == ["src/penstock/tasks.py"], places
+
+
+def test_every_logger_is_called_logger() -> None:
+    makers = re.compile(r"\bgetLogger\(")
+    places = [place for place in found(makers) if place.startswith("src/")]
+    assert [
+        place for place in places if ": logger = logging.getLogger(__name__)" not in place
+    ] == []

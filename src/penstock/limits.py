@@ -83,6 +83,13 @@ RECEIVE_BUFFER_BYTES: Final = Limit(
     when_hit="a frame that does not fit gets a buffer of its own",
 )
 
+FREED_BYTES: Final = Limit(
+    64 * MIB,
+    "bytes of freed memory that the process keeps, on glibc",
+    protects="the time of a page fault for every page of every large read",
+    when_hit="what is freed beyond it goes back to the operating system",
+)
+
 FRAME_HEAD_BYTES: Final = Limit(
     1 * KIB,
     "bytes",
@@ -139,11 +146,32 @@ CONVERTED_BYTES: Final = Limit(
     when_hit="what nobody read for longest is let go, and converted again for who asks for it",
 )
 
+CONVERTED_RUNS: Final = Limit(
+    4,
+    "runs of converted batches of one partition in one encoding",
+    protects="the places of other partitions' readers from many readers of one",
+    when_hit="the run that nobody read for longest is dropped",
+)
+
+CONVERTED_AHEAD_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of the longest run that is converted ahead of a reader, which doubles up to there",
+    protects="other clients' time, and memory from readers that stop",
+    when_hit="the next runs are as long as the last",
+)
+
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
     "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",
     protects="memory",
     when_hit="clients refuse or split a larger message; a frame over it closes the connection",
+)
+
+PULSAR_TOPIC_NAME: Final = Limit(
+    1024,
+    "characters of a Pulsar topic's name",
+    protects="the database, and Pulsar's own tools, which put names into URLs",
+    when_hit="the topic is not created",
 )
 
 KAFKA_REQUEST_BYTES: Final = Limit(
@@ -173,6 +201,63 @@ KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
     protects="other clients' time from one read, and the client's own: it waits for the first byte "
     "until the last one is read and checked",
     when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
+)
+
+KAFKA_CONVERSION_SECONDS: Final = Limit(
+    5,
+    "seconds, or the wait that the client asks for where that is longer",
+    protects="a consumer that does not want to wait, while the conversions compile, once after "
+    "an installation",
+    when_hit="the answer has what was read so far; the consumer fetches on",
+)
+
+KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
+    4 * KIB,
+    "bytes of a client's note beside a committed offset (Kafka's own default)",
+    protects="the database and memory",
+    when_hit="the offset is not committed",
+)
+
+KAFKA_RESPONSE_BYTES: Final = Limit(
+    1024 * MIB,
+    "bytes of one answer to our own Kafka client",
+    protects="memory from something that is no Kafka broker",
+    when_hit="the connection is closed and the command fails",
+)
+
+IGGY_REQUEST_BYTES: Final = Limit(
+    64 * MIB,
+    "bytes of one Iggy request's body (Iggy's own default)",
+    protects="memory",
+    when_hit="the connection is closed",
+)
+
+IGGY_LEGACY_REQUEST_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of one request of Iggy's older dialects, whose servers took about 10 MiB of payload",
+    protects="memory",
+    when_hit="the connection is closed",
+)
+
+IGGY_POLL_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of batches in one answer to an Iggy poll",
+    protects="memory from consumers that ask for everything at once",
+    when_hit="the answer ends before the batch that would pass it, but for a first one",
+)
+
+IGGY_READ_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes that an Iggy poll reads from the log at once",
+    protects="other clients' time from one read",
+    when_hit="the poll reads on in another step",
+)
+
+IGGY_REQUEST_PARTITIONS: Final = Limit(
+    1_000,
+    "partitions that one Iggy request makes (Iggy's own limit)",
+    protects="file descriptors and the time of other clients",
+    when_hit="the request is refused",
 )
 
 KAFKA_GROUPS: Final = Limit(
@@ -210,4 +295,26 @@ DECODED_ROWS: Final = Limit(
     "records, and as many headers, of one batch",
     protects="memory: each takes some 50 bytes besides its own, which may be as few as 2",
     when_hit="the batch can't be read in another encoding than the one it was written in",
+)
+
+TOPIC_PARTITIONS: Final = Limit(
+    10_000,
+    "partitions of one topic",
+    protects="memory and file descriptors",
+    when_hit="the topic, or what would be added to it, is not created",
+)
+
+GROUP_MEMBERS: Final = Limit(
+    10_000,
+    "members of one Kafka consumer group, those included that were given an id and have not "
+    "come back",
+    protects="memory and the time that a rebalance takes",
+    when_hit="the next one is refused",
+)
+
+PRODUCERS_REMEMBERED: Final = Limit(
+    10_000,
+    "idempotent producers of one partition",
+    protects="memory",
+    when_hit="the one that wrote longest ago is forgotten, and may go on with any sequence",
 )

@@ -15,6 +15,7 @@ from penstock.broker.reading import conversion_cache
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.limits import CONVERTED_RUNS
 from penstock.log import CorruptBatchError, Log, OffsetOutOfRangeError
 from penstock.log.header import Magic, build_header, walk
 from penstock.records import MalformedBatchError
@@ -109,7 +110,7 @@ async def test_what_is_converted_ahead_has_a_limit(
     partition: Partition, conversions: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = fill(partition, 12)
-    monkeypatch.setattr(conversion_cache, "READ_AHEAD_BYTES", 2 * size)
+    monkeypatch.setattr(conversion_cache, "CONVERTED_AHEAD_BYTES", 2 * size)
     for offset in range(0, 12 * RECORDS, RECORDS):
         assert await spans(partition, offset, 1)
     assert conversions == [size, *[2 * size] * 5, size]
@@ -162,7 +163,7 @@ async def test_only_some_runs_of_a_log_are_kept(
     partition: Partition, conversions: list[int]
 ) -> None:
     fill(partition, 12)
-    places = [20 * number for number in range(conversion_cache.RUNS_OF_A_LOG_MAX + 1)]
+    places = [20 * number for number in range(CONVERTED_RUNS + 1)]
     for offset in [*places, places[-1], places[0]]:
         assert await spans(partition, offset, 1)
     assert len(conversions) == len(places) + 1

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from penstock.broker.producers.idempotence import (
     BATCHES_REMEMBERED,
-    PRODUCERS_REMEMBERED_MAX,
     SEQUENCES,
     Duplicate,
     ProducerStates,
 )
+from penstock.limits import PRODUCERS_REMEMBERED
 from penstock.log.header import BatchHeader, Magic
 
 
@@ -93,11 +93,11 @@ def test_batches_without_a_producer_id_leave_no_trace() -> None:
 
 def test_the_producer_that_wrote_longest_ago_is_forgotten_first() -> None:
     states = ProducerStates()
-    for pid in range(PRODUCERS_REMEMBERED_MAX):
+    for pid in range(PRODUCERS_REMEMBERED):
         states.update(batch(0, pid=pid))
     states.update(batch(1, pid=0))
-    states.update(batch(0, pid=PRODUCERS_REMEMBERED_MAX))
-    assert len(states) == PRODUCERS_REMEMBERED_MAX
+    states.update(batch(0, pid=PRODUCERS_REMEMBERED))
+    assert len(states) == PRODUCERS_REMEMBERED
     assert states.check(batch(1, pid=0)) is not None
     assert states.check(batch(99, pid=1)) is None
 

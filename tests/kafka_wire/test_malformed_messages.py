@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tracemalloc
 from struct import pack
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ TYPES = [
 ]
 
 
-def decode_or_refuse(message_type: MessageType, data: bytes, version: int) -> Struct | None:
+def decode_or_refuse(message_type: MessageType[Any], data: bytes, version: int) -> Struct | None:
     """Any error but the documented one fails the test."""
     try:
         return message_type.decode(data, version)
@@ -46,14 +47,14 @@ def test_cut_off_anywhere(each: object) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(TYPES), st.binary(max_size=80))
-def test_any_bytes(chosen: tuple[MessageType, int], data: bytes) -> None:
+def test_any_bytes(chosen: tuple[MessageType[Any], int], data: bytes) -> None:
     decode_or_refuse(chosen[0], data, chosen[1])
     decode_or_refuse(chosen[0], memoryview(bytearray(data)), chosen[1])  # type: ignore[arg-type]
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(TYPES), st.randoms(use_true_random=False))
-def test_damaged_messages(chosen: tuple[MessageType, int], chance: random.Random) -> None:
+def test_damaged_messages(chosen: tuple[MessageType[Any], int], chance: random.Random) -> None:
     message_type, version = chosen
     encoded = bytearray(
         joined(message_type.encode(random_message(message_type, version, chance), version))

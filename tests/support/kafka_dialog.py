@@ -7,14 +7,18 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.session import KafkaSession
-from penstock.kafka.wire import Struct, api, decode_response, encode_request
+from penstock.kafka.wire import Struct, api, apis, decode_response, encode_request
 from penstock.session import Buffers
+
+if TYPE_CHECKING:
+    from penstock.kafka.wire.messages import FetchResponse, ProduceResponse
 
 TOPIC = "orders"
 WAIT_SECONDS = 10
@@ -45,16 +49,16 @@ class Dialog:
 
     def frame(self, name: str, version: int, request: Struct) -> memoryview:
         correlation_id = next(self._correlation_ids)
-        parts = encode_request(api(name), version, correlation_id, self._client_id, request)
+        parts = encode_request(apis.api(name), version, correlation_id, self._client_id, request)
         return memoryview(bytearray(b"".join(bytes(part) for part in parts)))
 
-    def send(self, name: str, version: int | None = None, **fields: object) -> asyncio.Task[Struct]:
+    def send(self, name: str, version: int | None = None, **fields: object) -> asyncio.Task[Any]:
         """Hand a request over now; the answer, in the newest version served, may come later."""
-        version = HANDLERS[api(name).key].versions.last if version is None else version
-        answer = self.session.receive(self.frame(name, version, api(name).request(**fields)))
+        version = HANDLERS[apis.api(name).key].versions.last if version is None else version
+        answer = self.session.receive(self.frame(name, version, apis.api(name).request(**fields)))
         return asyncio.get_running_loop().create_task(read_answer(name, version, answer))
 
-    async def ask(self, name: str, version: int | None = None, **fields: object) -> Struct:
+    async def ask(self, name: str, version: int | None = None, **fields: object) -> Any:
         async with asyncio.timeout(WAIT_SECONDS):
             return await self.send(name, version, **fields)
 
@@ -84,20 +88,20 @@ class Dialog:
 
     async def produce(
         self, batch: bytes | bytearray | None, partition: int = 0, **options: object
-    ) -> Struct:
+    ) -> ProduceResponse.PartitionProduceResponse:
         """Produce one batch, in a version that names topics, and return its part of the answer."""
         version = options.pop("version", 12)
         assert isinstance(version, int)
         fields = self.produce_fields((partition, batch), **options)  # type: ignore[arg-type]  # any
-        response = await self.ask("Produce", version, **fields)
-        result: Struct = response.responses[0].partition_responses[0]
-        return result
+        response: ProduceResponse = await self.ask("Produce", version, **fields)
+        return response.responses[0].partition_responses[0]
 
     def fetch_fields(
         self, *parts: tuple[int, int], topic: str = TOPIC, **options: object
     ) -> dict[str, object]:
         request = api("Fetch").request
         partition_max_bytes = options.pop("partition_max_bytes", 1 << 20)
+        assert isinstance(partition_max_bytes, int)
         partitions = [
             request.FetchPartition(
                 partition=index, fetch_offset=offset, partition_max_bytes=partition_max_bytes
@@ -107,20 +111,21 @@ class Dialog:
         fields = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 20, **options}
         return {**fields, "topics": [request.FetchTopic(topic=topic, partitions=partitions)]}
 
-    async def fetch(self, offset: int, partition: int = 0, **options: object) -> Struct:
+    async def fetch(
+        self, offset: int, partition: int = 0, **options: object
+    ) -> FetchResponse.PartitionData:
         fields = self.fetch_fields((partition, offset), **options)  # type: ignore[arg-type]  # any
-        response = await self.ask("Fetch", 12, **fields)
-        result: Struct = response.responses[0].partitions[0]
-        return result
+        response: FetchResponse = await self.ask("Fetch", 12, **fields)
+        return response.responses[0].partitions[0]
 
 
 async def read_answer(
     name: str, version: int, answer: Awaitable[Buffers | None] | Buffers | None
-) -> Struct:
+) -> Any:
     parts = await answer if isinstance(answer, Awaitable) else answer
     assert parts is not None, f"{name} was not answered"
     frame = memoryview(b"".join(bytes(part) for part in parts))
-    return decode_response(api(name), version, frame)[1]
+    return decode_response(apis.api(name), version, frame)[1]
 
 
 @asynccontextmanager

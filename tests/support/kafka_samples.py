@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from penstock.kafka.wire import NO_UUID, Api, MessageType, Struct
+from penstock.kafka.wire import NO_UUID, AnyApi, MessageType, Struct
 from penstock.kafka.wire.schema import Field, StructType
 
 BOUNDS = {
@@ -18,21 +19,25 @@ BOUNDS = {
 }
 
 
-def message_types(api: Api) -> Iterator[tuple[str, MessageType]]:
+def message_types(api: AnyApi) -> Iterator[tuple[str, MessageType[Any]]]:
     yield "request", api.request
     yield "response", api.response
 
 
-def versions(api: Api) -> range:
+def versions(api: AnyApi) -> range:
     return range(api.versions.first, api.versions.last + 1)
 
 
-def random_message(message_type: MessageType, version: int, chance: random.Random) -> Struct:
+def random_message(message_type: MessageType[Any], version: int, chance: random.Random) -> Struct:
     return _random_struct(message_type, message_type.root, version, chance, 0)
 
 
 def _random_struct(
-    message_type: MessageType, struct: StructType, version: int, chance: random.Random, depth: int
+    message_type: MessageType[Any],
+    struct: StructType,
+    version: int,
+    chance: random.Random,
+    depth: int,
 ) -> Struct:
     values = {
         field.name: _random_field(message_type, field, version, chance, depth)
@@ -40,11 +45,12 @@ def _random_struct(
         # A tagged field is left at its default half of the time.
         if version in field.versions and (field.tag is None or chance.random() < 0.5)
     }
-    return getattr(message_type, struct.name)(**values)
+    made: Struct = getattr(message_type, struct.name)(**values)
+    return made
 
 
 def _random_field(
-    message_type: MessageType, field: Field, version: int, chance: random.Random, depth: int
+    message_type: MessageType[Any], field: Field, version: int, chance: random.Random, depth: int
 ) -> object:
     if version in field.nullable and chance.random() < 0.25:
         return None

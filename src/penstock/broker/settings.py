@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from penstock.broker.groups.classic import GroupSettings
+from penstock.limits import TOPIC_PARTITIONS
 from penstock.log import LogConfig
 
 
@@ -24,7 +25,7 @@ class BrokerSettings:
 
     auto_create_topics: bool = True
     default_partitions: int = 1
-    partitions_per_topic_max: int = 10_000
+    partitions_per_topic_max: int = TOPIC_PARTITIONS
     flush: Flush = Flush.ACKNOWLEDGED
     log: LogConfig = field(default_factory=LogConfig)
     groups: GroupSettings = field(default_factory=GroupSettings)

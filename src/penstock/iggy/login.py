@@ -24,7 +24,7 @@ SERVER_VERSION: Final = "0.9.0"
 
 _MINOR: Final = ~0x3FF
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def log_in(context: Context, header: RequestHeader, body: memoryview) -> Buffers:
@@ -38,7 +38,7 @@ def log_in(context: Context, header: RequestHeader, body: memoryview) -> Buffers
     if isinstance(login, LoginRegisterWithToken):
         return [build_eviction(header.client, EvictionReason.INVALID_TOKEN)]
     if not _credentials_match(context, login):
-        _logger.info("%s gave a wrong user or password", context.client.transport.peer)
+        logger.info("%s gave a wrong user or password", context.client.transport.peer)
         return [build_eviction(header.client, EvictionReason.INVALID_CREDENTIALS)]
     session = context.node.log_in(context.client)
     reply = replies.LoggedIn(ROOT_USER_ID, session, PROTOCOL_VERSION, SERVER_VERSION)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.limits import IGGY_REQUEST_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.wire.identifiers import Identifier
-
-
-PARTITIONS_PER_REQUEST_MAX: Final = 1000
-"""How many partitions one request may make, as in apache-iggy."""
 
 
 def stream_name(name: str) -> NamespaceName:
@@ -60,5 +57,5 @@ def find_partition(topic: Topic, partition_id: int | None) -> Partition:
 
 def check_partitions(count: int) -> None:
     """Raise IggyError where a request makes no partition, or too many."""
-    if not 1 <= count <= PARTITIONS_PER_REQUEST_MAX:
+    if not 1 <= count <= IGGY_REQUEST_PARTITIONS:
         raise IggyError(ErrorCode.TOO_MANY_PARTITIONS, str(count))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.iggy.batches import cut
 from penstock.iggy.wire.batch import read_batch_header
+from penstock.limits import IGGY_POLL_BYTES, IGGY_READ_BYTES
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import HEADER_SIZE, Magic, walk
 from penstock.records.errors import MalformedBatchError
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
     from penstock.iggy.batches import Cut
     from penstock.session import Buffer
 
-READ_BYTES_MAX: Final = 1024 * 1024
-"""How much is read from the log at once."""
 _MESSAGE_BYTES: Final = 1024
 """What a message is taken to be before the first one is seen."""
-POLL_BYTES_MAX: Final = 16 * 1024 * 1024
-"""A poll ends before the batch that would pass this size, but for a first one."""
 
 
 class Polled:
@@ -37,7 +34,7 @@ class Polled:
     def size_of(self, messages: int) -> int:
         """Return how much to read for so many more messages: each read byte is checksummed."""
         each = self.size // self.messages if self.messages else _MESSAGE_BYTES
-        return min(each * messages, READ_BYTES_MAX)
+        return min(each * messages, IGGY_READ_BYTES)
 
     def add(self, taken: Cut) -> None:
         """Put part of a batch behind the others."""
@@ -67,7 +64,7 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
         if not chunk:
             break
         for last_offset, batch in _batches(chunk):
-            if polled.messages and polled.size + len(batch) > POLL_BYTES_MAX:
+            if polled.messages and polled.size + len(batch) > IGGY_POLL_BYTES:
                 return polled
             # A batch without a body says that its offsets hold no messages.
             if batch and read_batch_header(batch).base_timestamp >= since_us:

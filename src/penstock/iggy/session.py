@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _TOLD: Final[tuple[type[Exception], ...]] = (framing.EvictedError, *ANSWERED)
 """Exceptions that the client hears of; any other one is a bug."""
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class IggySession:
@@ -120,7 +120,7 @@ class IggySession:
         command = legacy.command(frame)
         if command == Command.PING:
             return [legacy.build_reply(ErrorCode.OK)]
-        _logger.info(
+        logger.info(
             "%s speaks an Iggy dialect from before apache-iggy 0.9, which is not served yet",
             self._client.transport.peer,
         )
@@ -172,7 +172,7 @@ def _tell(header: RequestHeader, error: Exception) -> Buffers:
     if isinstance(error, framing.EvictedError):
         return [framing.build_eviction(header.client, error.reason)]
     code = error_code(error)
-    _logger.debug("operation %d, code %d refused: %s", header.operation, header.code, error)
+    logger.debug("operation %d, code %d refused: %s", header.operation, header.code, error)
     if framing.has_result_section(header.operation):
         return framing.build_reply(header, [framing.rejected(code)])
     return framing.build_reply(header, status=code)

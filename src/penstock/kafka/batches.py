@@ -25,12 +25,13 @@ from penstock.log.header import (
 if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
 
 ZSTD: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
 
 
-def check_batch(records: memoryview | None, topic: Topic, version: int) -> memoryview:
+def check_batch(records: Buffer | None, topic: Topic, version: int) -> Buffer:
     """Return the one batch that a partition's part of a Produce request is. Raises RequestError."""
     if not records:
         raise RequestError(ErrorCode.INVALID_RECORD, "there is no batch")

@@ -18,7 +18,7 @@ from penstock.log.errors import (
 from penstock.metadata.errors import MetadataError
 from penstock.records import MalformedBatchError
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CODES: Final[dict[type[Exception], ErrorCode]] = {
     broker.TopicExistsError: ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -76,5 +76,5 @@ def refusal(error: BaseException) -> Refusal:
     for kind in type(error).__mro__:
         if kind in CODES:
             return Refusal(CODES[kind], str(error))
-    _logger.error("a Kafka request failed", exc_info=error)
+    logger.error("a Kafka request failed", exc_info=error)
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug in the broker; its log says more")

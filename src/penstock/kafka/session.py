@@ -67,7 +67,7 @@ class KafkaSession:
             raise PeerError(
                 f"{header.api.name} version {header.version} is not served, only {handler.versions}"
             )
-        request = header.api.request.decode(frame, header.version, header.body_start)
+        request: Struct = header.api.request.decode(frame, header.version, header.body_start)
         call = Call(self._client, header.version, header.client_id or "")
         key = header.api.key if header.api.key in MUST_END_BEFORE else OTHERS
         before = [done for other in MUST_END_BEFORE[key] for done in self._running[other]]

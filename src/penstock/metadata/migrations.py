@@ -28,7 +28,7 @@ _NAME: Final = "schema_version"
 _READ_VERSION: Final = PROPERTIES.select(where=["name"])
 _WRITE_VERSION: Final = PROPERTIES.upsert()
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def migrate(database: Database, place: str, steps: Sequence[Step] = STEPS) -> None:
@@ -50,7 +50,7 @@ def migrate(database: Database, place: str, steps: Sequence[Step] = STEPS) -> No
             for table in TABLES:
                 database.execute(table.create(database.words))
         else:
-            _logger.info("%s: from schema version %s to %s", place, found, known[-1])
+            logger.info("%s: from schema version %s to %s", place, found, known[-1])
             for step in steps[known.index(found) :]:
                 step(database)
         database.execute(_WRITE_VERSION, [{"name": _NAME, "value": known[-1]}])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.metadata.database import Database, Parameters, Row
     from penstock.metadata.statements import Statement
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Change(NamedTuple):
@@ -120,7 +120,7 @@ class MetadataStore:
             if len(writes) == 1:
                 what = _words(writes[0][0].statement)
                 # One line: where the disk is full, every write fails.
-                _logger.error("%s were not written: %r", what, error)  # noqa: TRY400
+                logger.error("%s were not written: %r", what, error)  # noqa: TRY400
                 return [MetadataError(f"{what} were not written; the broker's log says why")]
         # One bad write must not cost its neighbours theirs.
         return [outcome for changes in writes for outcome in self._commit([changes])]

@@ -22,7 +22,7 @@ from penstock.pipeline.options import OptionError, ReadMode, SourceOptions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class SourceError(Exception):
@@ -176,7 +176,7 @@ class Planner:
                 f"{what}. Begin again with another checkpoint or other startingOffsets, or set "
                 "failOnDataLoss to false to read on without what is missing"
             )
-        log.warning("%s; failOnDataLoss is false, so the read goes on without it", what)
+        logger.warning("%s; failOnDataLoss is false, so the read goes on without it", what)
 
     def _located(self, ranges: list[OffsetRange]) -> list[Task]:
         options = self._options

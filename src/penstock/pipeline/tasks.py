@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.records.columns import Columns
     from penstock.session import Buffer
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CHUNK_BYTES: Final = 2 << 20
 """Stored bytes that are decoded at once: Spark takes Arrow batches of 1 to 4 MB fastest."""
@@ -67,7 +67,7 @@ def _stored(task: Task) -> Iterator[Buffer]:
                 f"the segments of {task.range.source} can't be read at offset {position}, and "
                 f"readMode is log: {error}"
             ) from error
-        log.warning("%s: from offset %d on the broker is asked: %s", task.range, position, error)
+        logger.warning("%s: from offset %d on the broker is asked: %s", task.range, position, error)
     if position < task.range.end:
         yield from _from_broker(task, position)
 

@@ -40,7 +40,7 @@ NO_REQUEST: Final = (1 << 64) - 1
 CLOSED_REMEMBERED: Final = 1_024
 """Closed producers whose late messages are dropped in silence instead of closing the connection."""
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class SessionState(Enum):
@@ -99,7 +99,7 @@ class PulsarSession:
         is_connect = handler is not None and command.type == BaseCommand.CONNECT
         self._advance(SessionEvent.CONNECT if is_connect else SessionEvent.OTHER_COMMAND)
         if handler is None:
-            _logger.debug("%s sent a command that is not known", self.transport.peer)
+            logger.debug("%s sent a command that is not known", self.transport.peer)
             return None
         return self._carry_out(handler, command, entry)
 
@@ -183,7 +183,7 @@ class PulsarSession:
             return self._refuse(handler, request, error)
 
     def _refuse(self, handler: Handler, request: Any, error: Exception) -> Buffers | None:
-        _logger.debug("%s: %s refused: %s", self.transport.peer, handler.field, error)
+        logger.debug("%s: %s refused: %s", self.transport.peer, handler.field, error)
         if handler.refuse is None:
             return None
         refusal = handler.refuse(request, error_code(error), str(error))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import InvalidTopicNameError
 from penstock.broker.topics.names import TopicName
+from penstock.limits import PULSAR_TOPIC_NAME
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
 
-NAME_SIZE_MAX: Final = 1_024
-"""Characters; Pulsar's own tools put names into URLs, which end about here."""
 
 _PART: Final = re.compile(r"[-=:.\w]+")
 """What Pulsar allows in a tenant's or a namespace's name."""
@@ -36,8 +35,8 @@ def parse_topic(text: str) -> TopicAddress:
         raise RefusedError(
             ServerError.NotAllowedError, "there are no non-persistent topics; use persistent://"
         )
-    if len(text) > NAME_SIZE_MAX:
-        raise InvalidTopicNameError(f"a topic's name has at most {NAME_SIZE_MAX} characters")
+    if len(text) > PULSAR_TOPIC_NAME:
+        raise InvalidTopicNameError(f"a topic's name has at most {PULSAR_TOPIC_NAME} characters")
     match = _PARTITION.fullmatch(text)
     if match is None:
         return TopicAddress(_topic_name(text), None)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
+from penstock.limits import FREED_BYTES
+
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 """Numbers of glibc's options (malloc.h)."""
 
-KEPT_BYTES: Final = 64 << 20
 LARGEST_KEPT_BYTES: Final = 32 << 20
 """glibc's own maximum for the size from which a block is always a mapping of its own."""
 
 
 def keep_freed_memory() -> None:
-    """Have freed buffers used again, up to `KEPT_BYTES`, instead of returned to the system.
+    """Have freed buffers used again, up to `FREED_BYTES`, instead of returned to the system.
 
     A batch that is read lies in a buffer of megabytes for the milliseconds until it is sent. When
     each of these is fresh memory, its page faults cost three times what all the rest does.
@@ -24,5 +25,5 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return  # Not glibc: others have their own ways.
-    mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
+    mallopt(_TRIM_THRESHOLD, FREED_BYTES)
     mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)

@@ -24,6 +24,7 @@ from penstock.broker.errors import (
     UnknownMemberError,
 )
 from penstock.broker.groups.member import Joined, Member, MemberMetadata, Synced
+from penstock.limits import GROUP_MEMBERS
 
 if TYPE_CHECKING:
     import asyncio
@@ -71,8 +72,7 @@ class GroupSettings(NamedTuple):
     it every time, and consumers that start together do so within a tenth of a second."""
     session_timeout_ms_min: int = 6_000
     session_timeout_ms_max: int = 1_800_000
-    members_max: int = 10_000
-    """Members of one group, those who were given an id and have not come back included."""
+    members_max: int = GROUP_MEMBERS
 
 
 class Group:

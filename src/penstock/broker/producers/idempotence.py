@@ -13,14 +13,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequenceError
+from penstock.limits import PRODUCERS_REMEMBERED
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
 
 BATCHES_REMEMBERED: Final = 5
-PRODUCERS_REMEMBERED_MAX: Final = 10_000
-"""Producer ids a partition remembers; the one that wrote longest ago goes first. (Kafka forgets
-after a day. A producer that was forgotten may go on with any sequence, so nothing breaks.)"""
 
 SEQUENCES: Final = 1 << 31
 """Sequence numbers are 31 bits and wrap to 0."""
@@ -100,7 +98,7 @@ class ProducerStates:
             _Written(header.base_sequence, _last_sequence(header), header.base_offset)
         )
         self._producers[header.producer_id] = producer
-        if len(self._producers) > PRODUCERS_REMEMBERED_MAX:
+        if len(self._producers) > PRODUCERS_REMEMBERED:
             del self._producers[next(iter(self._producers))]
 
     def snapshot(self) -> bytes:

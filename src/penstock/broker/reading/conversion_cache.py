@@ -10,10 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict, deque
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.reading.conversion import convert
-from penstock.limits import CONVERTED_BYTES
+from penstock.limits import CONVERTED_AHEAD_BYTES, CONVERTED_BYTES, CONVERTED_RUNS
 from penstock.log import LogError
 from penstock.log.header import Magic, read_header, walk
 from penstock.records import MalformedBatchError
@@ -21,11 +21,6 @@ from penstock.records import MalformedBatchError
 if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.session import Buffer
-
-READ_AHEAD_BYTES: Final = 1 << 20
-"""A run of this size is long enough for what a conversion costs besides its bytes."""
-RUNS_OF_A_LOG_MAX: Final = 4
-"""Kept in one encoding."""
 
 
 class Taken(NamedTuple):
@@ -141,7 +136,7 @@ class ConversionCache:
     ) -> list[Buffer]:
         """Have more than is asked for converted of what follows `kept`, and return what is."""
         offset = kept.next_offset
-        ahead = kept.stored_size * (2 if kept.size < READ_AHEAD_BYTES else 1)
+        ahead = kept.stored_size * (2 if kept.size < CONVERTED_AHEAD_BYTES else 1)
         try:
             stored = memoryview(log.read(offset, max(max_bytes, ahead)))
             if not stored:
@@ -169,7 +164,7 @@ class ConversionCache:
         runs = self._kept.setdefault((log, target), deque())
         runs.appendleft(converted)
         self._size += converted.size
-        if len(runs) > RUNS_OF_A_LOG_MAX:
+        if len(runs) > CONVERTED_RUNS:
             self._size -= runs.pop().size
         while self._size > CONVERTED_BYTES:
             self._drop_oldest()

@@ -23,7 +23,7 @@ READ_BYTES: Final = 1 << 20
 ONE_BATCH: Final = 1
 """Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
@@ -96,7 +96,7 @@ class EntryReader:
             return self._damaged(error.base_offset, error.next_offset)
         except MalformedBatchError as error:
             if rewinds == self._rewinds:
-                _logger.warning("%s", error)
+                logger.warning("%s", error)
                 header = await self._partition.batch_at(position)
                 assert header is not None, "the log keeps what it has shown"
                 return self._damaged(header.base_offset, header.next_offset)
@@ -120,7 +120,7 @@ class EntryReader:
         self.position = max(self.position, first)
 
     def _damaged(self, start: int, end: int) -> list[Buffer]:
-        _logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)
+        logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)
         return [damaged_entry(start, end)]
 
     def _skip(self, start: int, end: int) -> None:

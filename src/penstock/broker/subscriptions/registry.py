@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RETURN_SECONDS: Final = 60.0
 """How long a non-durable subscription waits after a reset for the consumer that it sent away."""
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Subscriptions:
             was_ahead = cursor.cut_off(partition.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
             if was_ahead:
-                _logger.warning(
+                logger.warning(
                     "subscription %s had acknowledged messages that the crash took back", row.name
                 )
                 # Before anything is appended at the offsets in question.

@@ -22,7 +22,7 @@ SAVE_DELAY_SECONDS: Final = 0.1
 """How long an acknowledgement that nobody waits for may stay in memory only. After a crash its
 messages are delivered again."""
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class CursorStore:
@@ -84,7 +84,7 @@ class CursorStore:
             try:
                 await self._repository.save(_cursor_row(subscription) for subscription in moved)
             except MetadataError as error:
-                _logger.exception("%d cursors were not saved", len(moved))
+                logger.exception("%d cursors were not saved", len(moved))
                 saved.set_exception(error)
                 saved.exception()  # Maybe nobody waits for it, which is no failure.
             else:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.metadata.topics import TopicRepository
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Topics:
@@ -203,7 +203,7 @@ class Topics:
         topic = self._topic(row)
         await self._open_partitions(topic, await self._repository.insert(row, partitions))
         self._remember(topic)
-        _logger.info("created topic %s with %d partitions", name.kafka, partitions)
+        logger.info("created topic %s with %d partitions", name.kafka, partitions)
         return topic
 
     async def _delete(self, topic: Topic) -> None:
@@ -216,7 +216,7 @@ class Topics:
         for partition in topic.partitions:
             partition.abandon()
         await self._storage.delete_topic(topic.id)
-        _logger.info("deleted topic %s", topic.name.kafka)
+        logger.info("deleted topic %s", topic.name.kafka)
 
     async def _open_partitions(self, topic: Topic, ids: Mapping[int, int]) -> None:
         logs = await asyncio.to_thread(self._storage.open_logs, topic.id, sorted(ids))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _DELETED_SUFFIX: Final = ".deleted"
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Storage:
@@ -69,7 +69,7 @@ class Storage:
             if folder.suffix == _DELETED_SUFFIX:
                 shutil.rmtree(folder)
             elif _topic_id(folder.name) not in known:
-                _logger.warning(
+                logger.warning(
                     "%s belongs to no topic; it is left alone, and may be removed by hand", folder
                 )
 

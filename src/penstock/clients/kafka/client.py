@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from penstock.kafka.wire import Struct
+    from penstock.kafka.wire.messages import ListOffsetsRequest, MetadataResponse
     from penstock.session import Buffer
 
 __all__ = [
@@ -42,6 +42,20 @@ __all__ = [
     "LogDirectory",
     "TopicDescription",
 ]
+
+CREATE_TOPICS: Final = api("CreateTopics")
+DELETE_GROUPS: Final = api("DeleteGroups")
+DELETE_TOPICS: Final = api("DeleteTopics")
+DESCRIBE_CLUSTER: Final = api("DescribeCluster")
+DESCRIBE_CONFIGS: Final = api("DescribeConfigs")
+DESCRIBE_GROUPS: Final = api("DescribeGroups")
+DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
+FETCH: Final = api("Fetch")
+LIST_GROUPS: Final = api("ListGroups")
+LIST_OFFSETS: Final = api("ListOffsets")
+METADATA: Final = api("Metadata")
+OFFSET_FETCH: Final = api("OffsetFetch")
+PRODUCE: Final = api("Produce")
 
 LATEST: Final = -1
 """As a timestamp: the offset that the next record will get."""
@@ -136,21 +150,24 @@ class KafkaClient:
         return self._connection.versions()
 
     def cluster(self) -> Cluster:
-        response = self._send("DescribeCluster")
+        response = self._connection.send(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.request())
         check(response.error_code, response.error_message)
         brokers = [(each.broker_id, each.host, each.port) for each in response.brokers]
         return Cluster(response.cluster_id, brokers)
 
     def log_directory(self, topics: Iterable[str] | None = None) -> LogDirectory:
         """Where the broker keeps its data, with the sizes of some topics' partitions or of all."""
-        request = api("DescribeLogDirs").request
         asked = None
         if topics is not None:
             asked = [
-                request.DescribableLogDirTopic(topic=each.name, partitions=list(each.partitions))
+                DESCRIBE_LOG_DIRS.request.DescribableLogDirTopic(
+                    topic=each.name, partitions=list(each.partitions)
+                )
                 for each in self.topics(topics)
             ]
-        (result,) = self._send("DescribeLogDirs", topics=asked).results
+        (result,) = self._connection.send(
+            DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=asked)
+        ).results
         check(result.error_code)
         sizes = {
             (topic.name, each.partition_index): each.partition_size
@@ -168,62 +185,68 @@ class KafkaClient:
 
         Raises KafkaError UNKNOWN_TOPIC_OR_PARTITION for a name that is not there.
         """
-        request = api("Metadata").request
         asked = None
         if names is not None:
-            asked = [request.MetadataRequestTopic(name=name) for name in names]
-        response = self._send("Metadata", topics=asked, allow_auto_topic_creation=create)
+            asked = [METADATA.request.MetadataRequestTopic(name=name) for name in names]
+        request = METADATA.request(topics=asked, allow_auto_topic_creation=create)
+        response = self._connection.send(METADATA, request)
         return [_topic(each) for each in response.topics]
 
     def create_topic(
         self, name: str, partitions: int, config: Mapping[str, str] | None = None
     ) -> None:
-        request = api("CreateTopics").request
-        topic = request.CreatableTopic(
+        topic = CREATE_TOPICS.request.CreatableTopic(
             name=name,
             num_partitions=partitions,
             replication_factor=-1,
             configs=[
-                request.CreatableTopicConfig(name=key, value=value)
+                CREATE_TOPICS.request.CreatableTopicConfig(name=key, value=value)
                 for key, value in (config or {}).items()
             ],
         )
-        (result,) = self._send("CreateTopics", topics=[topic]).topics
+        (result,) = self._connection.send(
+            CREATE_TOPICS, CREATE_TOPICS.request(topics=[topic])
+        ).topics
         check(result.error_code, result.error_message)
 
     def delete_topic(self, name: str) -> None:
-        request = api("DeleteTopics").request
-        response = self._send(
-            "DeleteTopics", topics=[request.DeleteTopicState(name=name)], topic_names=[name]
+        request = DELETE_TOPICS.request(
+            topics=[DELETE_TOPICS.request.DeleteTopicState(name=name)], topic_names=[name]
         )
-        check(response.responses[0].error_code, response.responses[0].error_message)
+        (result,) = self._connection.send(DELETE_TOPICS, request).responses
+        check(result.error_code, result.error_message)
 
     def topic_config(self, name: str) -> dict[str, str | None]:
         """Every configuration key of a topic with its value."""
-        request = api("DescribeConfigs").request
-        resource = request.DescribeConfigsResource(
+        resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
             resource_type=2, resource_name=name, configuration_keys=None
         )
-        (result,) = self._send("DescribeConfigs", resources=[resource]).results
+        request = DESCRIBE_CONFIGS.request(resources=[resource])
+        (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
         check(result.error_code, result.error_message)
         return {each.name: each.value for each in result.configs}
 
     # Records
 
     def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> int:
-        """Append one batch and return its base offset; `acks` -1 waits for it to be durable."""
-        request = api("Produce").request
-        data = request.TopicProduceData(
+        """Append one batch and return its base offset; `acks` -1 waits for it to be durable.
+
+        With `acks` 0 the broker answers nothing, and the offset is -1.
+        """
+        data = PRODUCE.request.TopicProduceData(
             name=topic,
-            partition_data=[request.PartitionProduceData(index=partition, records=batch)],
+            partition_data=[PRODUCE.request.PartitionProduceData(index=partition, records=batch)],
         )
-        response = self._send(
-            "Produce", acks=acks, timeout_ms=self._connection.timeout_ms, topic_data=[data]
+        request = PRODUCE.request(
+            acks=acks, timeout_ms=self._connection.timeout_ms, topic_data=[data]
         )
+        if acks == 0:
+            self._connection.send_unanswered(PRODUCE, request)
+            return -1
+        response = self._connection.send(PRODUCE, request)
         result = response.responses[0].partition_responses[0]
         check(result.error_code, result.error_message)
-        offset: int = result.base_offset
-        return offset
+        return result.base_offset
 
     def fetch(
         self,
@@ -240,22 +263,21 @@ class KafkaClient:
         At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
         with nothing. The first batch is whole even when it is larger than `max_bytes`.
         """
-        request = api("Fetch").request
-        fetch_topic = request.FetchTopic(
+        fetch_topic = FETCH.request.FetchTopic(
             topic=topic,
             partitions=[
-                request.FetchPartition(
+                FETCH.request.FetchPartition(
                     partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
                 )
             ],
         )
-        response = self._send(
-            "Fetch",
+        request = FETCH.request(
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
             topics=[fetch_topic],
         )
+        response = self._connection.send(FETCH, request)
         check(response.error_code)
         result = response.responses[0].partitions[0]
         check(result.error_code)
@@ -289,28 +311,30 @@ class KafkaClient:
 
         None where there is none. EARLIEST and LATEST stand for the ends.
         """
-        request = api("ListOffsets").request
-        by_topic: dict[str, list[Struct]] = {}
+        by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
         for (topic, partition), timestamp in timestamps.items():
             by_topic.setdefault(topic, []).append(
-                request.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+                LIST_OFFSETS.request.ListOffsetsPartition(
+                    partition_index=partition, timestamp=timestamp
+                )
             )
         topics = [
-            request.ListOffsetsTopic(name=name, partitions=partitions)
+            LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
+        request = LIST_OFFSETS.request(replica_id=-1, topics=topics)
         offsets: dict[tuple[str, int], int | None] = {}
-        for topic in self._send("ListOffsets", replica_id=-1, topics=topics).topics:
-            for each in topic.partitions:
-                check(each.error_code, f"{topic.name}-{each.partition_index}")
+        for result in self._connection.send(LIST_OFFSETS, request).topics:
+            for each in result.partitions:
+                check(each.error_code, f"{result.name}-{each.partition_index}")
                 found = each.offset if each.offset >= 0 else None
-                offsets[topic.name, each.partition_index] = found
+                offsets[result.name, each.partition_index] = found
         return offsets
 
     # Groups
 
     def groups(self) -> list[ListedGroup]:
-        response = self._send("ListGroups")
+        response = self._connection.send(LIST_GROUPS, LIST_GROUPS.request())
         check(response.error_code)
         return [
             ListedGroup(each.group_id, each.protocol_type, each.group_state)
@@ -319,7 +343,9 @@ class KafkaClient:
 
     def describe_group(self, group_id: str) -> GroupDescription:
         """Describe a group; raises KafkaError GROUP_ID_NOT_FOUND when there is none."""
-        (group,) = self._send("DescribeGroups", groups=[group_id]).groups
+        (group,) = self._connection.send(
+            DESCRIBE_GROUPS, DESCRIBE_GROUPS.request(groups=[group_id])
+        ).groups
         check(group.error_code, group.error_message)
         is_of_consumers = group.protocol_type == "consumer"
         members = [
@@ -335,10 +361,8 @@ class KafkaClient:
 
     def committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """All offsets that the group has committed, by topic and partition."""
-        request = api("OffsetFetch").request
-        asked = request.OffsetFetchRequestGroup(group_id=group_id, topics=None)
-        response = self._send("OffsetFetch", groups=[asked])
-        (group,) = response.groups
+        asked = OFFSET_FETCH.request.OffsetFetchRequestGroup(group_id=group_id, topics=None)
+        (group,) = self._connection.send(OFFSET_FETCH, OFFSET_FETCH.request(groups=[asked])).groups
         check(group.error_code)
         return {
             (topic.name, each.partition_index): each.committed_offset
@@ -347,17 +371,16 @@ class KafkaClient:
         }
 
     def delete_group(self, group_id: str) -> None:
-        (result,) = self._send("DeleteGroups", groups_names=[group_id]).results
+        request = DELETE_GROUPS.request(groups_names=[group_id])
+        (result,) = self._connection.send(DELETE_GROUPS, request).results
         check(result.error_code)
 
-    def _send(self, name: str, **fields: object) -> Struct:
-        return self._connection.send(name, api(name).request(**fields))
 
-
-def _topic(topic: Struct) -> TopicDescription:
+def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:
     check(topic.error_code, topic.name)
     partitions = sorted(each.partition_index for each in topic.partitions)
-    return TopicDescription(topic.name, topic.topic_id, partitions)
+    name = topic.name or ""  # null only where a topic was asked for by an id that is not known
+    return TopicDescription(name, topic.topic_id, partitions)
 
 
 def _assigned(assignment: bytes) -> dict[str, list[int]]:

@@ -14,13 +14,15 @@ from penstock.kafka.wire import (
     encode_request,
     frame_size,
 )
+from penstock.limits import KAFKA_RESPONSE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.kafka.wire import Struct
+    from penstock.kafka.wire import AnyApi, Api
+    from penstock.kafka.wire.apis import Request, Response
 
-RESPONSE_BYTES_MAX: Final = 1 << 30
+API_VERSIONS: Final = api("ApiVersions")
 
 LAST_BY_NAME: Final = {"Produce": 12, "Fetch": 12, "OffsetFetch": 9}
 """The last versions that name a topic by its name and not by its id, which would have to be looked
@@ -66,44 +68,56 @@ class ClientConnection:
         self._connected()
         return self._versions
 
-    def send(self, name: str, request: Struct) -> Struct:
+    def send(self, api: Api[Request, Response], request: Request) -> Response:
         """Send a request and return the response. Raises KafkaError UNSUPPORTED_VERSION."""
-        key = api(name).key
-        first, last = self.versions().get(key, (0, -1))
-        known = api(name).versions
-        version = min(last, LAST_BY_NAME.get(name, known.last), known.last)
+        return self._exchange(api, self._version(api), request)
+
+    def send_unanswered(self, api: Api[Request, Response], request: Request) -> None:
+        """Send a request that the broker does not answer. Raises KafkaError as `send` does."""
+        self._send(api, self._version(api), request)
+
+    def _version(self, api: AnyApi) -> int:
+        """The newest version of an API that both sides know."""
+        first, last = self.versions().get(api.key, (0, -1))
+        version = min(last, LAST_BY_NAME.get(api.name, api.versions.last), api.versions.last)
         if version < first:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"the broker does not offer {name}")
-        return self._exchange(name, version, request)
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"the broker does not offer {api.name}")
+        return version
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
             self._socket = _connect(self._servers, self._timeout_s)
-            response = self._exchange("ApiVersions", 0, api("ApiVersions").request())
+            response = self._exchange(API_VERSIONS, 0, API_VERSIONS.request())
             check(response.error_code)
             self._versions = {
                 each.api_key: (each.min_version, each.max_version) for each in response.api_keys
             }
         return self._socket
 
-    def _exchange(self, name: str, version: int, request: Struct) -> Struct:
-        connection = self._connected()
-        correlation_id = next(self._correlation_ids) & 0x7FFFFFFF
-        parts = encode_request(api(name), version, correlation_id, self._client_id, request)
-        expects_answer = name != "Produce" or request.acks != 0
+    def _exchange(self, api: Api[Request, Response], version: int, request: Request) -> Response:
+        correlation_id = self._send(api, version, request)
         try:
-            connection.sendall(b"".join(parts))
-            if not expects_answer:
-                return _unanswered()
-            answered, response = decode_response(api(name), version, _read_frame(connection))
+            answered, response = decode_response(api, version, _read_frame(self._connected()))
             if answered != correlation_id:
                 raise ConnectionError(f"answer {answered} came for request {correlation_id}")
         except (OSError, MalformedMessageError) as error:
             self.close()
             if isinstance(error, MalformedMessageError):
-                raise ConnectionError(f"the broker's answer to {name}: {error}") from error
+                raise ConnectionError(f"the broker's answer to {api.name}: {error}") from error
             raise
         return response
+
+    def _send(self, api: Api[Request, Response], version: int, request: Request) -> int:
+        """Send a request and return its correlation id."""
+        connection = self._connected()
+        correlation_id = next(self._correlation_ids) & 0x7FFFFFFF
+        parts = encode_request(api, version, correlation_id, self._client_id, request)
+        try:
+            connection.sendall(b"".join(parts))
+        except OSError:
+            self.close()
+            raise
+        return correlation_id
 
 
 def _connect(servers: str, timeout_s: float) -> socket.socket:
@@ -124,7 +138,7 @@ def _connect(servers: str, timeout_s: float) -> socket.socket:
 
 def _read_frame(connection: socket.socket) -> memoryview:
     head = _read(connection, bytearray(4))
-    size = frame_size(head, RESPONSE_BYTES_MAX)
+    size = frame_size(head, KAFKA_RESPONSE_BYTES)
     assert size is not None
     frame = bytearray(size)
     frame[:4] = head
@@ -140,12 +154,3 @@ def _read(connection: socket.socket, buffer: bytearray | memoryview) -> bytearra
             raise ConnectionError("the broker closed the connection")
         view = view[count:]
     return buffer
-
-
-def _unanswered() -> Struct:
-    """What a Produce request with acks 0 returns: an empty success."""
-    response = api("Produce").response
-    topic = response.TopicProduceResponse(
-        partition_responses=[response.PartitionProduceResponse(base_offset=-1)]
-    )
-    return response(responses=[topic])

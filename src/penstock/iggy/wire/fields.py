@@ -132,18 +132,11 @@ def _write_optional_u32(out: bytearray, value: int | None) -> None:
     out += _OPTIONAL_U32.pack(value is not None, value or 0)
 
 
-def _read_u128(reader: Reader) -> int:
-    return int.from_bytes(reader.take(16), "little")
-
-
 U8: TypeAlias = Annotated[int, _number(_U8)]
 U16: TypeAlias = Annotated[int, _number(_U16)]
 u32: Final = _number(_U32)
 U32: TypeAlias = Annotated[int, u32]
 U64: TypeAlias = Annotated[int, _number(_U64)]
-U128: TypeAlias = Annotated[
-    int, Field(_read_u128, lambda out, value: out.extend(value.to_bytes(16, "little")))
-]
 F32: TypeAlias = Annotated[float, _number(_F32)]
 Bool: TypeAlias = Annotated[
     bool, Field(lambda reader: reader.number(_U8) == 1, lambda out, value: out.append(value))

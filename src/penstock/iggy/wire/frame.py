@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.iggy.wire.commands import Operation
 from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.limits import IGGY_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from penstock.session import Buffer, Buffers
 
 HEADER_SIZE: Final = 256
-BODY_SIZE_MAX: Final = 64 * 1024 * 1024
-"""apache-iggy's own default."""
 START_SIZE: Final = 52
 """Bytes up to the size field: what it takes to know where a frame ends."""
 
@@ -100,7 +99,7 @@ def frame_size(head: Buffer) -> int | None:
     if len(head) < START_SIZE:
         return None
     (size,) = _SIZE.unpack_from(head, _SIZE_AT)
-    if not HEADER_SIZE <= size <= HEADER_SIZE + BODY_SIZE_MAX:
+    if not HEADER_SIZE <= size <= HEADER_SIZE + IGGY_REQUEST_BYTES:
         raise IggyError(ErrorCode.INVALID_COMMAND, f"a frame of {size} bytes")
     return int(size)
 

@@ -10,12 +10,10 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.limits import IGGY_LEGACY_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from penstock.session import Buffer
-
-BODY_SIZE_MAX: Final = 16 * 1024 * 1024
-"""The servers of that time took about 10 MiB of payload in one request."""
 
 _LENGTH: Final = struct.Struct("<I")
 _REQUEST: Final = struct.Struct("<II")
@@ -36,7 +34,7 @@ def frame_size(head: Buffer) -> int | None:
     if len(head) < _LENGTH.size:
         return None
     (length,) = _LENGTH.unpack_from(head)
-    if not _CODE_SIZE <= length <= _CODE_SIZE + BODY_SIZE_MAX:
+    if not _CODE_SIZE <= length <= _CODE_SIZE + IGGY_LEGACY_REQUEST_BYTES:
         raise IggyError(ErrorCode.INVALID_COMMAND, f"a frame of {length} bytes")
     return int(length) + _LENGTH.size
 

@@ -135,16 +135,6 @@ class PartitionsRequest(Message):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteSegments(Message):
-    """Drop the oldest segments of a partition."""
-
-    stream: Identifier
-    topic: Identifier
-    partition_id: U32
-    segments_count: U32
-
-
-@dataclass(frozen=True, slots=True)
 class CreateConsumerGroup(Message):
     """Make a consumer group of a topic."""
 

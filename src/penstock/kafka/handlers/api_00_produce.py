@@ -26,7 +26,7 @@ from penstock.kafka.batches import check_batch
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Answer, Call
+    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -46,11 +47,13 @@ class Written(NamedTuple):
 
     partition: Partition
     offset: int
-    result: Struct
+    result: ProduceResponse.PartitionProduceResponse
 
 
-@handles("Produce", 0, 13)
-def produce(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
+@handles(api("Produce"), 0, 13)
+def produce(
+    request: ProduceRequest, call: Call
+) -> ProduceResponse | Awaitable[ProduceResponse] | None:
     response = api("Produce").response
     written: list[Written] = []
     topics = []
@@ -68,7 +71,9 @@ def produce(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
     return _when_durable(answer, written) if request.acks == ACKS_DURABLE and written else answer
 
 
-def _append_to_topic(data: Struct, acks: int, call: Call, written: list[Written]) -> list[Struct]:
+def _append_to_topic(
+    data: ProduceRequest.TopicProduceData, acks: int, call: Call, written: list[Written]
+) -> list[ProduceResponse.PartitionProduceResponse]:
     result_type = api("Produce").response.PartitionProduceResponse
     results = []
     for part in data.partition_data:
@@ -82,7 +87,7 @@ def _append_to_topic(data: Struct, acks: int, call: Call, written: list[Written]
     return results
 
 
-def _find_topic(data: Struct, acks: int, call: Call) -> Topic:
+def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) -> Topic:
     if acks not in (ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE):
         raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}, not -1, 0 or 1")
     if call.version < FIRST_VERSION_WITH_BATCHES:
@@ -91,7 +96,12 @@ def _find_topic(data: Struct, acks: int, call: Call) -> Topic:
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 
 
-def _append(topic: Topic, part: Struct, version: int, result: Struct) -> Written:
+def _append(
+    topic: Topic,
+    part: ProduceRequest.PartitionProduceData,
+    version: int,
+    result: ProduceResponse.PartitionProduceResponse,
+) -> Written:
     partition = topic.partition(part.index)
     offset = partition.append([check_batch(part.records, topic, version)])
     result.base_offset = offset
@@ -99,12 +109,12 @@ def _append(topic: Topic, part: Struct, version: int, result: Struct) -> Written
     return Written(partition, offset, result)
 
 
-def _when_durable(answer: Struct, written: list[Written]) -> Awaitable[Struct]:
+def _when_durable(answer: ProduceResponse, written: list[Written]) -> Awaitable[ProduceResponse]:
     if len(written) > 1:
         return _when_all_durable(answer, written)
     partition, offset, result = written[0]
 
-    def judged(failure: BaseException | None) -> Struct:
+    def judged(failure: BaseException | None) -> ProduceResponse:
         if failure is not None:
             _refuse(result, failure)
         return answer
@@ -112,7 +122,7 @@ def _when_durable(answer: Struct, written: list[Written]) -> Awaitable[Struct]:
     return Deferred(partition.durable(offset), judged)
 
 
-async def _when_all_durable(answer: Struct, written: list[Written]) -> Struct:
+async def _when_all_durable(answer: ProduceResponse, written: list[Written]) -> ProduceResponse:
     durable = [each.partition.durable(each.offset) for each in written]
     await asyncio.wait(durable)
     for each, future in zip(written, durable, strict=True):
@@ -121,12 +131,12 @@ async def _when_all_durable(answer: Struct, written: list[Written]) -> Struct:
     return answer
 
 
-def _refuse(result: Struct, error: BaseException) -> None:
+def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseException) -> None:
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
 
 
-def _check_all_written(topics: list[Struct]) -> None:
+def _check_all_written(topics: list[ProduceResponse.TopicProduceResponse]) -> None:
     for topic in topics:
         for result in topic.partition_responses:
             if result.error_code != ErrorCode.NONE:

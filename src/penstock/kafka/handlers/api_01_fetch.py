@@ -26,28 +26,32 @@ from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
-from penstock.kafka.wire import ErrorCode, Struct, api
-from penstock.limits import KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
+from penstock.kafka.wire import ErrorCode, api
+from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import FetchRequest, FetchResponse
 
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
 
-CONVERSION_SECONDS: Final = 5.0
-"""A consumer that does not want to wait for messages still waits for these to be converted."""
-
 
 class Reading:
     """One partition of the request, and the part of the answer that is filled from it."""
 
-    def __init__(self, asked: Struct, result: Struct, max_bytes: int, isolation: Isolation) -> None:
+    def __init__(
+        self,
+        asked: FetchRequest.FetchPartition,
+        result: FetchResponse.PartitionData,
+        max_bytes: int,
+        isolation: Isolation,
+    ) -> None:
         self.asked = asked
         self.result = result
         self._max_bytes = min(asked.partition_max_bytes, max_bytes)
@@ -112,8 +116,8 @@ class Reading:
         self.bytes_read = 0
 
 
-@handles("Fetch", 4, 18)
-async def fetch(request: Struct, call: Call) -> Struct:
+@handles(api("Fetch"), 4, 18)
+async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     response = api("Fetch").response
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -133,7 +137,7 @@ async def fetch(request: Struct, call: Call) -> Struct:
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     try:
         # What takes so long is compiling the conversions, once after an installation.
-        async with asyncio.timeout(max(request.max_wait_ms / 1000, CONVERSION_SECONDS)):
+        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
             await _read(readings, max_bytes)
     except TimeoutError:
         return response(responses=topics)
@@ -144,7 +148,11 @@ async def fetch(request: Struct, call: Call) -> Struct:
 
 
 def _find(
-    topic: Struct, asked: Struct, call: Call, partition_max: int, isolation: Isolation
+    topic: FetchRequest.FetchTopic,
+    asked: FetchRequest.FetchPartition,
+    call: Call,
+    partition_max: int,
+    isolation: Isolation,
 ) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
@@ -185,7 +193,7 @@ def _suffices(readings: list[Reading], min_bytes: int) -> bool:
     )
 
 
-async def _wait(readings: list[Reading], request: Struct, call: Call) -> None:
+async def _wait(readings: list[Reading], request: FetchRequest, call: Call) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
     changed = asyncio.Event()
     partitions = {reading.partition for reading in readings if reading.partition is not None}

@@ -25,12 +25,13 @@ from penstock.kafka.handlers.topics import (
     topic_by_name,
 )
 from penstock.kafka.record_times import RecordTime, first_not_before
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 from penstock.log.header import Magic, read_header
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Isolation, Partition
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -54,8 +55,8 @@ NOTHING: Final = RecordTime(-1, -1)
 """No such record."""
 
 
-@handles("ListOffsets", 1, 11)
-async def list_offsets(request: Struct, call: Call) -> Struct:
+@handles(api("ListOffsets"), 1, 11)
+async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     response = api("ListOffsets").response
     asked = Counter(
         (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions

@@ -25,34 +25,39 @@ from penstock.kafka.handlers.topics import (
     topic_by_id,
     topic_by_name,
 )
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.handlers.registry import Answer, Call
+    from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import MetadataRequest, MetadataResponse
 
 EMPTY_LIST_MEANS_ALL: Final = 0
 
 
-@handles("Metadata", 0, 13)
-def metadata(request: Struct, call: Call) -> Answer | Awaitable[Answer]:
+@handles(api("Metadata"), 0, 13)
+def metadata(
+    request: MetadataRequest, call: Call
+) -> MetadataResponse | Awaitable[MetadataResponse]:
     if request.topics is None or (call.version == EMPTY_LIST_MEANS_ALL and not request.topics):
         return _answer(
             [_describe(topic, request, call) for topic in call.broker.topics.all()], request, call
         )
     may_create = request.allow_auto_topic_creation and call.broker.settings.auto_create_topics
-    if may_create and any(_is_missing(asked, call) for asked in request.topics):
-        return _create_and_answer(request, call)
+    if may_create and any(_is_missing(asked.name, call) for asked in request.topics):
+        return _create_and_answer(request.topics, request, call)
     return _answer([_look_up(asked, request, call) for asked in request.topics], request, call)
 
 
-async def _create_and_answer(request: Struct, call: Call) -> Struct:
-    failures: dict[str, Struct] = {}
-    for asked in request.topics:
-        if _is_missing(asked, call):
+async def _create_and_answer(
+    asked_topics: list[MetadataRequest.MetadataRequestTopic], request: MetadataRequest, call: Call
+) -> MetadataResponse:
+    failures: dict[str | None, MetadataResponse.MetadataResponseTopic] = {}
+    for asked in asked_topics:
+        if asked.name is not None and _is_missing(asked.name, call):
             try:
                 await call.broker.topics.get_or_create(TopicName.from_kafka(asked.name))
             except TopicExistsError:
@@ -60,21 +65,21 @@ async def _create_and_answer(request: Struct, call: Call) -> Struct:
                 continue
             except Exception as error:
                 failures[asked.name] = _failure(asked, error)
-    topics = [
-        failures.get(asked.name) or _look_up(asked, request, call) for asked in request.topics
-    ]
+    topics = [failures.get(asked.name) or _look_up(asked, request, call) for asked in asked_topics]
     return _answer(topics, request, call)
 
 
-def _is_missing(asked: Struct, call: Call) -> bool:
-    return asked.name is not None and call.broker.topics.by_kafka_name(asked.name) is None
+def _is_missing(name: str | None, call: Call) -> bool:
+    return name is not None and call.broker.topics.by_kafka_name(name) is None
 
 
-def _look_up(asked: Struct, request: Struct, call: Call) -> Struct:
+def _look_up(
+    asked: MetadataRequest.MetadataRequestTopic, request: MetadataRequest, call: Call
+) -> MetadataResponse.MetadataResponseTopic:
     try:
         if asked.name is not None:
             # A name that no topic may have is told from one that no topic has.
-            if _is_missing(asked, call):
+            if _is_missing(asked.name, call):
                 TopicName.from_kafka(asked.name)
             topic = topic_by_name(call.broker, asked.name)
         else:
@@ -84,16 +89,19 @@ def _look_up(asked: Struct, request: Struct, call: Call) -> Struct:
     return _describe(topic, request, call)
 
 
-def _failure(asked: Struct, error: Exception) -> Struct:
-    failure: Struct = api("Metadata").response.MetadataResponseTopic(
+def _failure(
+    asked: MetadataRequest.MetadataRequestTopic, error: Exception
+) -> MetadataResponse.MetadataResponseTopic:
+    return api("Metadata").response.MetadataResponseTopic(
         error_code=refusal(error).code, name=asked.name, topic_id=asked.topic_id, partitions=[]
     )
-    return failure
 
 
-def _describe(topic: Topic, request: Struct, call: Call) -> Struct:
+def _describe(
+    topic: Topic, request: MetadataRequest, call: Call
+) -> MetadataResponse.MetadataResponseTopic:
     response = api("Metadata").response
-    described: Struct = response.MetadataResponseTopic(
+    return response.MetadataResponseTopic(
         name=topic.name.kafka,
         topic_id=topic.id,
         partitions=[_describe_partition(partition, call) for partition in topic.partitions],
@@ -101,22 +109,24 @@ def _describe(topic: Topic, request: Struct, call: Call) -> Struct:
         if request.include_topic_authorized_operations
         else OPERATIONS_NOT_ASKED,
     )
-    return described
 
 
-def _describe_partition(partition: Partition, call: Call) -> Struct:
+def _describe_partition(
+    partition: Partition, call: Call
+) -> MetadataResponse.MetadataResponsePartition:
     leader = call.broker.cluster.leader_of(partition)
-    described: Struct = api("Metadata").response.MetadataResponsePartition(
+    return api("Metadata").response.MetadataResponsePartition(
         partition_index=partition.index,
         leader_id=leader.node_id,
         leader_epoch=leader.epoch,
         replica_nodes=[leader.node_id],
         isr_nodes=[leader.node_id],
     )
-    return described
 
 
-def _answer(topics: list[Struct], request: Struct, call: Call) -> Struct:
+def _answer(
+    topics: list[MetadataResponse.MetadataResponseTopic], request: MetadataRequest, call: Call
+) -> MetadataResponse:
     response = api("Metadata").response
     host, port = call.client.transport.local_address
     cluster = call.broker.cluster

@@ -22,17 +22,18 @@ from penstock.kafka.errors import ACCEPTED, refusal
 from penstock.kafka.handlers.group_offsets import offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
+from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
 
-METADATA_BYTES_MAX: Final = 4096
 FIRST_VERSION_WITH_IDS: Final = 10
 
 
-@handles("OffsetCommit", 2, 10)
-async def offset_commit(request: Struct, call: Call) -> Struct:
+@handles(api("OffsetCommit"), 2, 10)
+async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
     response = api("OffsetCommit").response
     failure = _check_member(request, call)
     offsets: dict[int, CommittedOffset] = {}
@@ -63,7 +64,7 @@ async def offset_commit(request: Struct, call: Call) -> Struct:
     return response(topics=topics)
 
 
-def _check_member(request: Struct, call: Call) -> ErrorCode:
+def _check_member(request: OffsetCommitRequest, call: Call) -> ErrorCode:
     try:
         call.broker.groups.check_commit(
             request.group_id,
@@ -77,7 +78,10 @@ def _check_member(request: Struct, call: Call) -> ErrorCode:
 
 
 def _collect(
-    topic: Struct, part: Struct, call: Call, offsets: dict[int, CommittedOffset]
+    topic: OffsetCommitRequest.OffsetCommitRequestTopic,
+    part: OffsetCommitRequest.OffsetCommitRequestPartition,
+    call: Call,
+    offsets: dict[int, CommittedOffset],
 ) -> ErrorCode:
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
@@ -86,7 +90,7 @@ def _collect(
     except Exception as error:
         return refusal(error).code
     note = part.committed_metadata or ""
-    if len(note.encode()) > METADATA_BYTES_MAX:
+    if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     offsets[partition.id] = CommittedOffset(
         part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000

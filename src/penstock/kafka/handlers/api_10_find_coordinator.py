@@ -8,38 +8,45 @@ request will say that they are not served. Share groups (2) and unknown types ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 FIRST_VERSION_WITH_MANY: Final = 4
 GROUP, TRANSACTION = 0, 1
 
 
-@handles("FindCoordinator", 0, 6)
-def find_coordinator(request: Struct, call: Call) -> Struct:
+@handles(api("FindCoordinator"), 0, 6)
+def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     response = api("FindCoordinator").response
     if call.version < FIRST_VERSION_WITH_MANY:
-        return response(**_place(request.key_type, request.key, call))
-    return response(
-        coordinators=[
-            response.Coordinator(key=key, **_place(request.key_type, key, call))
-            for key in request.coordinator_keys
-        ]
-    )
+        place = _place(request.key_type, request.key, call)
+        return response(
+            error_code=place.error_code,
+            error_message=place.error_message,
+            node_id=place.node_id,
+            host=place.host,
+            port=place.port,
+        )
+    places = [_place(request.key_type, key, call) for key in request.coordinator_keys]
+    return response(coordinators=places)
 
 
-def _place(key_type: int, key: str, call: Call) -> dict[str, Any]:
+def _place(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.Coordinator:
+    coordinator_type = api("FindCoordinator").response.Coordinator
     if key_type not in (GROUP, TRANSACTION):
-        return {
-            "error_code": ErrorCode.INVALID_REQUEST,
-            "error_message": f"key type {key_type} is not served",
-            "node_id": -1,
-            "port": -1,
-        }
+        return coordinator_type(
+            key=key,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"key type {key_type} is not served",
+            node_id=-1,
+            port=-1,
+        )
+    node_id = call.broker.cluster.coordinator_of(key).node_id
     host, port = call.client.transport.local_address
-    return {"node_id": call.broker.cluster.coordinator_of(key).node_id, "host": host, "port": port}
+    return coordinator_type(key=key, node_id=node_id, host=host, port=port)

@@ -16,18 +16,19 @@ from penstock.broker.errors import MemberIdRequiredError
 from penstock.broker.groups.member import JoinRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import JoinGroupRequest, JoinGroupResponse
 
 FIRST_VERSION_WITH_REQUIRED_ID: Final = 4
 FIRST_VERSION_WITH_NULL_PROTOCOL: Final = 7
 FIRST_VERSION_WITH_SKIP: Final = 9
 
 
-@handles("JoinGroup", 0, 9)
-async def join_group(request: Struct, call: Call) -> Struct:
+@handles(api("JoinGroup"), 0, 9)
+async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     response = api("JoinGroup").response
     try:
         waiting = call.broker.groups.join(request.group_id, _join_request(request, call))
@@ -58,7 +59,7 @@ async def join_group(request: Struct, call: Call) -> Struct:
     )
 
 
-def _join_request(request: Struct, call: Call) -> JoinRequest:
+def _join_request(request: JoinGroupRequest, call: Call) -> JoinRequest:
     rebalance_timeout_ms = request.rebalance_timeout_ms
     if rebalance_timeout_ms < 0:
         rebalance_timeout_ms = request.session_timeout_ms

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import HeartbeatRequest, HeartbeatResponse
 
 
-@handles("Heartbeat", 0, 4)
-def heartbeat(request: Struct, call: Call) -> Struct:
+@handles(api("Heartbeat"), 0, 4)
+def heartbeat(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
     response = api("Heartbeat").response
     try:
         call.broker.groups.heartbeat(

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.errors import ACCEPTED, refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import LeaveGroupRequest, LeaveGroupResponse
 
 FIRST_VERSION_WITH_MANY: Final = 3
 
 
-@handles("LeaveGroup", 0, 5)
-def leave_group(request: Struct, call: Call) -> Struct:
+@handles(api("LeaveGroup"), 0, 5)
+def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
     response = api("LeaveGroup").response
     if call.version < FIRST_VERSION_WITH_MANY:
         return response(error_code=_leave(request.group_id, request.member_id, None, call))

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from penstock.broker.groups.member import SyncRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import SyncGroupRequest, SyncGroupResponse
 
 
-@handles("SyncGroup", 0, 5)
-async def sync_group(request: Struct, call: Call) -> Struct:
+@handles(api("SyncGroup"), 0, 5)
+async def sync_group(request: SyncGroupRequest, call: Call) -> SyncGroupResponse:
     response = api("SyncGroup").response
     try:
         waiting = call.broker.groups.sync(request.group_id, _sync_request(request))
@@ -34,7 +35,7 @@ async def sync_group(request: Struct, call: Call) -> Struct:
     )
 
 
-def _sync_request(request: Struct) -> SyncRequest:
+def _sync_request(request: SyncGroupRequest) -> SyncRequest:
     return SyncRequest(
         request.member_id,
         request.group_instance_id,

@@ -12,17 +12,18 @@ from penstock.broker.groups.classic import GroupState
 from penstock.kafka.handlers.group_offsets import CONSUMER, has_offsets
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import ALL_GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.broker.groups.classic import Group
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import DescribeGroupsRequest, DescribeGroupsResponse
 
 FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 
 
-@handles("DescribeGroups", 0, 6)
-def describe_groups(request: Struct, call: Call) -> Struct:
+@handles(api("DescribeGroups"), 0, 6)
+def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     groups = [_describe(group_id, call) for group_id in request.groups]
     for group in groups:
         group.authorized_operations = (
@@ -31,7 +32,7 @@ def describe_groups(request: Struct, call: Call) -> Struct:
     return api("DescribeGroups").response(groups=groups)
 
 
-def _describe(group_id: str, call: Call) -> Struct:
+def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGroup:
     response = api("DescribeGroups").response
     group = call.broker.groups.get(group_id)
     if group is not None:
@@ -53,7 +54,7 @@ def _describe(group_id: str, call: Call) -> Struct:
     return missing
 
 
-def _members(group: Group) -> list[Struct]:
+def _members(group: Group) -> list[DescribeGroupsResponse.DescribedGroupMember]:
     member_type = api("DescribeGroups").response.DescribedGroupMember
     return [
         member_type(

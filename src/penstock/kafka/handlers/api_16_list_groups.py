@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.group_offsets import all_groups
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import ListGroupsRequest, ListGroupsResponse
 
 CLASSIC: Final = "classic"
 
 
-@handles("ListGroups", 0, 5)
-def list_groups(request: Struct, call: Call) -> Struct:
+@handles(api("ListGroups"), 0, 5)
+def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     response = api("ListGroups").response
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}

@@ -13,10 +13,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.registry import HANDLERS, Handler, handles
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import ApiVersionsRequest, ApiVersionsResponse
 
 API_VERSIONS: Final = 18
 FIRST_VERSION_WITH_SOFTWARE: Final = 3
@@ -24,8 +25,8 @@ FIRST_VERSION_WITH_SOFTWARE: Final = 3
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-@handles("ApiVersions", 0, 4)
-def api_versions(request: Struct, call: Call) -> Struct:
+@handles(api("ApiVersions"), 0, 4)
+def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
     response = api("ApiVersions").response
     if call.version >= FIRST_VERSION_WITH_SOFTWARE and not all(
         map(_SOFTWARE.fullmatch, (request.client_software_name, request.client_software_version))
@@ -34,16 +35,15 @@ def api_versions(request: Struct, call: Call) -> Struct:
     return response(api_keys=[_range(HANDLERS[key]) for key in sorted(HANDLERS)])
 
 
-def unsupported_version() -> Struct:
+def unsupported_version() -> ApiVersionsResponse:
     """The answer, in version 0, to a version of this request that is not known."""
     own = _range(HANDLERS[API_VERSIONS])
     return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
 
 
-def _range(handler: Handler) -> Struct:
-    served: Struct = api("ApiVersions").response.ApiVersion(
+def _range(handler: Handler) -> ApiVersionsResponse.ApiVersion:
+    return api("ApiVersions").response.ApiVersion(
         api_key=handler.api.key,
         min_version=handler.versions.first,
         max_version=handler.versions.last,
     )
-    return served

@@ -24,19 +24,20 @@ from penstock.kafka.handlers.config_entries import topic_entries
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, check_assignments
 from penstock.kafka.topic_configs import check_configs
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 USE_DEFAULT: Final = -1
 FIRST_VERSION_WITH_DEFAULTS: Final = 4
 REPLICATION_FACTOR: Final = 1
 
 
-@handles("CreateTopics", 2, 7)
-async def create_topics(request: Struct, call: Call) -> Struct:
+@handles(api("CreateTopics"), 2, 7)
+async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     response = api("CreateTopics").response
     names = Counter(topic.name for topic in request.topics)
     results = []
@@ -51,7 +52,12 @@ async def create_topics(request: Struct, call: Call) -> Struct:
     return response(topics=results)
 
 
-async def _create(asked: Struct, result: Struct, validate_only: bool, call: Call) -> None:
+async def _create(
+    asked: CreateTopicsRequest.CreatableTopic,
+    result: CreateTopicsResponse.CreatableTopicResult,
+    validate_only: bool,
+    call: Call,
+) -> None:
     broker = call.broker
     name = TopicName.from_kafka(asked.name)
     partitions = _partitions(asked, call)
@@ -75,7 +81,7 @@ async def _create(asked: Struct, result: Struct, validate_only: bool, call: Call
     ]
 
 
-def _partitions(asked: Struct, call: Call) -> int:
+def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call) -> int:
     if asked.assignments:
         return _assigned_partitions(asked, call.broker)
     if asked.replication_factor not in (USE_DEFAULT, REPLICATION_FACTOR):
@@ -95,7 +101,7 @@ def _checked(count: int, broker: Broker) -> int:
     return count
 
 
-def _assigned_partitions(asked: Struct, broker: Broker) -> int:
+def _assigned_partitions(asked: CreateTopicsRequest.CreatableTopic, broker: Broker) -> int:
     if (asked.num_partitions, asked.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "an assignment is given, and partitions or replicas too"

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Final
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_id, topic_by_name
-from penstock.kafka.wire import NO_UUID, ErrorCode, Struct, api
+from penstock.kafka.wire import NO_UUID, ErrorCode, api
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
 FIRST_VERSION_WITH_IDS: Final = 6
 
 
-@handles("DeleteTopics", 1, 6)
-async def delete_topics(request: Struct, call: Call) -> Struct:
+@handles(api("DeleteTopics"), 1, 6)
+async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     response = api("DeleteTopics").response
     asked: list[tuple[str | None, UUID]] = [(name, NO_UUID) for name in request.topic_names]
     if call.version >= FIRST_VERSION_WITH_IDS:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import InitProducerIdRequest, InitProducerIdResponse
 
 
-@handles("InitProducerId", 0, 5)
-async def init_producer_id(request: Struct, call: Call) -> Struct:
+@handles(api("InitProducerId"), 0, 5)
+async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
     response = api("InitProducerId").response
     try:
         _check(request)
@@ -31,7 +32,7 @@ async def init_producer_id(request: Struct, call: Call) -> Struct:
     return response(producer_id=producer_id, producer_epoch=0)
 
 
-def _check(request: Struct) -> None:
+def _check(request: InitProducerIdRequest) -> None:
     if request.transactional_id == "":
         raise RequestError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
     if request.transactional_id is not None:

@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, topic_by_name
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import (
+        OffsetForLeaderEpochRequest,
+        OffsetForLeaderEpochResponse,
+    )
 
 
-@handles("OffsetForLeaderEpoch", 2, 4)
-def offset_for_leader_epoch(request: Struct, call: Call) -> Struct:
+@handles(api("OffsetForLeaderEpoch"), 2, 4)
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, call: Call
+) -> OffsetForLeaderEpochResponse:
     response = api("OffsetForLeaderEpoch").response
     topics = [
         response.OffsetForLeaderTopicResult(
@@ -30,8 +36,10 @@ def offset_for_leader_epoch(request: Struct, call: Call) -> Struct:
     return response(topics=topics)
 
 
-def _find(topic_name: str, asked: Struct, call: Call) -> Struct:
-    result: Struct = api("OffsetForLeaderEpoch").response.EpochEndOffset(partition=asked.partition)
+def _find(
+    topic_name: str, asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition, call: Call
+) -> OffsetForLeaderEpochResponse.EpochEndOffset:
+    result = api("OffsetForLeaderEpoch").response.EpochEndOffset(partition=asked.partition)
     try:
         partition = topic_by_name(call.broker, topic_name).partition(asked.partition)
         check_leader_epoch(call.broker, partition, asked.current_leader_epoch)

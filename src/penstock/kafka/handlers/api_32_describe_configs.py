@@ -18,17 +18,18 @@ from penstock.kafka.handlers.config_entries import (
 )
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import topic_by_name
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 TOPIC: Final = 2
 BROKER: Final = 4
 
 
-@handles("DescribeConfigs", 1, 4)
-def describe_configs(request: Struct, call: Call) -> Struct:
+@handles(api("DescribeConfigs"), 1, 4)
+def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     response = api("DescribeConfigs").response
     results = []
     for resource in request.resources:
@@ -52,8 +53,10 @@ def describe_configs(request: Struct, call: Call) -> Struct:
     return response(results=results)
 
 
-def _entries(resource: Struct, call: Call) -> list[ConfigEntry]:
-    name: str = resource.resource_name
+def _entries(
+    resource: DescribeConfigsRequest.DescribeConfigsResource, call: Call
+) -> list[ConfigEntry]:
+    name = resource.resource_name
     if resource.resource_type == TOPIC:
         if call.broker.topics.by_kafka_name(name) is None:
             TopicName.from_kafka(name)
@@ -69,12 +72,14 @@ def _entries(resource: Struct, call: Call) -> list[ConfigEntry]:
     )
 
 
-def _describe(entry: ConfigEntry, resource_type: int, include_synonyms: bool) -> Struct:
+def _describe(
+    entry: ConfigEntry, resource_type: int, include_synonyms: bool
+) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     response = api("DescribeConfigs").response
     synonyms = [(entry.value, entry.source)]
     if entry.source is ConfigSource.TOPIC:
         synonyms.append((entry.default, ConfigSource.DEFAULT))
-    described: Struct = response.DescribeConfigsResourceResult(
+    return response.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=resource_type == BROKER,
@@ -87,4 +92,3 @@ def _describe(entry: ConfigEntry, resource_type: int, include_synonyms: bool) ->
         config_type=entry.type,
         documentation=None,
     )
-    return described

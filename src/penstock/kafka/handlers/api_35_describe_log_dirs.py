@@ -10,7 +10,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import Struct, api
+from penstock.kafka.wire import api
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
-@handles("DescribeLogDirs", 1, 5)
-def describe_log_dirs(request: Struct, call: Call) -> Struct:
+@handles(api("DescribeLogDirs"), 1, 5)
+def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
     response = api("DescribeLogDirs").response
     folder = call.broker.data_folder.absolute()
     space = shutil.disk_usage(folder)
@@ -35,7 +36,9 @@ def describe_log_dirs(request: Struct, call: Call) -> Struct:
     return response(results=[directory])
 
 
-def _look_up(asked: Struct, call: Call) -> Iterable[Struct]:
+def _look_up(
+    asked: DescribeLogDirsRequest.DescribableLogDirTopic, call: Call
+) -> Iterable[DescribeLogDirsResponse.DescribeLogDirsTopic]:
     topic = call.broker.topics.by_kafka_name(asked.topic)
     if topic is not None:
         yield _describe(
@@ -43,9 +46,11 @@ def _look_up(asked: Struct, call: Call) -> Iterable[Struct]:
         )
 
 
-def _describe(topic: Topic, partitions: Iterable[Partition]) -> Struct:
+def _describe(
+    topic: Topic, partitions: Iterable[Partition]
+) -> DescribeLogDirsResponse.DescribeLogDirsTopic:
     response = api("DescribeLogDirs").response
-    described: Struct = response.DescribeLogDirsTopic(
+    return response.DescribeLogDirsTopic(
         name=topic.name.kafka,
         partitions=[
             response.DescribeLogDirsPartition(
@@ -57,4 +62,3 @@ def _describe(topic: Topic, partitions: Iterable[Partition]) -> Struct:
             for partition in partitions
         ],
     )
-    return described

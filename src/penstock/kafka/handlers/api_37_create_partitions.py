@@ -14,14 +14,17 @@ from penstock.broker.errors import InvalidPartitionCountError
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, check_assignments, topic_by_name
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import CreatePartitionsRequest, CreatePartitionsResponse
 
 
-@handles("CreatePartitions", 0, 3)
-async def create_partitions(request: Struct, call: Call) -> Struct:
+@handles(api("CreatePartitions"), 0, 3)
+async def create_partitions(
+    request: CreatePartitionsRequest, call: Call
+) -> CreatePartitionsResponse:
     response = api("CreatePartitions").response
     names = Counter(topic.name for topic in request.topics)
     results = []
@@ -36,7 +39,9 @@ async def create_partitions(request: Struct, call: Call) -> Struct:
     return response(results=results)
 
 
-async def _grow(asked: Struct, validate_only: bool, call: Call) -> None:
+async def _grow(
+    asked: CreatePartitionsRequest.CreatePartitionsTopic, validate_only: bool, call: Call
+) -> None:
     topic = topic_by_name(call.broker, asked.name)
     added = asked.count - len(topic.partitions)
     if added <= 0 or asked.count > call.broker.settings.partitions_per_topic_max:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 from penstock.kafka.errors import ACCEPTED, refusal
 from penstock.kafka.handlers.group_offsets import has_offsets, offset_owner
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-@handles("DeleteGroups", 0, 2)
-async def delete_groups(request: Struct, call: Call) -> Struct:
+@handles(api("DeleteGroups"), 0, 2)
+async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
     response = api("DeleteGroups").response
     results = [
         response.DeletableGroupResult(group_id=group_id, error_code=await _delete(group_id, call))

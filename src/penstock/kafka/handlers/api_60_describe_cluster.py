@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import ALL_CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
-from penstock.kafka.wire import ErrorCode, Struct, api
+from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from penstock.kafka.handlers.registry import Call
+    from penstock.kafka.wire.messages import DescribeClusterRequest, DescribeClusterResponse
 
 BROKERS: Final = 1
 
 
-@handles("DescribeCluster", 0, 2)
-def describe_cluster(request: Struct, call: Call) -> Struct:
+@handles(api("DescribeCluster"), 0, 2)
+def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
     response = api("DescribeCluster").response
     if request.endpoint_type != BROKERS:
         return response(

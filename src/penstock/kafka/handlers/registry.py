@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from penstock.kafka.wire import Api, Struct, Versions, api
+from penstock.kafka.wire import AnyApi, Api, Versions
+from penstock.kafka.wire.apis import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,26 +57,26 @@ class Call(NamedTuple):
         return self.client.broker
 
 
-Answer: TypeAlias = Struct | None
-Handle: TypeAlias = Callable[[Struct, Call], Answer | Awaitable[Answer]]
+Handle: TypeAlias = Callable[[Request, Call], Response | Awaitable[Response | None] | None]
 
 
 class Handler(NamedTuple):
-    api: Api
+    api: AnyApi
     versions: Versions
-    handle: Handle
+    handle: Handle[Any, Any]
 
 
 HANDLERS: Final[dict[int, Handler]] = {}
 
 
-def handles(name: str, first: int, last: int) -> Callable[[Handle], Handle]:
+def handles(
+    api: Api[Request, Response], first: int, last: int
+) -> Callable[[Handle[Request, Response]], Handle[Request, Response]]:
     """Register a function for an API in a range of versions, both ends in it."""
 
-    def register(handle: Handle) -> Handle:
-        known = api(name)
-        assert known.key not in HANDLERS, f"{name} has two handlers"
-        HANDLERS[known.key] = Handler(known, Versions(first, last), handle)
+    def register(handle: Handle[Request, Response]) -> Handle[Request, Response]:
+        assert api.key not in HANDLERS, f"{api.name} has two handlers"
+        HANDLERS[api.key] = Handler(api, Versions(first, last), handle)
         return handle
 
     return register

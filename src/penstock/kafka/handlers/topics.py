@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.wire import Struct
+    from penstock.kafka.wire.messages import CreatePartitionsRequest, CreateTopicsRequest
+
+    Assignment = (
+        CreateTopicsRequest.CreatableReplicaAssignment
+        | CreatePartitionsRequest.CreatePartitionsAssignment
+    )
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 """Read, write, create, delete, alter, describe, describe and alter configs: nobody is refused."""
@@ -48,7 +53,7 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
     return topic
 
 
-def check_assignments(assignments: Sequence[Struct], broker: Broker) -> None:
+def check_assignments(assignments: Sequence[Assignment], broker: Broker) -> None:
     """Refuse what places a partition on anything but one node, which is there (KIP-195)."""
     nodes = broker.cluster.node_ids
     for each in assignments:

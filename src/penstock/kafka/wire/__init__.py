@@ -18,9 +18,19 @@ version: what a version lacks is left out, and reads as its default. `records` o
 are memoryviews of the frame; in a message to encode they are a buffer or a sequence of buffers, and
 come out as parts of their own, uncopied. Decoding raises MalformedMessageError and nothing else.
 Ids of topics are `uuid.UUID` (none: NO_UUID), times are milliseconds, errors are in `ErrorCode`.
+
+To a type checker every field has its type, from the stubs that `make stubs` writes. Annotations
+take them from `penstock.kafka.wire.messages`, which is there for type checkers only:
+
+    if TYPE_CHECKING:
+        from penstock.kafka.wire.messages import ProduceRequest
+
+    def size(data: ProduceRequest.TopicProduceData) -> int: ...
 """
 
-from penstock.kafka.wire.apis import APIS, Api, MessageType, api, api_by_key
+from typing import TYPE_CHECKING
+
+from penstock.kafka.wire.apis import APIS, AnyApi, Api, MessageType, api_by_key
 from penstock.kafka.wire.error_codes import ErrorCode
 from penstock.kafka.wire.frames import (
     RequestHeader,
@@ -36,9 +46,16 @@ from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError
 from penstock.kafka.wire.schema import Versions
 from penstock.kafka.wire.structs import Struct
 
+if TYPE_CHECKING:
+    # The same function, with the types of each API's messages.
+    from penstock.kafka.wire.messages import api
+else:
+    from penstock.kafka.wire.apis import api
+
 __all__ = [
     "APIS",
     "NO_UUID",
+    "AnyApi",
     "Api",
     "ErrorCode",
     "MalformedMessageError",

@@ -8,7 +8,7 @@ import struct
 import sys
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from penstock.kafka.wire.decoding import Decoder, compile_decoder
 from penstock.kafka.wire.encoding import Encoder, compile_encoder
@@ -21,16 +21,16 @@ from penstock.session import Buffer
 
 MESSAGES = Path(__file__).parent / "messages"
 
+Message = TypeVar("Message", bound=Struct)
+Request = TypeVar("Request", bound=Struct)
+Response = TypeVar("Response", bound=Struct)
 
-class MessageType:
+
+class MessageType(Generic[Message]):
     """A request, a response or another message in all its versions.
 
     The classes of its structs are its attributes: `api("Produce").response.TopicProduceResponse`.
     """
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> type[Struct]: ...
 
     def __init__(self, schema: Schema, kind: str) -> None:
         self._schema = schema
@@ -46,12 +46,12 @@ class MessageType:
         self._decoders: dict[int, Decoder] = {}
         self._encoders: dict[int, Encoder] = {}
 
-    def __call__(self, **values: Any) -> Struct:
+    def __call__(self, **values: Any) -> Message:
         """A message, from the fields of its outermost struct."""
-        message: Struct = self._classes[self.root.name](**values)
+        message: Message = self._classes[self.root.name](**values)
         return message
 
-    def decode(self, data: Buffer, version: int, start: int = 0) -> Struct:
+    def decode(self, data: Buffer, version: int, start: int = 0) -> Message:
         """The message at `start`; what comes after it is ignored.
 
         Record sets are slices of `data`, so give a memoryview where they must not be copied; all
@@ -62,13 +62,14 @@ class MessageType:
             # Slices of bytes are the quickest to make strings of.
             data = bytes(data)
         try:
-            return decoder(data, start)
+            message: Message = decoder(data, start)
         except (struct.error, IndexError):
             raise MalformedMessageError(f"{self.root.name} v{version} is cut off") from None
         except UnicodeDecodeError as error:
             raise MalformedMessageError(f"{self.root.name} v{version}: {error}") from None
+        return message
 
-    def encode(self, message: Struct, version: int, head: Buffer = b"") -> list[Buffer]:
+    def encode(self, message: Message, version: int, head: Buffer = b"") -> list[Buffer]:
         """The parts of the message, `head` first; record data is a part of its own, uncopied.
 
         A value that does not fit its field is the caller's mistake and raises what Python makes
@@ -99,7 +100,7 @@ class MessageType:
         return encoder
 
 
-class Api:
+class Api(Generic[Request, Response]):
     """One of Kafka's APIs. Its schema is read on first use of anything but key and name."""
 
     def __init__(self, key: int, name: str, path: Path) -> None:
@@ -121,12 +122,12 @@ class Api:
         return self._schema.flexible
 
     @cached_property
-    def request(self) -> MessageType:
+    def request(self) -> MessageType[Request]:
         """The request in all versions."""
         return MessageType(self._schema, "request")
 
     @cached_property
-    def response(self) -> MessageType:
+    def response(self) -> MessageType[Response]:
         """The response in all versions."""
         return MessageType(self._schema, "response")
 
@@ -154,29 +155,37 @@ class Api:
         return parse(self._path.read_text(encoding="utf-8"), self.name)
 
 
-def _find_apis() -> list[Api]:
+AnyApi: TypeAlias = Api[Any, Any]
+"""An API that a key or a name found."""
+
+
+def _find_apis() -> list[AnyApi]:
     """One API a file that is numbered, such as `00_produce.schema`."""
-    found = []
+    found: list[AnyApi] = []
     for file_name in sorted(os.listdir(MESSAGES)):  # noqa: PTH208  # a Path each costs start-up time
         key, _, rest = file_name.removesuffix(".schema").partition("_")
         if key.isdigit():
-            name = "".join(word.capitalize() for word in rest.split("_"))
-            found.append(Api(int(key), name, MESSAGES / file_name))
+            found.append(Api(int(key), protocol_name(rest), MESSAGES / file_name))
     return found
 
 
-APIS: tuple[Api, ...] = tuple(_find_apis())
+def protocol_name(file_name: str) -> str:
+    """The name in the protocol of what a file of messages is called after."""
+    return "".join(word.capitalize() for word in file_name.split("_"))
+
+
+APIS: tuple[AnyApi, ...] = tuple(_find_apis())
 """All APIs, in the order of their keys."""
 
 _BY_KEY = {each.key: each for each in APIS}
 _BY_NAME = {each.name: each for each in APIS}
 
 
-def api(name: str) -> Api:
+def api(name: str) -> AnyApi:
     """The API of this name, written as in the protocol: `api("ListOffsets")`. Raises KeyError."""
     return _BY_NAME[name]
 
 
-def api_by_key(key: int) -> Api | None:
+def api_by_key(key: int) -> AnyApi | None:
     """The API with this key, or None."""
     return _BY_KEY.get(key)

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from functools import cache
 from struct import Struct as Packer
+from typing import TYPE_CHECKING, Any
 
-from penstock.kafka.wire.apis import MESSAGES, MessageType
+from penstock.kafka.wire.apis import MESSAGES, Message, MessageType, protocol_name
 from penstock.kafka.wire.primitives import MalformedMessageError
 from penstock.kafka.wire.schema import parse
-from penstock.kafka.wire.structs import Struct
 from penstock.session import Buffer
+
+if TYPE_CHECKING:
+    from penstock.kafka.wire.messages.consumer_protocol_assignment import (
+        ConsumerProtocolAssignmentType,
+    )
+    from penstock.kafka.wire.messages.consumer_protocol_subscription import (
+        ConsumerProtocolSubscriptionType,
+    )
 
 NEWEST_VERSION = 3
 
@@ -20,18 +28,20 @@ _VERSION = Packer(">h")
 
 
 @cache
-def subscription_type() -> MessageType:
+def subscription_type() -> ConsumerProtocolSubscriptionType:
     """A member's metadata in JoinGroup: topics, and what it owns."""
-    return _load("consumer_protocol_subscription", "ConsumerProtocolSubscription")
+    loaded: ConsumerProtocolSubscriptionType = _load("consumer_protocol_subscription")
+    return loaded
 
 
 @cache
-def assignment_type() -> MessageType:
+def assignment_type() -> ConsumerProtocolAssignmentType:
     """A member's assignment in SyncGroup: partitions by topic."""
-    return _load("consumer_protocol_assignment", "ConsumerProtocolAssignment")
+    loaded: ConsumerProtocolAssignmentType = _load("consumer_protocol_assignment")
+    return loaded
 
 
-def decode(message_type: MessageType, data: Buffer) -> Struct:
+def decode(message_type: MessageType[Message], data: Buffer) -> Message:
     """Read either of the two, of any version. Raises MalformedMessageError.
 
     A version newer than those known is read as the newest: fields are only ever added at the end.
@@ -44,11 +54,13 @@ def decode(message_type: MessageType, data: Buffer) -> Struct:
     return message_type.decode(data, min(version, NEWEST_VERSION), _VERSION.size)
 
 
-def encode(message_type: MessageType, message: Struct, version: int = NEWEST_VERSION) -> bytes:
+def encode(
+    message_type: MessageType[Message], message: Message, version: int = NEWEST_VERSION
+) -> bytes:
     """Write either of the two, with its version before it."""
     return b"".join(message_type.encode(message, version, _VERSION.pack(version)))
 
 
-def _load(file_name: str, name: str) -> MessageType:
+def _load(file_name: str) -> Any:
     text = (MESSAGES / f"{file_name}.schema").read_text(encoding="utf-8")
-    return MessageType(parse(text, name), "data")
+    return MessageType(parse(text, protocol_name(file_name)), "data")

@@ -14,10 +14,10 @@ from typing import Any
 from penstock.kafka.wire import primitives
 from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText, execute
 from penstock.kafka.wire.schema import Field, StructType
-from penstock.kafka.wire.structs import Struct, default_expression
+from penstock.kafka.wire.structs import default_expression
 from penstock.session import Buffer
 
-Decoder = Callable[[Buffer, int], Struct]
+Decoder = Callable[[Buffer, int], Any]
 
 
 def compile_decoder(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from struct import Struct as Packer
 from struct import pack_into
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from penstock.kafka.wire.apis import Api, api_by_key
+from penstock.kafka.wire.apis import AnyApi, Api, Request, Response, api_by_key
 from penstock.kafka.wire.primitives import MalformedMessageError, skip_tagged_fields
 from penstock.kafka.wire.structs import Struct
 from penstock.session import Buffer
@@ -20,7 +20,7 @@ _LENGTH = Packer(">h")
 class RequestHeader(NamedTuple):
     """What comes before a request's body. `version` may be one that the API does not have."""
 
-    api: Api
+    api: AnyApi
     version: int
     correlation_id: int
     client_id: str | None
@@ -68,7 +68,11 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Struct]:
 
 
 def encode_request(
-    api: Api, version: int, correlation_id: int, client_id: str | None, request: Struct
+    api: Api[Request, Any],
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    request: Request,
 ) -> list[Buffer]:
     """The parts of a request's frame, its size included. As `MessageType.encode`."""
     head = bytearray(_REQUEST_HEAD.pack(0, api.key, version, correlation_id))
@@ -81,7 +85,9 @@ def encode_request(
     return _with_size(api.request.encode(request, version, head))
 
 
-def encode_response(api: Api, version: int, correlation_id: int, response: Struct) -> list[Buffer]:
+def encode_response(
+    api: Api[Any, Response], version: int, correlation_id: int, response: Response
+) -> list[Buffer]:
     """The parts of a response's frame, its size included. As `MessageType.encode`."""
     head = bytearray(_RESPONSE_HEAD.pack(0, correlation_id))
     if api.response_header_version(version) == 1:
@@ -97,7 +103,7 @@ def correlation_id_of(frame: Buffer) -> int:
     return int(correlation_id)
 
 
-def decode_response(api: Api, version: int, frame: Buffer) -> tuple[int, Struct]:
+def decode_response(api: Api[Any, Response], version: int, frame: Buffer) -> tuple[int, Response]:
     """Correlation id and body of the answer to a request of that version. MalformedMessageError."""
     correlation_id = correlation_id_of(frame)
     position = _RESPONSE_HEAD.size

@@ -1,18 +1,37 @@
-"""The Python side of a message: one class with slots a struct, the same for all its versions."""
+"""The Python side of a message: one class with slots a struct, the same for all its versions.
+
+The classes are made from the schema at run time; `messages/*.pyi`, which `stubs.py` writes, tell
+their fields to type checkers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 from penstock.kafka.wire.layout import execute
 from penstock.kafka.wire.primitives import NO_UUID
 from penstock.kafka.wire.schema import Field, StructType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.session import Buffer
+
+    Read = TypeVar("Read")
+
+    class RecordData(Generic[Read]):
+        """A field of record data: one buffer when it was decoded, given as one or several."""
+
+        def __get__(self, struct: object, owner: type) -> Read: ...
+        def __set__(self, struct: object, value: Read | Sequence[Buffer]) -> None: ...
+
 
 EMPTY: tuple[()] = ()
 
 NUMBER_TYPES = {"int8", "int16", "uint16", "int32", "int64"}
 
 
+@dataclass_transform(kw_only_default=True)
 class Struct:
     """A struct of a message, its attributes named as the fields in the schema.
 
@@ -24,12 +43,6 @@ class Struct:
 
     __slots__ = ()
     field_names: ClassVar[tuple[str, ...]] = ()
-
-    if TYPE_CHECKING:
-        # The fields come from the schema at run time: to a type checker they are Any.
-        def __init__(self, **values: Any) -> None: ...
-        def __getattr__(self, name: str) -> Any: ...
-        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

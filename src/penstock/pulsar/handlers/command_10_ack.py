@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.session import PulsarSession
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def handle(
@@ -34,7 +34,7 @@ def handle(
     if request.txnid_least_bits or request.txnid_most_bits:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     if request.HasField("validation_error"):
-        _logger.warning(
+        logger.warning(
             "a client could not read messages of %s: %s",
             consumer.partition.topic.name.pulsar,
             CommandAck.ValidationError.Name(request.validation_error),

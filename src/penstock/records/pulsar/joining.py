@@ -25,7 +25,7 @@ other: chunks of one message mostly lie side by side, but other producers may wr
 Earlier: TypeAlias = "Callable[[int, int], Iterable[Buffer]]"
 """Returns runs of whole stored batches that hold the offsets from the first up to the second."""
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def join_messages(stored: memoryview, earlier: Earlier) -> Iterator[Buffer]:
@@ -60,7 +60,7 @@ def _joined(
             return
         if start == 0:
             break
-    _logger.warning(
+    logger.warning(
         "the message at offset %d is not complete: %d of its %d chunks are not in the log",
         *(last_offset, chunk.chunks - 1 - len(found), chunk.chunks),
     )
