@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.message_ids import EARLIEST, mask_from_ack_set
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.session import PulsarSession
+
+LOOK_UPS_TOGETHER: Final = 100
+"""Message ids that are looked up before other connections have their turn."""
 
 logger = logging.getLogger(__name__)
 
@@ -72,14 +75,15 @@ async def _acknowledged(
     What waits for the log is the request itself, of which a connection has few in flight.
     """
     subscription = consumer.subscription
-    for message_id in request.message_id[position:]:
+    for number, message_id in enumerate(request.message_id[position:], start=1):
         if _acknowledged_at_once(consumer, request, message_id):
             continue
         if request.ack_type == CommandAck.Cumulative:
             await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
         else:
             await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
-        await asyncio.sleep(0)  # Others have work too, and a request has room for many ids.
+        if number % LOOK_UPS_TOGETHER == 0:
+            await asyncio.sleep(0)  # Others have work too.
     return await _saved(session, consumer, request) if request.HasField("request_id") else None
 
 
