@@ -117,6 +117,22 @@ async def test_what_is_released_goes_to_whoever_asks_next_and_counts(
     assert (one.unacknowledged, other.unacknowledged) == (0, 0)
 
 
+async def test_several_parts_of_one_batch_come_back(
+    share: Share, one: Holder, other: Holder
+) -> None:
+    await share.ask(one, 15)
+    share.pull.release(one, 2, 4)
+    share.pull.release(one, 4, 6)
+    share.pull.release(one, 9, 11)
+    assert await share.ask(other, 10) == [
+        (2, 4, 2),
+        (4, 6, 2),
+        (9, 10, 2),
+        (10, 11, 2),
+        (15, 19, 1),
+    ]
+
+
 async def test_a_lock_ends_with_its_time(share: Share, one: Holder, other: Holder) -> None:
     await share.ask(one, 10)
     share.clock.advance(10)

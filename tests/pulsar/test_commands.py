@@ -309,6 +309,23 @@ async def test_an_answer_to_a_question_that_was_not_asked_is_ignored(peer: Peer)
     await peer.ask(Command(type=Command.PING, ping=api.CommandPing()), Command.PONG)
 
 
+async def test_chunks_of_a_consumer_that_left_begin_anew_with_another(peer: Peer) -> None:
+    await peer.subscribe("t", 1, subType=SHARED)
+    peer.flow(100, 1)
+    await peer.producer("t")
+    sizes = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21}
+    for number in range(2):
+        await peer.publish(entry(uuid="x", chunk_id=number, **sizes))
+    assert await received(peer, 2) == [0, 1]
+    await peer.subscribe("t", 2, subType=SHARED)
+    close = api.CommandCloseConsumer(consumer_id=1, request_id=9)
+    await peer.ask(Command(type=Command.CLOSE_CONSUMER, close_consumer=close), Command.SUCCESS)
+    await peer.publish(entry(uuid="x", chunk_id=2, **sizes))
+    peer.flow(100, 2)
+    messages = [await peer.hear(Command.MESSAGE) for _ in range(3)]
+    assert [(m.message_id.entryId, m.consumer_id) for m in messages] == [(0, 2), (1, 2), (2, 2)]
+
+
 async def test_chunks_that_come_between_each_other_stay_together(peer: Peer) -> None:
     for consumer_id in (1, 2):
         await peer.subscribe("t", consumer_id, subType=SHARED)
