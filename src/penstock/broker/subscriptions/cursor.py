@@ -76,6 +76,9 @@ class Cursor:
         """Mark every offset below `end`."""
         if end <= self.position:
             return
+        if not self._blocks:
+            self.position = end
+            return
         self._clear(self.position, end)
         while run := leading_run(self._blocks.get(end // BLOCK, 0) >> end % BLOCK):
             self._clear(end, end + run)
@@ -100,7 +103,8 @@ class Cursor:
 
     def open_count(self, start: int, end: int) -> int:
         """Return how many offsets of a range are open."""
-        start = max(start, self.position)
+        if start < self.position:
+            start = self.position
         if start >= end:
             return 0
         if not self._blocks:
@@ -178,9 +182,8 @@ class Cursor:
             start += high - low
 
     def _clear(self, start: int, end: int) -> None:
-        if self._blocks:
-            for number, bits in list(self._parts(start, end)):
-                self._set_block(number, self._blocks[number] ^ bits)
+        for number, bits in list(self._parts(start, end)):
+            self._set_block(number, self._blocks[number] ^ bits)
 
     def _set_block(self, number: int, bits: int) -> None:
         before = self._blocks.get(number, 0)

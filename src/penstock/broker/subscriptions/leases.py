@@ -83,6 +83,9 @@ class Leases:
 
     def overlapping(self, start: int, end: int) -> list[Lease]:
         """Return the leases of which a part lies between two offsets, in order of offset."""
+        lease = self._by_start.get(start)
+        if lease is not None and start < end <= lease.end:
+            return [lease]
         if start >= end:
             return []
         found: dict[int, Lease] = {}
@@ -103,7 +106,11 @@ class Leases:
         lease.holder.leases[lease.start] = lease
         lease.holder.unacknowledged += lease.open_count
         for number in _blocks_of(lease):
-            insort(self._blocks.setdefault(number, []), lease.start)
+            starts = self._blocks.get(number)
+            if starts is None:
+                self._blocks[number] = [lease.start]
+            else:
+                insort(starts, lease.start)
         if lease.deadline is not None:
             heapq.heappush(self._deadlines, (lease.deadline, lease.start))
 
