@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from penstock.log import Flusher, Log, LogConfig, RealFileSystem
+from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import HEADER_SIZE, Magic, build_header, read_header
 
 ROUNDS = 7
@@ -35,18 +35,21 @@ class Bench:
         )
         self.numbers = iter(range(1_000))
 
-    def new_log(self) -> Log:
-        directory = self.folder / str(next(self.numbers))
-        return Log.open(directory, LogConfig(), RealFileSystem(), self.flusher)
+    def append_to(self, log: LocalLog) -> int:
+        return log.append([self.header, self.body], read_header(self.header))
 
-    def remove(self, log: Log) -> None:
+    def new_log(self) -> LocalLog:
+        directory = self.folder / str(next(self.numbers))
+        return LocalLog.open(directory, LogConfig(), RealFileSystem(), self.flusher)
+
+    def remove(self, log: LocalLog) -> None:
         log.abandon()
         shutil.rmtree(log.directory)
 
     async def append(self) -> None:
         log = self.new_log()
         for _ in range(self.batches):
-            log.append([self.header, self.body])
+            self.append_to(log)
         self.remove(log)
 
     async def raw_append(self) -> None:
@@ -60,7 +63,7 @@ class Bench:
 
         async def appender() -> None:
             for _ in range(self.batches // 64):
-                await log.flushed(log.append([self.header, self.body]))
+                await log.flushed(self.append_to(log))
 
         await asyncio.gather(*(appender() for _ in range(64)))
         self.remove(log)
@@ -73,13 +76,11 @@ class Bench:
                 if number % 64 == 63:
                     os.fdatasync(file.fileno())
 
-    def reader(self, log: Log) -> Callable[[], Awaitable[None]]:
+    def reader(self, log: LocalLog) -> Callable[[], Awaitable[None]]:
         async def read() -> None:
             offset = 0
             while offset < log.end_offset:
-                data = log.read(offset, 1 << 20)
-                last = len(data) - self.batch_bytes
-                offset = read_header(data, last).next_offset
+                offset = (await log.read(offset, 1 << 20)).next_offset
 
         return read
 
@@ -121,7 +122,7 @@ async def main(folder: Path) -> None:
         await compare("append, flush grouped", bench, bench.flush_grouped, bench.raw_flush)
         log = bench.new_log()
         for _ in range(batches):
-            log.append([bench.header, bench.body])
+            bench.append_to(log)
         await bench.raw_append()
         await compare("read", bench, bench.reader(log), bench.raw_read)
         log.abandon()

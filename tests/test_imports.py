@@ -200,6 +200,36 @@ def test_no_protocol_touches_a_log(file: Path) -> None:
     assert not list(touches_a_log(file))
 
 
+LOG_INTERFACE = {
+    "penstock.log.Batches",
+    "penstock.log.Log",
+    "penstock.log.LogConfig",
+    "penstock.log.batches",
+    "penstock.log.errors",
+    "penstock.log.header",
+    "penstock.log.interface",
+    "penstock.log.layout",
+}
+"""What the broker may know of logs: not where their bytes live, which `storage` alone decides."""
+STORAGE = "penstock.broker.topics.storage"
+
+
+def knows_how_logs_are_stored(file: Path) -> Iterator[str]:
+    for line, imported in imports(file):
+        is_error = imported.startswith("penstock.log.") and imported.endswith("Error")
+        if inside(imported, {"penstock.log"}) and not (is_error or inside(imported, LOG_INTERFACE)):
+            yield f"{file}:{line}: imports {imported}"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [each for each in FILES if inside(module_name(each), {"penstock.broker"})],
+    ids=module_name,
+)
+def test_the_broker_knows_logs_by_their_interface(file: Path) -> None:
+    assert bool(list(knows_how_logs_are_stored(file))) == (module_name(file) == STORAGE)
+
+
 OWNERSHIP = {"node_id", "leader_id", "broker_id", "controller_id", "leader_epoch"}
 
 

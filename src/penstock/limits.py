@@ -160,6 +160,27 @@ CONVERTED_AHEAD_BYTES: Final = Limit(
     when_hit="the next runs are as long as the last",
 )
 
+CHECKPOINT_STATES: Final = Limit(
+    64,
+    "owners of state in the checkpoint of one log",
+    protects="a start from a checkpoint file that no release has written",
+    when_hit="the file counts as damaged, and the log is read from its beginning",
+)
+
+CHECKPOINT_STATE_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of one owner's state in the checkpoint of a log",
+    protects="memory and the time that a checkpoint takes",
+    when_hit="the state of the checkpoint before is kept, and what came since is replayed",
+)
+
+LEADER_EPOCHS: Final = Limit(
+    10_000,
+    "leader epochs of one partition: starts of the broker after which something was written to it",
+    protects="memory",
+    when_hit="the oldest is forgotten; it is answered to end where the oldest known one begins",
+)
+
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
     "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",

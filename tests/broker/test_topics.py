@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidPartitionCountError,
@@ -21,6 +20,7 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.log.header import Magic, build_header, read_header
@@ -45,7 +45,7 @@ def batch(body: bytes = b"hello", magic: Magic = Magic.KAFKA, **fields: int) -> 
 
 async def test_a_topic_is_there_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
-        created = await broker.topics.create(ORDERS, 3, config={"retention.ms": "1000"})
+        created = await broker.topics.create(ORDERS, 3, config={"segment_bytes": "2000000"})
         ids = [partition.id for partition in created.partitions]
         for body in (b"one", b"two"):
             offset = created.partitions[1].append(batch(body))
@@ -54,7 +54,7 @@ async def test_a_topic_is_there_after_a_restart(tmp_path: Path) -> None:
         topic = broker.topics.get(ORDERS)
         assert topic is not None
         assert topic is broker.topics.by_kafka_name("orders") is broker.topics.by_id(created.id)
-        assert topic.config == {"retention.ms": "1000"}
+        assert topic.config.explicit == {"segment_bytes": "2000000"}
         assert [partition.id for partition in topic.partitions] == ids
         assert [partition.end_offset for partition in topic.partitions] == [0, 2, 0]
         (stored,) = await topic.partitions[1].read(0, 1 << 20, Magic.KAFKA)
@@ -164,14 +164,14 @@ async def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(tmp_pa
 
 
 async def test_producers_are_found_in_the_log_where_their_snapshot_is_of_another_version(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ProducerStates, "snapshot", lambda _: b"of another version")
     sent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
     async with running(tmp_path) as broker:
         partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
         partition.append(batch())
         partition.append(batch(**sent))
-        log_of(partition).snapshot = lambda: b"of another version"
     async with running(tmp_path) as broker:
         topic = broker.topics.by_kafka_name("orders")
         assert topic is not None
@@ -189,8 +189,8 @@ async def test_append_stamps_offset_and_order(tmp_path: Path) -> None:
 
 async def test_a_topic_has_its_own_flush_policy(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
-        topic = await broker.topics.create(ORDERS, 1, config={"penstock.flush": "written"})
-        assert topic.flush is Flush.WRITTEN
+        topic = await broker.topics.create(ORDERS, 1, config={"flush": "written"})
+        assert topic.config.flush is Flush.WRITTEN
 
 
 async def test_streams_take_the_lowest_free_number(tmp_path: Path) -> None:
@@ -207,17 +207,19 @@ async def test_streams_take_the_lowest_free_number(tmp_path: Path) -> None:
 
 async def test_new_name_and_configuration_of_a_topic_last(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
-        topic = await broker.topics.create(ORDERS, 1, config={"a": "1"})
+        topic = await broker.topics.create(ORDERS, 1, config={"max_message_bytes": "1"})
         await broker.topics.create(ORDERS._replace(topic="taken"), 1)
         with pytest.raises(TopicExistsError):
             await broker.topics.update(topic, ORDERS._replace(topic="taken"), {})
-        await broker.topics.update(topic, ORDERS, {"b": "2"})
-        await broker.topics.update(topic, ORDERS._replace(topic="bills"), {"b": "2"})
+        await broker.topics.update(topic, ORDERS, {"max_message_bytes": "2"})
+        await broker.topics.update(
+            topic, ORDERS._replace(topic="bills"), {"max_message_bytes": "2"}
+        )
         assert broker.topics.get(ORDERS) is broker.topics.by_kafka_name("orders") is None
     async with running(tmp_path) as broker:
         found = broker.topics.by_kafka_name("bills")
         assert found is not None
-        assert (found.id, found.config) == (topic.id, {"b": "2"})
+        assert (found.id, found.config.explicit) == (topic.id, {"max_message_bytes": "2"})
         await broker.topics.delete(found)
         with pytest.raises(UnknownTopicError):
             await broker.topics.update(found, ORDERS, {})

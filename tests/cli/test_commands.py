@@ -187,6 +187,11 @@ def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) 
         (["consume", "no-such-topic"], 1, "there is no such topic"),
         (["topic", "create", "not a name"], 1, "letters, digits"),
         (["topic", "create", "x", "--config", "nonsense"], 2, "KEY=VALUE"),
+        (
+            ["topic", "create", "x", "--config", "retention.ms=60000"],
+            1,
+            "retention.ms is 60000, which is not in effect in this version",
+        ),
         (["group", "describe", "no-such-group"], 1, "'penstock group list' shows all"),
     ],
 )

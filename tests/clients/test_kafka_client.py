@@ -29,7 +29,7 @@ def batch(*values: bytes) -> bytearray:
 
 def test_records_go_in_and_come_out(client: KafkaClient) -> None:
     with client:
-        client.create_topic("client.records", 2, {"retention.ms": "60000"})
+        client.create_topic("client.records", 2, {"segment.bytes": "2000000"})
         assert client.produce("client.records", 1, batch(b"a", b"b")) == 0
         assert client.produce("client.records", 1, batch(b"c"), acks=1) == 2
         fetched = client.fetch("client.records", 1, 1)
@@ -40,7 +40,7 @@ def test_records_go_in_and_come_out(client: KafkaClient) -> None:
         assert client.list_offsets(ends) == {("client.records", 1): 3, ("client.records", 0): 0}
         late = {("client.records", 1): 1001}
         assert client.list_offsets(late) == {("client.records", 1): None}
-        assert client.topic_config("client.records")["retention.ms"] == "60000"
+        assert client.topic_config("client.records")["segment.bytes"] == "2000000"
 
 
 def test_nothing_is_waited_for_without_acknowledgement(client: KafkaClient) -> None:

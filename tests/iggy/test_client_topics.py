@@ -51,7 +51,7 @@ async def test_topic_comes_changes_and_goes(client: IggyClient, stream: str) -> 
         "orders",
         3,
         compression_algorithm="gzip",
-        message_expiry=IggyExpiry.ExpireDuration(dt.timedelta(hours=1)),
+        message_expiry=IggyExpiry.NeverExpire(),
         options={"segment_size": "128 MiB"},
     )
     topic = await client.get_topic(stream, "orders")
@@ -60,19 +60,17 @@ async def test_topic_comes_changes_and_goes(client: IggyClient, stream: str) -> 
     assert topic.compression_algorithm == "gzip"
     explicit, derived = topic.options.to_scalar_dict(), topic.derived_options.to_scalar_dict()
     assert explicit["segment_size"] == 128 << 20
-    assert explicit["message_expiry"] == 3600 * 10**6
+    assert explicit["message_expiry"] == (1 << 64) - 1
     assert "max_topic_size" in derived
     assert not explicit.keys() & derived.keys()
     assert [partition.id for partition in topic.partitions] == [0, 1, 2]
 
-    await client.update_topic(
-        stream, "orders", "bills", max_topic_size=MaxTopicSize.Custom(10 << 30)
-    )
+    await client.update_topic(stream, "orders", "bills", max_topic_size=MaxTopicSize.Unlimited())
     assert await client.get_topic(stream, "orders") is None
     changed = await client.get_topic(stream, topic.id)
     assert changed is not None
     assert changed.name == "bills"
-    assert changed.options.to_scalar_dict() == explicit | {"max_topic_size": 10 << 30}
+    assert changed.options.to_scalar_dict() == explicit | {"max_topic_size": (1 << 64) - 1}
 
     await client.delete_topic(stream, "bills")
     assert await client.get_topics(stream) == []
@@ -99,13 +97,39 @@ async def test_bad_topics_are_refused(client: IggyClient, stream: str) -> None:
         await client.create_topic(stream, "orders", 0)
     with pytest.raises(RuntimeError, match=r"(?i)option"):
         await client.create_topic(stream, "orders", 1, options={"colour": "green"})
-    with pytest.raises(RuntimeError, match=r"(?i)topic size"):
-        await client.create_topic(stream, "orders", 1, max_topic_size=MaxTopicSize.Custom(1))
+    with pytest.raises(RuntimeError, match=r"(?i)invalid option value"):
+        await client.create_topic(stream, "orders", 1, options={"segment_size": "1 KiB"})
     with pytest.raises(RuntimeError, match=r"(?i)not found"):
         await client.create_topic(f"{stream}-missing", "orders", 1)
     with pytest.raises(RuntimeError, match=r"(?i)option"):
         await client.update_stream(stream, stream, options={"colour": "green"})
     assert await client.get_topics(stream) == []
+
+
+async def test_options_that_are_not_in_effect_are_refused(
+    client: IggyClient, stream: str, topic: str
+) -> None:
+    expiry = IggyExpiry.ExpireDuration(dt.timedelta(hours=1))
+    size = MaxTopicSize.Custom(10 << 30)
+    for asked in (
+        {"message_expiry": expiry},
+        {"max_topic_size": size},
+        {"options": {"preallocate_segments": "true"}},
+    ):
+        with pytest.raises(RuntimeError, match=r"(?i)invalid option value"):
+            await client.create_topic(stream, "bills", 1, **asked)
+    for changed in ({"message_expiry": expiry}, {"max_topic_size": size}):
+        with pytest.raises(RuntimeError, match=r"(?i)invalid option value"):
+            await client.update_topic(stream, topic, topic, **changed)
+    assert [found.name for found in await client.get_topics(stream)] == [topic]
+    # The two defaults of the server, which say what happens.
+    await client.create_topic(
+        stream,
+        "bills",
+        1,
+        message_expiry=IggyExpiry.ServerDefault(),
+        max_topic_size=MaxTopicSize.ServerDefault(),
+    )
 
 
 async def test_partitions_are_added_and_never_taken_away(

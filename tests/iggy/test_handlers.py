@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -72,6 +73,28 @@ async def test_server_chooses_the_partition_where_it_is_left_to_it(dialog: Dialo
         chosen.append(confirmed.partition_id)
     assert chosen[:4] == [0, 1, 2, 0]
     assert chosen[4] == xxh32(b"key-1") % 3
+
+
+async def test_batch_that_the_topic_does_not_take_is_refused(tmp_path: Path) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    dialog = Dialog(broker)
+    await dialog.set_up()
+    (topic,) = broker.topics.all()
+    batch = producer_batch(b"one")
+    for config, status in (
+        ({"max_message_bytes": "100"}, ErrorCode.TOO_BIG_MESSAGE_PAYLOAD),
+        ({"message_timestamp_after_max_ms": "0"}, 0),
+        ({}, 0),
+    ):
+        await broker.topics.update(topic, topic.name, config)
+        assert (await dialog.produce(batch, 1)).status == status
+    ahead = (time.time_ns() + 10**12) // 1000
+    await broker.topics.update(topic, topic.name, {"message_timestamp_after_max_ms": "900000"})
+    late = await dialog.produce(producer_batch(b"late", origin_us=ahead), 1)
+    assert late.status == ErrorCode.TIMESTAMP_OUT_OF_RANGE
+    assert topic.partitions[0].end_offset == 2
+    dialog.session.close()
+    await broker.close()
 
 
 async def test_client_describes_itself_and_its_groups(dialog: Dialog) -> None:

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iggy_messages import entries, options
+from penstock.broker.settings import BrokerSettings, Flush
+from penstock.broker.topics.config import TopicConfig
 from penstock.iggy import topic_options
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.fields import Reader
@@ -20,6 +22,9 @@ from penstock.iggy.wire.options import (
     encode_options,
     read_entries,
 )
+from penstock.log import LogConfig
+
+NODE = BrokerSettings()
 
 
 @given(entries)
@@ -53,34 +58,79 @@ def test_blocks_that_are_not_legal_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kept"),
+    ("name", "value", "setting", "kept"),
     [
-        ("segment_size", Typed.text("128 MiB"), "134217728"),
-        ("segment_size", Typed.u64(1 << 20), "1048576"),
-        ("max_topic_size", Typed.text("1.5 GiB"), "1610612736"),
-        ("max_topic_size", Typed.text("unlimited"), str((1 << 64) - 1)),
-        ("max_topic_size", Typed.u64((1 << 64) - 1), str((1 << 64) - 1)),
-        ("message_expiry", Typed.text("1day 2h"), str(26 * 3600 * 10**6)),
-        ("message_expiry", Typed.text("never"), str((1 << 64) - 1)),
-        ("message_expiry", Typed.u64(5), "5"),
-        ("message_expiry", Typed.u64(0), str((1 << 64) - 1)),
-        ("max_topic_size", Typed.text("server_default"), str((1 << 64) - 1)),
-        ("compression_algorithm", Typed.text("GZIP"), "gzip"),
-        ("durability", Typed.text("persisted"), "persisted"),
-        ("preallocate_segments", Typed.boolean(True), "True"),
-        ("preallocate_segments", Typed.text("false"), "False"),
-        ("messages_required_to_save", Typed.u32(7), "7"),
+        ("segment_size", Typed.text("128 MiB"), "segment_bytes", "134217728"),
+        ("segment_size", Typed.u64(1 << 20), "segment_bytes", "1048576"),
+        ("max_topic_size", Typed.text("1.5 GiB"), "retention_topic_bytes", "1610612736"),
+        ("max_topic_size", Typed.text("unlimited"), "retention_topic_bytes", "-1"),
+        ("max_topic_size", Typed.u64((1 << 64) - 1), "retention_topic_bytes", "-1"),
+        ("max_topic_size", Typed.text("server_default"), "retention_topic_bytes", "-1"),
+        ("message_expiry", Typed.text("1day 2h"), "retention_ms", str(26 * 3600 * 10**3)),
+        ("message_expiry", Typed.text("never"), "retention_ms", "-1"),
+        ("message_expiry", Typed.u64(5000), "retention_ms", "5"),
+        ("message_expiry", Typed.u64(0), "retention_ms", "-1"),
+        ("compression_algorithm", Typed.text("GZIP"), "compression_label", "gzip"),
+        ("durability", Typed.text("persisted"), "flush", "acknowledged"),
+        (
+            "consumer_offset_durability",
+            Typed.text("persisted"),
+            "consumer_offset_durability",
+            "persisted",
+        ),
+        ("preallocate_segments", Typed.boolean(True), "preallocate", "true"),
+        ("preallocate_segments", Typed.text("false"), "preallocate", "false"),
+        ("messages_required_to_save", Typed.u32(7), "save_after_messages", "7"),
+        ("size_of_messages_required_to_save", Typed.text("1 KiB"), "save_after_bytes", "1024"),
     ],
 )
-def test_option_is_kept_in_its_own_form(name: str, value: Typed, kept: str) -> None:
-    config = topic_options.configuration({name: value})
-    assert config == {f"iggy.{name}": kept}
+def test_option_is_a_setting_and_back(name: str, value: Typed, setting: str, kept: str) -> None:
+    settings = topic_options.settings_of({name: value}, NODE)
+    assert settings == {setting: kept}
+    config = TopicConfig.of(settings, NODE)
     (explicit,) = topic_options.explicit(config).items()
     assert explicit[0] == name
-    assert explicit[1].kind is topic_options.CATALOGUE[name].kind
+    assert explicit[1].kind is topic_options.OPTIONS[name].kind
     # What goes out can come in again and means the same.
-    assert topic_options.configuration(dict([explicit])) == config
+    assert topic_options.settings_of(dict([explicit]), NODE) == settings
     assert name not in topic_options.derived(config)
+
+
+def test_durability_that_asks_for_less_than_is_given_sets_nothing() -> None:
+    settings = topic_options.settings_of({"durability": Typed.text("replicated")}, NODE)
+    assert settings == {}
+    config = TopicConfig.of(settings, NODE)
+    assert config.flush is Flush.ACKNOWLEDGED
+    assert topic_options.derived(config)["durability"] == Typed.text("replicated")
+
+
+def test_what_other_protocols_set_is_shown_in_the_words_of_options() -> None:
+    settings = {
+        "retention_ms": "60000",
+        "segment_bytes": "52428800",
+        "flush": "written",
+        "max_message_bytes": "100",
+    }
+    assert topic_options.explicit(TopicConfig.of(settings, NODE)) == {
+        "message_expiry": Typed.u64(60_000_000),
+        "segment_size": Typed.u64(50 << 20),
+        "durability": Typed.text("replicated"),
+    }
+    endless = TopicConfig.of({"retention_ms": str((1 << 63) - 1)}, NODE)
+    assert topic_options.explicit(endless) == {"message_expiry": Typed.u64((1 << 64) - 1)}
+
+
+def test_rounded_expiry_is_never_early() -> None:
+    assert topic_options.settings_of({"message_expiry": Typed.u64(1)}, NODE) == {
+        "retention_ms": "1"
+    }
+
+
+def test_defaults_of_the_node_are_derived() -> None:
+    node = BrokerSettings(log=LogConfig(segment_bytes=1 << 20))
+    config = TopicConfig.of({}, node)
+    assert topic_options.derived(config).keys() == topic_options.OPTIONS.keys()
+    assert topic_options.derived(config)["segment_size"] == Typed.u64(1 << 20)
 
 
 @pytest.mark.parametrize(
@@ -104,29 +154,21 @@ def test_option_is_kept_in_its_own_form(name: str, value: Typed, kept: str) -> N
 )
 def test_option_that_means_nothing_is_refused(name: str, value: Typed, code: ErrorCode) -> None:
     with pytest.raises(IggyError) as error:
-        topic_options.configuration({name: value})
+        topic_options.settings_of({name: value}, NODE)
     assert error.value.code is code
 
 
-def test_topic_smaller_than_its_segments_is_refused() -> None:
-    topic_options.check_sizes(topic_options.configuration({"max_topic_size": Typed.u64(0)}))
-    topic_options.check_sizes({"iggy.max_topic_size": "1048576", "iggy.segment_size": "1048576"})
-    with pytest.raises(IggyError) as error:
-        topic_options.check_sizes({"iggy.max_topic_size": "1048576"})
-    assert error.value.code is ErrorCode.INVALID_TOPIC_SIZE
-
-
 def test_update_changes_only_what_may_change() -> None:
-    topic_options.configuration({"message_expiry": Typed.u64(1)}, update=True)
+    topic_options.settings_of({"message_expiry": Typed.u64(1)}, NODE, update=True)
     with pytest.raises(IggyError) as error:
-        topic_options.configuration({"segment_size": Typed.u64(1 << 20)}, update=True)
+        topic_options.settings_of({"segment_size": Typed.u64(1 << 20)}, NODE, update=True)
     assert error.value.code is ErrorCode.UNSUPPORTED_OPTION_KEY
 
 
-@given(st.sampled_from(sorted(topic_options.CATALOGUE)), st.text(max_size=12))
+@given(st.sampled_from(sorted(topic_options.OPTIONS)), st.text(max_size=12))
 def test_any_text_is_a_value_or_refused(name: str, text: str) -> None:
     try:
-        config = topic_options.configuration({name: Typed.text(text or "-")})
+        settings = topic_options.settings_of({name: Typed.text(text or "-")}, NODE)
     except IggyError:
         return
-    topic_options.explicit(config)
+    topic_options.explicit(TopicConfig.of(settings, NODE))

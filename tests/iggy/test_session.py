@@ -25,7 +25,7 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
-from penstock.log import Log, LogFailedError
+from penstock.log import LocalLog, LogFailedError
 from penstock.session import PeerError
 
 
@@ -185,12 +185,12 @@ async def test_send_that_does_not_reach_the_disk_is_refused(
 ) -> None:
     await dialog.set_up()
 
-    def failed(log: Log, _: int) -> asyncio.Future[None]:
+    def failed(log: LocalLog, _: int) -> asyncio.Future[None]:
         future = asyncio.get_running_loop().create_future()
         future.set_exception(LogFailedError(f"{log.directory}: a flush failed"))
         return future
 
-    monkeypatch.setattr(Log, "flushed", failed)
+    monkeypatch.setattr(LocalLog, "flushed", failed)
     for _ in range(2):
         answer = await dialog.produce(producer_batch(b"x"), 1)
         assert answer == (ErrorCode.CANNOT_APPEND_MESSAGE, b"", 0)

@@ -169,7 +169,7 @@ def test_clients_that_are_connected_live_through_a_restart(server: BrokerProcess
 
 def test_topics_are_administered(shared_server: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
-    new = NewTopic("confluent-admin", 2, 1, config={"retention.ms": "60000"})
+    new = NewTopic("confluent-admin", 2, 1, config={"segment.bytes": "2000000"})
     admin.create_topics([new])["confluent-admin"].result()
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topics([new])["confluent-admin"].result()
@@ -178,8 +178,12 @@ def test_topics_are_administered(shared_server: BrokerProcess) -> None:
     described = admin.list_topics("confluent-admin").topics["confluent-admin"]
     assert sorted(described.partitions) == [0, 1, 2]
     resource = ConfigResource(ResourceType.TOPIC, "confluent-admin")
-    assert admin.describe_configs([resource])[resource].result()["retention.ms"].value == "60000"
+    assert admin.describe_configs([resource])[resource].result()["segment.bytes"].value == "2000000"
     assert len(admin.describe_cluster().result().nodes) == 1
+    expiring = NewTopic("confluent-expiring", 1, 1, config={"retention.ms": "60000"})
+    with pytest.raises(KafkaException, match=r"retention\.ms is 60000.* not in effect") as refusal:
+        admin.create_topics([expiring])["confluent-expiring"].result()
+    assert refusal.value.args[0].code() == KafkaError.INVALID_CONFIG
     admin.delete_topics(["confluent-admin"])["confluent-admin"].result()
     with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
         admin.delete_topics(["confluent-admin"])["confluent-admin"].result()

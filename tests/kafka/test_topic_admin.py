@@ -9,8 +9,11 @@ from uuid import uuid4
 import pytest
 
 from kafka_dialog import Dialog
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.config import TopicConfig
 from penstock.clients.kafka.record_batch import Record, encode_batch
-from penstock.kafka.topic_configs import CONFIG_KEYS, check_configs
+from penstock.kafka.handlers.config_entries import topic_entries
+from penstock.kafka.topic_configs import SETTING_OF_KEY, check_configs
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 
@@ -30,6 +33,10 @@ def config(name: str, value: str | None) -> list[Struct]:
     return [api("CreateTopics").request.CreatableTopicConfig(name=name, value=value)]
 
 
+def configs(values: dict[str, str]) -> list[Struct]:
+    return [each for name, value in values.items() for each in config(name, value)]
+
+
 async def create(dialog: Dialog, *topics: Struct, version: int = 7, **fields: Any) -> list[Struct]:
     response = await dialog.ask("CreateTopics", version, topics=list(topics), **fields)
     results: list[Struct] = response.topics
@@ -45,7 +52,7 @@ async def test_every_version_creates(dialog: Dialog, version: int) -> None:
     assert len(made.partitions) == 3
     if version >= 5:
         assert (result.num_partitions, result.replication_factor) == (3, 1)
-        assert {each.name for each in result.configs} == set(CONFIG_KEYS)
+        assert {each.name for each in result.configs} == set(SETTING_OF_KEY)
     if version >= 7:
         assert result.topic_id == made.id
 
@@ -176,19 +183,126 @@ async def describe(dialog: Dialog, kind: int, name: str, **fields: Any) -> Struc
 
 
 async def test_every_key_of_a_topic_is_listed(dialog: Dialog) -> None:
-    await dialog.create_topic(retention_ms="1000")
+    await dialog.create_topic(message_timestamp_after_max_ms="1000")
     result = await describe(dialog, 2, "orders")
     entries = {each.name: each for each in result.configs}
-    assert set(entries) == set(CONFIG_KEYS)
-    retention, policy = entries["retention.ms"], entries["cleanup.policy"]
-    assert (retention.value, retention.config_source, retention.config_type) == ("1000", 1, 5)
-    assert [(each.value, each.source) for each in retention.synonyms] == [
-        ("1000", 1),
-        ("604800000", 5),
-    ]
+    assert set(entries) == set(SETTING_OF_KEY)
+    ahead, policy = entries["message.timestamp.after.max.ms"], entries["cleanup.policy"]
+    assert (ahead.value, ahead.config_source, ahead.config_type) == ("1000", 1, 5)
+    assert [(each.value, each.source) for each in ahead.synonyms] == [("1000", 1), ("3600000", 5)]
     assert (policy.value, policy.config_source) == ("delete", 5)
-    some = await describe(dialog, 2, "orders", configuration_keys=["retention.ms", "no.such"])
-    assert [each.name for each in some.configs] == ["retention.ms"]
+    some = await describe(dialog, 2, "orders", configuration_keys=["cleanup.policy", "no.such"])
+    assert [each.name for each in some.configs] == ["cleanup.policy"]
+
+
+NOT_IN_EFFECT = {
+    "retention.ms": "60000",
+    "retention.bytes": "1000000",
+    "compression.type": "zstd",
+    "message.timestamp.type": "LogAppendTime",
+    "message.timestamp.before.max.ms": "1000",
+    "min.insync.replicas": "2",
+    "min.compaction.lag.ms": "1",
+    "flush.messages": "1",
+    "remote.storage.enable": "true",
+}
+
+
+@pytest.mark.parametrize("key", NOT_IN_EFFECT)
+@pytest.mark.parametrize("validate_only", [True, False])
+async def test_what_is_not_in_effect_is_refused_by_name(
+    dialog: Dialog, key: str, validate_only: bool
+) -> None:
+    asked = topic(configs=config(key, NOT_IN_EFFECT[key]))
+    (result,) = await create(dialog, asked, validate_only=validate_only)
+    assert result.error_code == ErrorCode.INVALID_CONFIG
+    assert result.error_message.startswith(f"{key} is {NOT_IN_EFFECT[key]}, which is not in effect")
+    assert dialog.broker.topics.all() == []
+
+
+HOLDS_ANYWAY = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "compression.type": "producer",
+    "message.timestamp.type": "CreateTime",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "false",
+    "segment.bytes": "1073741824",
+    "index.interval.bytes": "4096",
+}
+"""What deploy scripts, Debezium and ksqlDB write although it is so without."""
+
+
+async def test_what_holds_anyway_is_taken_and_shown_as_set(
+    dialog: Dialog, caplog: pytest.LogCaptureFixture
+) -> None:
+    (result,) = await create(dialog, topic(configs=configs(HOLDS_ANYWAY)))
+    assert result.error_code == 0
+    entries = {each.name: each for each in (await describe(dialog, 2, "orders")).configs}
+    assert {name: entries[name].value for name in HOLDS_ANYWAY} == HOLDS_ANYWAY
+    assert {entries[name].config_source for name in HOLDS_ANYWAY} == {1}
+    for forever in ("retention.ms", "retention.bytes"):
+        asked = topic(forever, configs=config(forever, str(2**63 - 1)))
+        assert (await create(dialog, asked))[0].error_code == 0
+    assert not caplog.messages
+
+
+INTERNAL_TOPICS = {
+    "Connect and schema registries": {"cleanup.policy": "compact"},
+    "Streams, repartitioning": {
+        "cleanup.policy": "delete",
+        "segment.bytes": "52428800",
+        "retention.ms": "-1",
+        "message.timestamp.type": "CreateTime",
+    },
+    "Streams 1.1 to 2.0, repartitioning": {
+        "cleanup.policy": "delete",
+        "segment.bytes": "52428800",
+        "segment.index.bytes": "52428800",
+        "segment.ms": "600000",
+        "retention.ms": "-1",
+    },
+    "Streams, changelog": {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"},
+    "Streams, changelog of windows": {
+        "cleanup.policy": "compact,delete",
+        "retention.ms": "90000000",
+        "message.timestamp.type": "CreateTime",
+    },
+    "Streams, changelog of a versioned store": {
+        "cleanup.policy": "compact",
+        "min.compaction.lag.ms": "86400000",
+    },
+}
+
+
+@pytest.mark.parametrize("purpose", INTERNAL_TOPICS)
+async def test_clients_get_the_topics_that_they_cannot_work_without(
+    dialog: Dialog, purpose: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = INTERNAL_TOPICS[purpose]
+    (result,) = await create(dialog, topic("internal", configs=configs(asked)))
+    assert result.error_code == 0
+    entries = {each.name: each.value for each in (await describe(dialog, 2, "internal")).configs}
+    assert {name: entries[name] for name in asked} == asked
+    missed = {
+        name.replace(".", "_")
+        for name, value in asked.items()
+        if (name, value) not in HOLDS_ANYWAY.items() and name != "segment.bytes"
+    }
+    assert len(caplog.messages) == bool(missed)
+    for warning in caplog.messages:
+        assert warning.startswith("topic internal: ")
+        assert all(f"{name}=" in warning for name in missed)
+        assert "nothing is compacted" in warning or "segments are closed" in warning
+
+
+def test_values_are_kept_in_one_form() -> None:
+    asked = {"cleanup.policy": " compact , delete", "retention.ms": "+90"}
+    assert check_configs(asked.items()) == {
+        "cleanup_policy": "compact,delete",
+        "retention_ms": "90",
+    }
 
 
 async def test_the_broker_tells_its_own(dialog: Dialog) -> None:
@@ -214,8 +328,9 @@ async def test_what_has_no_configuration_is_refused(
 
 
 def test_every_default_is_a_value_that_may_be_written() -> None:
-    defaults = {name: key.default for name, key in CONFIG_KEYS.items()}
-    assert check_configs(defaults.items()) == defaults
+    defaults = topic_entries(TopicConfig.of({}, BrokerSettings()))
+    kept = check_configs((entry.name, entry.value) for entry in defaults)
+    assert kept == {SETTING_OF_KEY[entry.name]: entry.default for entry in defaults}
 
 
 async def test_log_directories_tell_folder_and_sizes(dialog: Dialog, tmp_path: Path) -> None:

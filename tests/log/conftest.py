@@ -9,7 +9,9 @@ import pytest
 
 from faulty_files import FaultyFileSystem
 from log_batches import SMALL
-from penstock.log import FileSystem, Flusher, Log, LogConfig, RealFileSystem
+from penstock.log import FileSystem, Flusher, LocalLog, LogConfig, RealFileSystem
+
+pytest.register_assert_rewrite("log_conformance")
 
 
 @pytest.fixture
@@ -30,10 +32,10 @@ def files(request: pytest.FixtureRequest) -> FileSystem:
 
 
 @pytest.fixture
-def open_anywhere(files: FileSystem, flusher: Flusher, tmp_path: Path) -> Callable[..., Log]:
+def open_anywhere(files: FileSystem, flusher: Flusher, tmp_path: Path) -> Callable[..., LocalLog]:
     """Open the test's log, on whichever file system the test runs on."""
 
-    def open_log(config: LogConfig = SMALL) -> Log:
-        return Log.open(tmp_path / "0", config, files, flusher)
+    def open_log(config: LogConfig = SMALL, leader_epoch: int = 0) -> LocalLog:
+        return LocalLog.open(tmp_path / "0", config, files, flusher, leader_epoch)
 
     return open_log

@@ -7,7 +7,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
 from faulty_files import FaultyFileSystem
-from log_batches import DIRECTORY, make_batch, open_log
+from log_batches import DIRECTORY, append, make_batch, open_log, read
 from penstock.log import Flusher, LogConfig
 from penstock.log.header import checksum_matches
 
@@ -37,12 +37,12 @@ def client_batch(compression: int, records: int) -> bytearray:
 async def test_only_offset_and_epoch_differ(
     disk: FaultyFileSystem, flusher: Flusher, compression: int, records: int
 ) -> None:
-    log = open_log(disk, flusher, LogConfig(max_leader_epoch=4))
-    log.append(make_batch(count=1_000))
+    log = open_log(disk, flusher, LogConfig(), leader_epoch=4)
+    append(log, make_batch(count=1_000))
     sent = client_batch(compression, records)
     as_sent = bytes(sent)
-    base_offset = log.append([sent], 4)
-    stored = bytes(log.read(base_offset, 1 << 20))
+    base_offset = append(log, [sent])
+    stored = bytes(await read(log, base_offset, 1 << 20))
     assert stored[:8] == base_offset.to_bytes(8)
     assert stored[8:12] == as_sent[8:12]
     assert stored[12:16] == (4).to_bytes(4)
@@ -55,7 +55,7 @@ async def test_a_segment_of_kafka_batches_is_a_file_that_the_client_can_read(
 ) -> None:
     log = open_log(disk, flusher, LogConfig())
     for records in (3, 1, 50):
-        log.append([client_batch(NONE, records)])
+        append(log, [client_batch(NONE, records)])
     file = bytes(disk.content(DIRECTORY / f"{0:020d}.log").live)
     batches = MemoryRecords(file)
     offsets = []
@@ -63,5 +63,5 @@ async def test_a_segment_of_kafka_batches_is_a_file_that_the_client_can_read(
         assert batch.validate_crc()
         offsets += [record.offset for record in batch]
     assert offsets == list(range(54))
-    assert checksum_matches(log.read(3, 1))
+    assert checksum_matches(await read(log, 3, 1))
     log.close()

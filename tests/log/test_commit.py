@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from faulty_files import FaultyFileSystem, Survival, failing
-from log_batches import SMALL, fill, make_batch, open_log, read_all
+from log_batches import SMALL, append, fill, make_batch, open_log, read_all
 from penstock.log import Flusher, LogClosedError, LogConfig, LogFailedError
 
 LARGE = LogConfig()
@@ -50,9 +50,9 @@ async def test_a_thousand_appends_share_two_flushes(
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
     gate.shut()
-    waiting = [log.flushed(log.append(make_batch()))]
+    waiting = [log.flushed(append(log, make_batch()))]
     await gate.held_up()
-    waiting += [log.flushed(log.append(make_batch())) for _ in range(999)]
+    waiting += [log.flushed(append(log, make_batch())) for _ in range(999)]
     await asyncio.sleep(0)
     gate.open()
     await asyncio.gather(*waiting)
@@ -66,7 +66,7 @@ async def test_appends_of_one_turn_of_the_loop_share_one_flush(
 ) -> None:
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
-    await asyncio.gather(*(log.flushed(log.append(make_batch())) for _ in range(100)))
+    await asyncio.gather(*(log.flushed(append(log, make_batch())) for _ in range(100)))
     assert gate.flushes == 1
     log.close()
 
@@ -76,11 +76,11 @@ async def test_who_came_before_the_flush_does_not_wait_for_the_next(
 ) -> None:
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
-    early = log.append(make_batch())
+    early = append(log, make_batch())
     gate.shut()
     first = log.flushed(early)
     await gate.held_up()
-    late = log.append(make_batch())
+    late = append(log, make_batch())
     joins_first = log.flushed(early)
     waits_longer = log.flushed(late)
     await asyncio.sleep(0)
@@ -99,7 +99,7 @@ async def test_an_appender_that_gives_up_harms_nobody(
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
     gate.shut()
-    tasks = [log.flushed(log.append(make_batch())) for _ in range(3)]
+    tasks = [log.flushed(append(log, make_batch())) for _ in range(3)]
     await gate.held_up()
     tasks[1].cancel()
     gate.open()
@@ -126,11 +126,11 @@ async def test_after_a_failed_flush_the_log_takes_no_more(
         await log.flushed(log.end_offset - 1)
     assert log.flushed_offset == safe
     with pytest.raises(LogFailedError):
-        log.append(make_batch())
+        append(log, make_batch())
     with pytest.raises(LogFailedError):
         await log.flushed(log.end_offset - 1)
     await log.flushed(0)
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     log.close()
     assert log.flushed_offset == safe
 
@@ -143,13 +143,13 @@ async def test_a_failed_write_closes_the_log_for_writing(
     disk.hook = failing(1, "pwritev", error=errno.ENOSPC)
     end_offset = log.end_offset
     with pytest.raises(LogFailedError, match="made to fail"):
-        log.append(make_batch())
+        append(log, make_batch())
     with pytest.raises(LogFailedError):
-        log.append(make_batch())
+        append(log, make_batch())
     assert log.end_offset == end_offset
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     log.close()
-    assert read_all(open_log(disk, flusher)) == (stored, [])
+    assert await read_all(open_log(disk, flusher)) == (stored, [])
 
 
 async def test_a_write_that_fails_half_way_leaves_a_tail_that_recovery_cuts(
@@ -160,13 +160,13 @@ async def test_a_write_that_fails_half_way_leaves_a_tail_that_recovery_cuts(
     disk.write_limit = 40
     disk.hook = failing(2, "pwritev")
     with pytest.raises(LogFailedError):
-        log.append(make_batch())
-    assert read_all(log) == (stored, [])
+        append(log, make_batch())
+    assert await read_all(log) == (stored, [])
     log.close()
     disk.hook = None
     again = open_log(disk, flusher)
     assert again.recovery.truncated_bytes == 40
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])
     again.close()
 
 
@@ -174,9 +174,9 @@ async def test_short_writes_are_carried_on(disk: FaultyFileSystem, flusher: Flus
     disk.write_limit = 7
     log = open_log(disk, flusher)
     stored = fill(log, 40)
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     log.close()
-    assert read_all(open_log(disk, flusher)) == (stored, [])
+    assert await read_all(open_log(disk, flusher)) == (stored, [])
 
 
 async def test_a_file_that_takes_nothing_is_an_error(
@@ -185,7 +185,7 @@ async def test_a_file_that_takes_nothing_is_an_error(
     log = open_log(disk, flusher)
     disk.write_limit = 0
     with pytest.raises(LogFailedError, match="took no bytes"):
-        log.append(make_batch())
+        append(log, make_batch())
     log.close()
 
 
@@ -197,9 +197,9 @@ async def test_an_owner_whose_snapshot_fails_leaves_nobody_waiting(
     def snapshot() -> bytes:
         raise ZeroDivisionError
 
-    log.snapshot = snapshot
+    log.register_state("owner", snapshot)
     with pytest.raises(LogFailedError):
-        await log.flushed(log.append(make_batch()))
+        await log.flushed(append(log, make_batch()))
     log.abandon()
 
 
@@ -207,7 +207,7 @@ async def test_whoever_waits_when_the_log_is_abandoned_is_told(
     disk: FaultyFileSystem, flusher: Flusher
 ) -> None:
     log = open_log(disk, flusher)
-    waiting = log.flushed(log.append(make_batch()))
+    waiting = log.flushed(append(log, make_batch()))
     log.abandon()
     with pytest.raises(LogClosedError):
         await waiting
@@ -220,7 +220,7 @@ async def test_checkpoints_are_taken_as_the_log_grows(
     disk: FaultyFileSystem, flusher: Flusher
 ) -> None:
     log = open_log(disk, flusher, LogConfig(checkpoint_bytes=SMALL.checkpoint_bytes))
-    log.snapshot = lambda: b"%d" % log.end_offset
+    log.register_state("owner", lambda: b"%d" % log.end_offset)
     written = 0
     for number in range(100):
         written += len(fill(log, 1, first=number)[0])
@@ -229,8 +229,9 @@ async def test_checkpoints_are_taken_as_the_log_grows(
     largest = 61 + 200
     assert written > 3 * SMALL.checkpoint_bytes
     assert crashed.recovery.scanned_bytes <= SMALL.checkpoint_bytes + largest
-    assert crashed.checkpoint_state == b"%d" % crashed.checkpoint_offset
-    assert 0 < crashed.checkpoint_offset < crashed.end_offset == log.end_offset
+    state, replay_from = crashed.register_state("owner", lambda: b"")
+    assert state == b"%d" % replay_from
+    assert 0 < replay_from < crashed.end_offset == log.end_offset
     log.close()
 
 
@@ -239,7 +240,7 @@ async def test_files_are_not_hoarded(disk: FaultyFileSystem, flusher: Flusher) -
     stored = fill(log, 100)
     assert log.segment_count > 5
     await log.flushed(log.end_offset - 1)
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     assert disk.open_files == 1
     log.close()
     assert disk.open_files == 0

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from faulty_files import FaultyFileSystem, failing
-from log_batches import DIRECTORY, fill, headers_of, open_log, read_all, split
-from penstock.log import Flusher, Log, LogConfig, RealFileSystem
+from log_batches import DIRECTORY, fill, headers_of, open_log, read, read_all, split
+from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import read_header
 
 CONFIG = LogConfig(index_interval_bytes=300)
@@ -45,13 +45,13 @@ async def test_a_reader_that_goes_on_needs_no_index(
     operations = count(disk)
     offset = reads = 0
     while offset < log.end_offset:
-        offset = read_header(split(log.read(offset, 500))[-1]).next_offset
+        offset = read_header(split(await read(log, offset, 500))[-1]).next_offset
         reads += 1
     assert operations == {"pread .log": reads}
     operations.clear()
-    log.read(headers_of(stored)[50].last_offset, 500)
+    await read(log, headers_of(stored)[50].last_offset, 500)
     first = operations["pread .log"]
-    log.read(headers_of(stored)[50].base_offset, 500)
+    await read(log, headers_of(stored)[50].base_offset, 500)
     assert operations["pread .log"] == first + 1
     log.close()
 
@@ -60,7 +60,7 @@ async def test_the_memory_of_read_ends_is_bounded(disk: FaultyFileSystem, flushe
     log = open_log(disk, flusher, CONFIG)
     stored = fill(log, 400)
     for _ in range(2):
-        assert read_all(log, max_bytes=1) == (stored, [])
+        assert await read_all(log, max_bytes=1) == (stored, [])
     assert len(log._places) == 256
     log.close()
 
@@ -74,7 +74,7 @@ async def test_a_look_up_reads_an_interval_and_not_the_segment(
     log.close()
     log = open_log(disk, flusher, config)
     operations = count(disk)
-    assert log.batch_at(headers[1_500].base_offset) == headers[1_500]
+    assert await log.batch_at(headers[1_500].base_offset) == headers[1_500]
     assert operations["pread .log"] <= 5
     assert operations["pread .index"] <= 16
     log.close()
@@ -90,9 +90,9 @@ async def test_an_index_that_can_not_be_rebuilt_stops_no_reader(
     disk.content(DIRECTORY / f"{0:020d}.index").write(0, None)
     disk.hook = failing(1, "truncate")
     header = headers_of(stored)[90]
-    assert log.batch_at(header.base_offset) == header
+    assert await log.batch_at(header.base_offset) == header
     assert "can't be rebuilt" in caplog.text
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     log.abandon()
 
 
@@ -106,20 +106,20 @@ async def test_a_failed_last_flush_is_told_and_the_files_are_let_go(
         log.close()
     assert "closed without its last flush" in caplog.text
     assert disk.open_files == 0
-    assert read_all(open_log(disk, flusher)) == (stored, [])
+    assert await read_all(open_log(disk, flusher)) == (stored, [])
 
 
 async def test_folders_are_made_up_to_the_root(tmp_path: Path, flusher: Flusher) -> None:
-    log = Log.open(tmp_path / "a" / "b" / "c", CONFIG, RealFileSystem(), flusher)
+    log = LocalLog.open(tmp_path / "a" / "b" / "c", CONFIG, RealFileSystem(), flusher)
     stored = fill(log, 3)
     log.close()
     path = tmp_path / "a" / "b" / "c" / f"{0:020d}.log"
     with path.open("ab") as file:
         file.write(b"torn")
-    log = Log.open(path.parent, CONFIG, RealFileSystem(), flusher)
+    log = LocalLog.open(path.parent, CONFIG, RealFileSystem(), flusher)
     assert log.recovery.truncated_bytes == 4
     assert path.stat().st_size == log.size_bytes
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     log.close()
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from faulty_files import FaultyFile, FaultyFileSystem, Survival
-from log_batches import DIRECTORY, fill, headers_of, make_batch, open_log, read_all
-from penstock.log import Flusher, Log, LogConfig
+from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read_all
+from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log.header import read_header
 
 CONFIG = LogConfig(segment_bytes=1_200, index_interval_bytes=200, checkpoint_bytes=900)
@@ -52,9 +52,9 @@ class Workload:
                 log = self._open()
         log.close()
 
-    def _open(self) -> Log:
+    def _open(self) -> LocalLog:
         log = open_log(self.disk, self.flusher, CONFIG)
-        log.snapshot = lambda: b"%d" % log.end_offset
+        log.register_state("owner", lambda: b"%d" % log.end_offset)
         return log
 
     def _crash(self, operation: str, path: Path) -> None:
@@ -69,40 +69,40 @@ class Workload:
             self.crashes.append((moment, copy, self.safe))
 
 
-def judge(
+async def judge(
     moment: str, disk: FaultyFileSystem, safe: int, stored: list[bytes], flusher: Flusher
 ) -> None:
     """Open what the crash left; assert that the promises hold and that the log can go on."""
     log = open_log(disk, flusher, CONFIG)
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     promised = [batch for batch in stored if read_header(batch).next_offset <= safe]
     assert batches[: len(promised)] == promised, moment
     assert batches == [batch for batch in stored if batch in batches], moment
     assert all(each.base_offset >= safe for each in damage), moment
     assert log.end_offset >= safe, moment
     assert not log.recovery.lost_checkpoint, moment
-    state = log.checkpoint_state
-    assert state == (b"%d" % log.checkpoint_offset if log.checkpoint_offset else b""), moment
-    log.append(make_batch(seed=99))
+    state, replay_from = log.register_state("owner", lambda: b"%d" % log.end_offset)
+    assert state == (b"%d" % replay_from if replay_from else b""), moment
+    append(log, make_batch(seed=99))
     log.close()
     again = open_log(disk, flusher, CONFIG)
     assert again.recovery.scanned_bytes == 0, moment
-    assert read_all(again)[0][: len(batches)] == batches, moment
+    assert (await read_all(again))[0][: len(batches)] == batches, moment
     assert again.end_offset == log.end_offset, moment
     again.close()
     assert disk.open_files == 0, moment
 
 
-def judge_all(workload: Workload) -> None:
+async def judge_all(workload: Workload) -> None:
     for crash in workload.crashes:
-        judge(*crash, workload.stored, workload.flusher)
+        await judge(*crash, workload.stored, workload.flusher)
 
 
 async def test_a_crash_at_every_operation(disk: FaultyFileSystem, flusher: Flusher) -> None:
     workload = Workload(disk, flusher, seeds=2)
     await workload.run(steps=30)
     assert len(workload.crashes) > 500
-    judge_all(workload)
+    await judge_all(workload)
 
 
 @pytest.mark.soak
@@ -111,7 +111,7 @@ async def test_ten_thousand_crashes(disk: FaultyFileSystem, flusher: Flusher) ->
     workload = Workload(disk, flusher, seeds=40)
     await workload.run(steps=60)
     assert len(workload.crashes) > 10_000
-    judge_all(workload)
+    await judge_all(workload)
 
 
 async def test_a_crash_at_every_operation_of_recovery(
@@ -134,7 +134,7 @@ async def test_a_crash_at_every_operation_of_recovery(
         crashed.hook = crash
         open_log(crashed, flusher, CONFIG).abandon()
         for copy in copies:
-            judge(f"{moment}, then within recovery", copy, safe, workload.stored, flusher)
+            await judge(f"{moment}, then within recovery", copy, safe, workload.stored, flusher)
 
 
 async def test_what_was_only_written_is_lost_with_the_power(
@@ -145,8 +145,8 @@ async def test_what_was_only_written_is_lost_with_the_power(
     safe = fill(log, 5)
     await log.flushed(log.end_offset - 1)
     written = fill(log, 5, first=5)
-    assert read_all(open_log(disk.after_crash(Survival.ALL), flusher))[0] == safe + written
-    assert read_all(open_log(disk.after_crash(Survival.NONE), flusher))[0] == safe
+    assert (await read_all(open_log(disk.after_crash(Survival.ALL), flusher)))[0] == safe + written
+    assert (await read_all(open_log(disk.after_crash(Survival.NONE), flusher)))[0] == safe
     log.close()
 
 
@@ -157,7 +157,7 @@ async def test_a_disk_that_lies_about_flushes_is_found_out(
     workload = Workload(disk, flusher, seeds=0)
     await workload.run(steps=5)
     with pytest.raises(AssertionError, match="before"):
-        judge_all(workload)
+        await judge_all(workload)
 
 
 async def test_a_new_logs_own_name_is_durable_once_it_is_flushed(
@@ -167,7 +167,7 @@ async def test_a_new_logs_own_name_is_durable_once_it_is_flushed(
     stored = fill(log, 1)
     await log.flushed(0)
     again = open_log(disk.after_crash(Survival.NONE), flusher)
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])
     assert headers_of(stored)[0].base_offset == 0
     assert DIRECTORY.name in str(again.directory)
     log.close()
@@ -181,7 +181,7 @@ async def test_what_recovery_calls_safe_survives_the_next_power_cut(
     recovered = open_log(disk, flusher, CONFIG)
     assert recovered.flushed_offset == recovered.end_offset == killed.end_offset
     again = open_log(disk.after_crash(Survival.NONE), flusher, CONFIG)
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])
     killed.abandon()
 
 
@@ -195,4 +195,4 @@ async def test_a_clean_stop_is_one_also_after_a_power_cut(
     log.close()
     again = open_log(disk.after_crash(Survival.NONE), flusher, CONFIG)
     assert again.recovery.scanned_bytes == 0
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from faulty_files import FaultyFileSystem, Survival
-from log_batches import DIRECTORY, fill, headers_of, make_batch, open_log, read_all
-from penstock.log import CorruptBatchError, Flusher, Log, LogConfig, LogReadError
+from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read, read_all
+from penstock.log import CorruptBatchError, Flusher, LocalLog, LogConfig, LogReadError
 from penstock.log.header import Magic, build_header
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200)
@@ -30,9 +30,9 @@ def closed_log(disk: FaultyFileSystem, flusher: Flusher) -> tuple[list[bytes], l
     return stored, [DIRECTORY / name for name in names]
 
 
-def judge(log: Log, stored: list[bytes], path: Path, byte: int) -> None:
+async def judge(log: LocalLog, stored: list[bytes], path: Path, byte: int) -> None:
     """Assert that one batch at most is gone, that its loss is told, and nothing else changed."""
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     missing = [batch for batch in stored if batch not in batches]
     assert batches == [batch for batch in stored if batch not in missing], (path, byte)
     assert len(missing) == len(damage) == 1, (path, byte)
@@ -43,10 +43,10 @@ def judge(log: Log, stored: list[bytes], path: Path, byte: int) -> None:
     ), (path, byte)
     for offset in range(header.base_offset, header.next_offset):
         with pytest.raises(CorruptBatchError):
-            log.read(offset, 1_000)
+            await read(log, offset, 1_000)
     for header in headers_of(batches):
-        assert log.batch_at(header.last_offset) == header
-    assert list(log.headers(0)) == headers_of(batches)
+        assert await log.batch_at(header.last_offset) == header
+    assert [each async for each in log.headers(0)] == headers_of(batches)
     assert log.corrupt_ranges == 1
 
 
@@ -63,7 +63,7 @@ async def test_a_flip_in_any_byte_costs_its_own_batch(
                 copy.unlink(path.with_suffix(".index"))
                 copy.unlink(path.with_suffix(".timeindex"))
             log = open_log(copy, flusher, CONFIG)
-            judge(log, stored, path, byte)
+            await judge(log, stored, path, byte)
             log.abandon()
 
 
@@ -76,7 +76,7 @@ async def test_a_flip_in_any_bit_of_a_header_costs_its_own_batch(
         copy = disk.after_crash(Survival.ALL)
         copy.content(paths[0]).live[start + bit // 8] ^= 1 << bit % 8
         log = open_log(copy, flusher, CONFIG)
-        judge(log, stored, paths[0], start + bit // 8)
+        await judge(log, stored, paths[0], start + bit // 8)
         log.abandon()
 
 
@@ -91,7 +91,7 @@ async def test_a_flip_found_by_recovery_costs_its_own_batch(
         copy.content(path).live[byte] ^= 16
         again = open_log(copy, flusher, CONFIG)
         assert len(again.recovery.corrupt) == 1, byte
-        judge(again, stored, path, byte)
+        await judge(again, stored, path, byte)
         again.abandon()
     log.close()
 
@@ -101,9 +101,9 @@ async def test_damage_under_a_running_reader_is_met_with_an_error(
 ) -> None:
     log = open_log(disk, flusher, CONFIG)
     stored = fill(log, 24)
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     disk.content(DIRECTORY / f"{0:020d}.log").live[len(stored[0]) + 65] ^= 1
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     assert batches == stored[:1] + stored[2:]
     assert len(damage) == 1
     log.close()
@@ -117,7 +117,7 @@ async def test_neighbours_that_are_both_damaged_are_both_told(
     for batch in (3, 4):
         data[sum(map(len, stored[:batch])) + 64] ^= 1
     log = open_log(disk, flusher, CONFIG)
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     assert batches == stored[:3] + stored[5:]
     lost = {offset for d in damage for offset in range(d.base_offset, d.next_offset)}
     first, last = headers_of(stored)[3], headers_of(stored)[4]
@@ -132,7 +132,7 @@ async def test_a_segment_of_noise_costs_no_other_segment(
     content = disk.content(paths[0])
     content.live[:] = bytes(byte ^ 0x55 for byte in content.live)
     log = open_log(disk, flusher, CONFIG)
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     assert batches == [b for b in stored if int.from_bytes(b[:8]) >= int(paths[1].stem)]
     assert [(d.base_offset, d.next_offset) for d in damage] == [(0, int(paths[1].stem))]
     log.close()
@@ -146,10 +146,10 @@ async def test_a_batch_inside_a_payload_is_not_taken_for_one_of_the_log(
     inner[0][:8] = (5).to_bytes(8)  # type: ignore[index]  # an offset that could be next
     body = b"before" + b"".join(inner) + b"after"
     header = build_header(Magic.KAFKA, body, record_count=9, base_timestamp=1, max_timestamp=1)
-    log.append([header, body])
+    append(log, [header, body])
     (last,) = fill(log, 1)
     disk.content(DIRECTORY / f"{0:020d}.log").live[11] ^= 64
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     assert batches == [last]
     assert [(d.base_offset, d.next_offset) for d in damage] == [(0, 9)]
     log.close()
@@ -164,9 +164,9 @@ async def test_a_batch_at_the_end_of_the_last_payload_is_not_taken_either(
     inner[0][:8] = (log.end_offset + 5).to_bytes(8)  # type: ignore[index]  # it could be next
     body = b"before" + b"".join(inner)
     header = build_header(Magic.PULSAR, body, record_count=9, base_timestamp=1, max_timestamp=1)
-    log.append([header, body])
+    append(log, [header, body])
     disk.content(DIRECTORY / f"{0:020d}.log").live[sum(map(len, stored)) + 30] ^= 1
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     assert batches == stored
     assert [d.next_offset for d in damage] == [log.end_offset]
     log.close()
@@ -176,12 +176,12 @@ async def test_a_flipped_length_takes_no_memory(disk: FaultyFileSystem, flusher:
     log = open_log(disk, flusher, LogConfig())
     stored = [make_batch(size=1 << 20, seed=number) for number in range(8)]
     for parts in stored:
-        log.append(parts)
+        append(log, parts)
     content = disk.content(DIRECTORY / f"{0:020d}.log")
     content.live[9] ^= 0x40
     tracemalloc.start()
     with pytest.raises(CorruptBatchError) as raised:
-        log.read(0, 100)
+        await read(log, 0, 100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert raised.value.next_offset == 3
@@ -201,11 +201,11 @@ async def test_a_disk_that_gives_nothing_is_an_error_of_its_own(
 
     disk.hook = broken
     with pytest.raises(LogReadError, match="Input/output error"):
-        log.read(3, 100)
+        await read(log, 3, 100)
     with pytest.raises(LogReadError):
-        log.find_time(1_001)
+        await log.find_time(1_001)
     disk.hook = None
-    assert read_all(log) == (stored, [])
+    assert await read_all(log) == (stored, [])
     log.close()
 
 
@@ -215,7 +215,22 @@ async def test_a_file_cut_short_under_a_running_log_is_met_with_an_error(
     log = open_log(disk, flusher, LogConfig())
     stored = fill(log, 10)
     disk.content(DIRECTORY / f"{0:020d}.log").write(sum(map(len, stored[:6])) + 30, None)
-    batches, damage = read_all(log)
+    batches, damage = await read_all(log)
     assert batches == stored[:6]
     assert [d.next_offset for d in damage] == [log.end_offset]
     log.abandon()
+
+
+async def test_times_below_the_start_are_not_found_over_damage_either(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LogConfig())
+    times = (900, 100, 100, 800)
+    size = sum(map(len, make_batch(count=2)))
+    for time in times:
+        append(log, make_batch(count=2, timestamp=time))
+    await log.trim(4)
+    disk.content(DIRECTORY / f"{0:020d}.log").live[size] ^= 1
+    assert await log.find_time(850) is None
+    assert await log.find_time(750) == 6
+    log.close()

@@ -13,7 +13,7 @@ from penstock.log import (
     CorruptBatchError,
     FileSystem,
     Flusher,
-    Log,
+    LocalLog,
     OffsetOutOfRangeError,
     read_range,
 )
@@ -28,7 +28,7 @@ def ranges(
 
 
 async def test_every_range_gives_the_batches_that_hold_it(
-    open_anywhere: Callable[[], Log], files: FileSystem
+    open_anywhere: Callable[[], LocalLog], files: FileSystem
 ) -> None:
     log = open_anywhere()
     stored = fill(log, 40)
@@ -130,3 +130,14 @@ async def test_without_indexes_the_segments_are_scanned(
     for number in range(30):
         start, end = headers[number].last_offset, headers[number].next_offset
         assert ranges(disk, DIRECTORY, start, end) == [stored[number]]
+
+
+async def test_batches_of_all_leader_epochs_are_read(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    stored: list[bytes] = []
+    for epoch in (0, 3, 1_000):
+        log = open_log(disk, flusher, SMALL, epoch)
+        stored += fill(log, 10, first=len(stored))
+        log.close()
+    assert ranges(disk, DIRECTORY, 0, log.end_offset) == stored

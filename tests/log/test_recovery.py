@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from faulty_files import FaultyFileSystem, Survival
-from log_batches import DIRECTORY, SMALL, fill, headers_of, make_batch, open_log, read_all
+from log_batches import (
+    DIRECTORY,
+    SMALL,
+    append,
+    fill,
+    headers_of,
+    make_batch,
+    open_log,
+    read,
+    read_all,
+)
 from penstock.log import CorruptBatchError, Flusher, LogConfig
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=300)
@@ -33,12 +43,12 @@ async def test_every_torn_length_of_the_last_batch_costs_only_that_batch(
         copy = crashed(disk)
         copy.content(last).write(whole - torn, None)
         again = open_log(copy, flusher)
-        assert read_all(again) == (stored[:-1], [])
+        assert await read_all(again) == (stored[:-1], [])
         assert again.recovery.truncated_bytes == len(stored[-1]) - torn
         assert again.end_offset == headers_of(stored)[-1].base_offset
         more = fill(again, 3, first=50)
         again.close()
-        assert read_all(open_log(copy, flusher)) == (stored[:-1] + more, [])
+        assert await read_all(open_log(copy, flusher)) == (stored[:-1] + more, [])
     log.close()
 
 
@@ -53,7 +63,7 @@ async def test_rubbish_after_the_end_is_cut_off(
     last.write(len(last.live), rubbish)
     again = open_log(copy, flusher)
     assert again.recovery.truncated_bytes == len(rubbish)
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])
     log.close()
 
 
@@ -85,7 +95,7 @@ async def test_a_missing_index_is_built_anew(
         assert path in again.recovery.rebuilt_indexes
         assert "indexing it anew" in caplog.text
         assert bytes(disk.content(path).live) == before
-        assert read_all(again) == (stored, [])
+        assert await read_all(again) == (stored, [])
         again.abandon()
 
 
@@ -116,7 +126,7 @@ async def test_an_index_that_lacks_entries_is_built_anew_when_it_is_used(
     disk.content(path).write(keep, None)
     again = open_log(disk, flusher, ONE_SEGMENT)
     header = headers_of(stored)[90]
-    assert again.batch_at(header.last_offset) == header
+    assert await again.batch_at(header.last_offset) == header
     assert again.rebuilt_indexes == 1
     assert bytes(disk.content(path).live) == before
     again.abandon()
@@ -133,9 +143,9 @@ async def test_no_bit_of_an_index_can_mislead(disk: FaultyFileSystem, flusher: F
             copy.content(path).live[bit // 8] ^= 1 << bit % 8
             again = open_log(copy, flusher, ONE_SEGMENT)
             for header in sought:
-                assert again.batch_at(header.last_offset) == header
-                assert again.find_time(header.max_timestamp) == header.base_offset
-            assert again.find_time(1 << 50) is None
+                assert await again.batch_at(header.last_offset) == header
+                assert await again.find_time(header.max_timestamp) == header.base_offset
+            assert await again.find_time(1 << 50) is None
             again.abandon()
 
 
@@ -151,8 +161,8 @@ async def test_an_index_after_a_crash_serves_the_whole_segment(
     again = open_log(copy, flusher, config)
     assert again.recovery.scanned_bytes < log.size_bytes
     for header in headers_of(stored):
-        assert again.batch_at(header.last_offset) == header
-        assert again.find_time(header.max_timestamp) == header.base_offset
+        assert await again.batch_at(header.last_offset) == header
+        assert await again.find_time(header.max_timestamp) == header.base_offset
     assert again.rebuilt_indexes == 0
     log.close()
 
@@ -162,15 +172,15 @@ async def test_a_damaged_checkpoint_costs_time_and_nothing_else(
     disk: FaultyFileSystem, flusher: Flusher, byte: int
 ) -> None:
     log = open_log(disk, flusher)
-    log.snapshot = lambda: b"owner's state of the log"
+    log.register_state("owner", lambda: b"owner's state of the log")
     stored = fill(log, 30)
     log.close()
     disk.content(DIRECTORY / "checkpoint").live[byte] ^= 4
     again = open_log(disk, flusher)
     assert again.recovery.lost_checkpoint
     assert again.recovery.scanned_bytes == again.size_bytes
-    assert (again.checkpoint_state, again.checkpoint_offset) == (b"", 0)
-    assert read_all(again) == (stored, [])
+    assert again.register_state("owner", lambda: b"") == (b"", 0)
+    assert await read_all(again) == (stored, [])
     again.abandon()
 
 
@@ -185,7 +195,7 @@ async def test_a_checkpoint_that_was_cut_short_is_none(
         checkpoint.write(size, None)
         again = open_log(disk, flusher)
         assert again.recovery.lost_checkpoint
-        assert read_all(again) == (stored, [])
+        assert await read_all(again) == (stored, [])
         again.abandon()
 
 
@@ -206,7 +216,7 @@ async def test_offsets_that_were_safe_and_are_gone_are_never_given_out_again(
     again.close()
     for _ in range(2):  # Also after the next start.
         last = open_log(disk, flusher, ONE_SEGMENT)
-        batches, damage = read_all(last)
+        batches, damage = await read_all(last)
         assert batches == stored[:12] + more
         assert [(d.base_offset, d.next_offset) for d in damage] == [(lost_from, log.end_offset)]
         last.close()
@@ -221,7 +231,7 @@ async def test_a_segment_that_is_gone_is_reported_to_who_reads_it(
     gone, after = segments(disk)[2:4]
     disk.unlink(gone)
     again = open_log(disk, flusher)
-    batches, damage = read_all(again)
+    batches, damage = await read_all(again)
     assert [(d.base_offset, d.next_offset) for d in damage] == [(int(gone.stem), int(after.stem))]
     assert len(batches) < len(stored)
     assert set(batches) <= set(stored)
@@ -239,7 +249,7 @@ async def test_all_segments_gone_is_no_new_log(
     again = open_log(disk, flusher)
     assert again.start_offset == again.end_offset == log.end_offset
     assert "no segment is left" in caplog.text
-    assert again.append(make_batch()) == log.end_offset
+    assert append(again, make_batch()) == log.end_offset
     again.close()
 
 
@@ -251,7 +261,7 @@ async def test_a_last_segment_without_a_sound_batch_is_dropped(
     copy = crashed(disk)
     copy.content(segments(copy)[-1]).write(40, None)
     again = open_log(copy, flusher)
-    batches, damage = read_all(again)
+    batches, damage = await read_all(again)
     assert damage == []
     assert batches == stored[: len(batches)]
     assert again.end_offset == int(segments(disk)[-1].stem)
@@ -276,7 +286,7 @@ async def test_damage_between_sound_batches_is_kept_and_reported(
     assert again.recovery.truncated_bytes == 0
     assert caplog.text.count("are damaged") == 1
     with pytest.raises(CorruptBatchError):
-        again.read(header.base_offset, 100)
+        await read(again, header.base_offset, 100)
     assert caplog.text.count("are damaged") == 1
     assert again.corrupt_ranges == 1
     log.close()
@@ -288,7 +298,7 @@ async def test_files_of_others_are_left_alone(disk: FaultyFileSystem, flusher: F
     log.close()
     disk.open(DIRECTORY / "notes.log", write=True, create=True).close()
     again = open_log(disk, flusher, SMALL)
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])
     assert "notes.log" in disk.entries(DIRECTORY)
     again.close()
 
@@ -307,7 +317,7 @@ async def test_an_index_lost_in_a_crash_is_built_for_the_whole_segment(
     again = open_log(copy, flusher, ONE_SEGMENT)
     assert path in again.recovery.rebuilt_indexes
     for header in headers_of(stored):
-        assert again.batch_at(header.last_offset) == header
+        assert await again.batch_at(header.last_offset) == header
     assert again.rebuilt_indexes == 0
     log.close()
 
@@ -323,7 +333,7 @@ async def test_the_segment_of_the_checkpoint_is_gone(
     again = open_log(disk, flusher)
     assert again.end_offset == log.end_offset
     assert again.recovery.scanned_bytes == disk.entries(DIRECTORY)[before.name]
-    batches, damage = read_all(again)
+    batches, damage = await read_all(again)
     assert batches == [b for b in stored if headers_of([b])[0].base_offset < int(last.stem)]
     assert [(d.base_offset, d.next_offset) for d in damage] == [(int(last.stem), log.end_offset)]
     again.close()
@@ -334,12 +344,12 @@ async def test_a_checkpoint_of_another_version_is_none(
 ) -> None:
     log = open_log(disk, flusher)
     stored = fill(log, 4)
-    monkeypatch.setattr("penstock.log.checkpoint._VERSION", 2)
+    monkeypatch.setattr("penstock.log.checkpoint._VERSION", 3)
     log.close()
     monkeypatch.undo()
     again = open_log(disk, flusher)
     assert again.recovery.lost_checkpoint
-    assert read_all(again) == (stored, [])
+    assert await read_all(again) == (stored, [])
     again.close()
 
 
@@ -369,7 +379,7 @@ async def test_an_index_that_lost_entries_in_a_crash_is_built_anew_at_once(
     copy.content(path).write(16, None)
     again = open_log(copy, flusher, ONE_SEGMENT)
     assert path in again.recovery.rebuilt_indexes
-    assert again.batch_at(50) is not None
+    assert await again.batch_at(50) is not None
     assert again.rebuilt_indexes == 0
     log.close()
 
@@ -384,7 +394,7 @@ async def test_the_segment_of_the_checkpoint_has_nothing_sound_left(
     disk.content(last).write(10, None)
     again = open_log(disk, flusher)
     assert again.end_offset == log.end_offset
-    batches, damage = read_all(again)
+    batches, damage = await read_all(again)
     assert batches == [b for b in stored if headers_of([b])[0].base_offset < int(last.stem)]
     assert [(d.base_offset, d.next_offset) for d in damage] == [(int(last.stem), log.end_offset)]
     again.close()

@@ -99,11 +99,11 @@ async def test_a_database_of_version_1_opens_with_all_that_is_in_it(tmp_path: Pa
     broker = await Broker.open(tmp_path, BrokerSettings())
     orders = broker.topics.by_kafka_name("orders")
     assert orders is not None
-    assert (orders.config, orders.partitioned) == ({"retention.ms": "1000"}, True)
+    assert (orders.config.explicit, orders.partitioned) == ({"retention_ms": "1000"}, True)
     assert [partition.id for partition in orders.partitions] == [3, 4]
     other = broker.topics.get(TopicName("acme", "shop", "größe"))
     assert other is not None
-    assert (other.iggy_topic_id, other.partitioned, other.config) == (0, False, {})
+    assert (other.iggy_topic_id, other.partitioned, other.config.explicit) == (0, False, {})
     assert [space.name.namespace for space in broker.namespaces.all()] == [
         "default",
         "shop",

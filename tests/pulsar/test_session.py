@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -141,6 +142,33 @@ async def test_an_entry_that_can_not_be_is_refused(
     refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, body)
     assert refused.error == error
     assert peer.session.producers[1].partition.end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("client", "error"),
+    [
+        ("Pulsar-CPP-v4.2.0", api.ChecksumError),
+        ("Pulsar-Java-v4.0.0", api.NotAllowedError),
+        ("", api.NotAllowedError),
+    ],
+)
+@pytest.mark.parametrize("sent_ahead", [False, True])
+async def test_what_a_topic_does_not_take_fails_in_the_words_of_each_client(
+    broker: Broker, client: str, error: int, sent_ahead: bool
+) -> None:
+    limits = {"max_message_bytes": "200", "message_timestamp_after_max_ms": "60000"}
+    await broker.topics.create(TopicName("public", "default", "t"), 1, config=limits)
+    peer = Peer(broker)
+    await peer.connect(client=client)
+    await peer.producer("t-partition-0")
+    later = {"event_time": time.time_ns() // 1_000_000 + 120_000}
+    bad = entry(**later) if sent_ahead else entry(bytes(200))
+    await peer.publish(entry(), sequence_id=0)
+    sent = api.CommandSend(producer_id=1, sequence_id=1)
+    refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, bad)
+    assert (refused.sequence_id, refused.error) == (1, error)
+    assert (await peer.publish(entry(), sequence_id=2)).message_id.entryId == 1
+    peer.lose()
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,7 @@ async def test_trap_12_every_message_has_an_offset_and_a_chunk_is_one(peer: Peer
     assert (await peer.publish(chunk)).message_id.entryId == 5
     assert await a_batch(peer, 2, 6) == 6
     log = log_of(peer.session.producers[1].partition)
-    assert [header.next_offset for header in log.headers(0)] == [5, 6, 8]
+    assert [header.next_offset async for header in log.headers(0)] == [5, 6, 8]
 
 
 async def test_trap_14_failover_takes_consumers_by_name(peer: Peer, broker: Broker) -> None:

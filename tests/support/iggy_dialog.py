@@ -129,11 +129,11 @@ def header_bytes(header: BatchHeader) -> bytes:
     return struct.pack("<QQQQQQI204x", *header)
 
 
-def producer_batch(*payloads: bytes) -> bytes:
+def producer_batch(*payloads: bytes, origin_us: int = ORIGIN_US) -> bytes:
     """A batch as a producer sends it; a message a microsecond."""
     frames = [message_frame(i, payload, delta_us=i) for i, payload in enumerate(payloads)]
     size = 256 + sum(map(len, frames))
-    header = BatchHeader(0, 0, 0, ORIGIN_US, size, 0, len(frames))
+    header = BatchHeader(0, 0, 0, origin_us, size, 0, len(frames))
     header = header._replace(batch_checksum=batch_checksum(header, frames))
     return header_bytes(header) + b"".join(frames)
 

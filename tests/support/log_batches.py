@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from penstock.log import CorruptBatchError, FileSystem, Flusher, Log, LogConfig
+from penstock.log import CorruptBatchError, FileSystem, Flusher, LocalLog, Log, LogConfig
 from penstock.log.header import BatchHeader, Magic, build_header, read_header, walk
 
 SMALL = LogConfig(segment_bytes=2_000, index_interval_bytes=300, checkpoint_bytes=4_000)
@@ -29,29 +29,39 @@ def make_batch(
     return [header, body]
 
 
+def append(log: Log, parts: list[bytearray | bytes]) -> int:
+    return log.append(parts, read_header(parts[0]))
+
+
+async def read(log: Log, offset: int, max_bytes: int) -> memoryview:
+    return (await log.read(offset, max_bytes)).data
+
+
 def fill(log: Log, batches: int, *, first: int = 0) -> list[bytes]:
     """Append batches that differ in size, count and magic; return them as they are stored."""
     stored = []
     for number in range(first, first + batches):
         magic = tuple(Magic)[number % 3]
         parts = make_batch(1 + number % 4, number * 7 % 200, 1_000 + number, magic, number)
-        log.append(parts)
+        append(log, parts)
         stored.append(b"".join(parts))
     return stored
 
 
-def open_log(files: FileSystem, flusher: Flusher, config: LogConfig = SMALL) -> Log:
-    return Log.open(DIRECTORY, config, files, flusher)
+def open_log(
+    files: FileSystem, flusher: Flusher, config: LogConfig = SMALL, leader_epoch: int = 0
+) -> LocalLog:
+    return LocalLog.open(DIRECTORY, config, files, flusher, leader_epoch)
 
 
-def read_all(log: Log, max_bytes: int = 700) -> tuple[list[bytes], list[CorruptBatchError]]:
+async def read_all(log: Log, max_bytes: int = 700) -> tuple[list[bytes], list[CorruptBatchError]]:
     """Read from start to end as a consumer does, over damage; return batches and damage met."""
     batches: list[bytes] = []
     damage: list[CorruptBatchError] = []
     offset = log.start_offset
     while offset < log.end_offset:
         try:
-            data = log.read(offset, max_bytes)
+            data = await read(log, offset, max_bytes)
         except CorruptBatchError as error:
             damage.append(error)
             offset = next_after(error, offset)

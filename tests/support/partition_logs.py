@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.broker.topics.partition import Partition
-from penstock.log import Log
+from penstock.log import LocalLog
 
 
-def log_of(partition: Partition) -> Log:
+def log_of(partition: Partition) -> LocalLog:
     return partition._log

@@ -124,8 +124,8 @@ class Peer:
         self.lost = True
         self.session.close()
 
-    async def connect(self, version: int = 20) -> Any:
-        connect = api.CommandConnect(client_version="test", protocol_version=version)
+    async def connect(self, version: int = 20, client: str = "test") -> Any:
+        connect = api.CommandConnect(client_version=client, protocol_version=version)
         return await self.ask(Command(type=Command.CONNECT, connect=connect), Command.CONNECTED)
 
     async def producer(self, topic: str, producer_id: int = 1, **options: Any) -> Any:

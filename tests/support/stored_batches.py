@@ -11,7 +11,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from fastcrc.crc32 import iscsi as crc32c
 from xxhash import xxh3_64_intdigest
 
-from penstock.log.header import HEADER_SIZE, Magic, build_header, stamp, walk
+from penstock.log.header import ATTRIBUTE_CHUNK, HEADER_SIZE, Magic, build_header, stamp, walk
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 
 if TYPE_CHECKING:
@@ -89,6 +89,20 @@ def pulsar_batch(body: bytes, offset: int = 0, count: int = 1) -> bytes:
     """The stored batch of one entry."""
     times = {"base_timestamp": TIME // 1000, "max_timestamp": TIME // 1000}
     return at_offset(build_header(Magic.PULSAR, body, record_count=count, **times) + body, offset)
+
+
+def chunk_batch(parts: Sequence[bytes], index: int, uuid: str = "maker-1") -> bytes:
+    """One of the batches that a message in chunks is."""
+    fields = {
+        "uuid": uuid,
+        "chunk_id": index,
+        "num_chunks_from_msg": len(parts),
+        "total_chunk_msg_size": sum(map(len, parts)),
+    }
+    body = entry(metadata(**fields), parts[index])
+    times = {"base_timestamp": TIME // 1000, "max_timestamp": TIME // 1000}
+    header = build_header(Magic.PULSAR, body, record_count=1, attributes=ATTRIBUTE_CHUNK, **times)
+    return bytes(header) + body
 
 
 def metadata(**fields: object) -> MessageMetadata:

@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 
 NODE_ID: Final = 0
 """The one node there is."""
-FIRST_EPOCH: Final = 0
 
 
 class Broker:
     """One node. Sessions reach topics, offsets and groups through it; it knows no protocol."""
 
-    def __init__(self, store: MetadataStore, storage: Storage, settings: BrokerSettings) -> None:
+    def __init__(
+        self, store: MetadataStore, storage: Storage, settings: BrokerSettings, epoch: int
+    ) -> None:
         self.settings = settings
-        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, FIRST_EPOCH))
+        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, epoch))
         self.data_folder = storage.data_folder
         self._store = store
         self._storage = storage
@@ -55,11 +56,13 @@ class Broker:
     async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
         """Open or create the data folder and recover what the last run left unfinished.
 
-        Blocks, for nothing is served yet. Raises MetadataError and OSError.
+        Each time is a new leadership of all partitions, with an epoch of its own. Blocks, for nothing is served yet. Raises MetadataError and OSError.
         """
-        storage = Storage(data_folder, settings.log)
-        broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
-        broker.topics.load()
+        data_folder.mkdir(parents=True, exist_ok=True)
+        store = MetadataStore.open(data_folder.absolute() / DATABASE_FILE)
+        epoch = PropertyRepository(store).next_epoch()
+        broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
+        await broker.topics.load()
         broker.topic_groups.load()
         await broker.subscriptions.load()
         return broker

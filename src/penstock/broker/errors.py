@@ -27,6 +27,26 @@ class InvalidPartitionCountError(BrokerError):
     """A topic has between 1 and the limit of partitions, and never gets fewer."""
 
 
+class InvalidSettingError(BrokerError):
+    """A topic can't be given this value of a setting: it has no such one, or it is not in effect.
+
+    `problem` is what is wrong without the setting's name, for a protocol that calls it otherwise.
+    """
+
+    def __init__(self, setting: str, problem: str) -> None:
+        super().__init__(f"{setting} {problem}")
+        self.setting = setting
+        self.problem = problem
+
+
+class MessageTooLargeError(BrokerError):
+    """The batch is larger than the topic takes."""
+
+
+class TimestampTooFarAheadError(BrokerError):
+    """The batch has a time that lies further ahead of the broker's clock than the topic takes."""
+
+
 class NamespaceExistsError(BrokerError):
     """A namespace, which Iggy calls a stream, has this name already."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.iggy.offsets import current_offset
-from penstock.iggy.topic_options import compression_code, derived, explicit, setting
+from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def describe_topic(topic: Topic) -> replies.Topic:
         id=topic.iggy_topic_id,
         created_at=topic.created_at_us,
         partitions_count=len(topic.partitions),
-        message_expiry=int(setting(topic.config, "message_expiry")),
+        message_expiry=int(option_value(topic.config, "message_expiry")),
         compression=compression_code(topic.config),
-        max_size=int(setting(topic.config, "max_topic_size")),
+        max_size=int(option_value(topic.config, "max_topic_size")),
         size=size(topic),
         messages_count=message_count(topic),
         name=topic.name.topic,

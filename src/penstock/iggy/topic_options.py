@@ -1,24 +1,25 @@
-"""The options of a topic: what a client may set, in which form, and how it is kept.
-
-They are kept in the topic's configuration as text, under `iggy.` and the option's name. What the
-broker does with them is in docs/iggy.md.
-"""
+"""A topic's settings as Iggy's options: what a client may set, in which form, and what it means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock.broker.settings import Flush
+from penstock.broker.topics.settings import NO_LIMIT, SETTINGS, Value
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.options import Typed, ValueKind
+
+if TYPE_CHECKING:
+    from penstock.broker.settings import BrokerSettings
+    from penstock.broker.topics.config import TopicConfig
 
 FOREVER: Final = (1 << 64) - 1
 """As an expiry: never. As a size: unlimited."""
 SERVER_DEFAULT: Final = 0
 """As an expiry and as a topic's size: what the server thinks best."""
-CONFIG_PREFIX: Final = "iggy."
 
 _KIB: Final = 1 << 10
 _MIB: Final = 1 << 20
@@ -57,18 +58,40 @@ _SPAN: Final = re.compile(r"(\d+)\s*([a-z]+?)s?(?=[\s\d]|$)", re.IGNORECASE)
 _COMPRESSIONS: Final = {"none": 1, "gzip": 2}
 
 
-class TopicOption(NamedTuple):
-    """One option. `parse` brings what a client wrote as text into the option's own kind."""
+OptionValue: TypeAlias = int | str | bool
 
+
+def _same(value: Value) -> OptionValue:
+    assert not isinstance(value, float), "no option is a fraction"
+    return value
+
+
+class TopicOption(NamedTuple):
+    """One option, and the setting that it is.
+
+    `parse` brings what a client wrote as text into the option's own kind. `to_setting` and
+    `from_setting` go between that and the setting's values; None sets nothing. `unset` is what the
+    option says where nothing is set, if it is not what the setting's default says.
+    """
+
+    setting: str
     kind: ValueKind
-    default: int | str | bool
     description: str
-    parse: Callable[[str], int | str | bool]
+    parse: Callable[[str], OptionValue]
+    to_setting: Callable[[OptionValue], Value | None] = lambda value: value
+    from_setting: Callable[[Value], OptionValue] = _same
+    unset: OptionValue | None = None
     updatable: bool = False
     zero_is_default: bool = False
     allowed: Callable[[int], bool] = lambda _: True
 
-    def encode(self, value: int | str | bool) -> Typed:
+    def default(self, node: BrokerSettings) -> OptionValue:
+        """Return what the option says where nothing is set."""
+        if self.unset is not None:
+            return self.unset
+        return self.from_setting(SETTINGS[self.setting].default_on(node))
+
+    def encode(self, value: OptionValue) -> Typed:
         """Return a value as it stands on the wire."""
         if isinstance(value, str):
             return Typed.text(value)
@@ -113,78 +136,108 @@ def _truth(text: str) -> bool:
     return _one_of("true", "false")(text) == "true"
 
 
+def _milliseconds(expiry_us: OptionValue) -> int:
+    # Rounded up: no message goes before its time.
+    return NO_LIMIT if expiry_us == FOREVER else -(-int(expiry_us) // 1000)
+
+
+def _microseconds(retention_ms: Value) -> int:
+    amount = int(retention_ms)
+    return FOREVER if amount == NO_LIMIT else min(amount * 1000, FOREVER)
+
+
+def _flush(durability: OptionValue) -> str | None:
+    # 'replicated' asks for no barrier on stable storage, and whatever the node does is enough.
+    return Flush.ACKNOWLEDGED.value if durability == _PERSISTED else None
+
+
 _U64: Final = ValueKind.UINT64
 _TEXT: Final = ValueKind.STRING
-_durability: Final = _one_of("replicated", "persisted")
+_PERSISTED: Final = "persisted"
+_REPLICATED: Final = "replicated"
+_durability: Final = _one_of(_REPLICATED, _PERSISTED)
 
-CATALOGUE: Final[Mapping[str, TopicOption]] = {
+OPTIONS: Final[Mapping[str, TopicOption]] = {
     "compression_algorithm": TopicOption(
+        "compression_label",
         _TEXT,
-        "none",
         "A label for consumers: none or gzip",
         _one_of(*_COMPRESSIONS),
         updatable=True,
     ),
     "message_expiry": TopicOption(
+        "retention_ms",
         _U64,
-        FOREVER,
         "Age in microseconds at which messages expire",
         _expiry,
+        to_setting=_milliseconds,
+        from_setting=_microseconds,
         updatable=True,
         zero_is_default=True,
     ),
     "max_topic_size": TopicOption(
+        "retention_topic_bytes",
         _U64,
-        FOREVER,
         "Bytes at which the oldest segments go",
         _size,
+        to_setting=lambda size: NO_LIMIT if size == FOREVER else size,
+        from_setting=lambda size: FOREVER if size == NO_LIMIT else int(size),
         updatable=True,
         zero_is_default=True,
     ),
     "segment_size": TopicOption(
+        "segment_bytes",
         _U64,
-        _GIB,
         "Bytes at which a new segment begins",
         _size,
         allowed=lambda size: _MIB <= size <= _GIB and size % _SECTOR == 0,
     ),
     "durability": TopicOption(
-        _TEXT, "replicated", "When a message is confirmed: replicated or persisted", _durability
+        "flush",
+        _TEXT,
+        "When a message is confirmed: replicated or persisted",
+        _durability,
+        to_setting=_flush,
+        from_setting=lambda flush: _PERSISTED if flush == Flush.ACKNOWLEDGED else _REPLICATED,
+        unset=_REPLICATED,
     ),
     "consumer_offset_durability": TopicOption(
-        _TEXT, "replicated", "When an offset is confirmed: replicated or persisted", _durability
+        "consumer_offset_durability",
+        _TEXT,
+        "When an offset is confirmed: replicated or persisted",
+        _durability,
     ),
     "messages_required_to_save": TopicOption(
-        ValueKind.UINT32, 1024, "Messages that are gathered before they are written", int
+        "save_after_messages",
+        ValueKind.UINT32,
+        "Messages that are gathered before they are written",
+        int,
     ),
     "size_of_messages_required_to_save": TopicOption(
-        _U64, _MIB, "Bytes that are gathered before they are written", _size
+        "save_after_bytes", _U64, "Bytes that are gathered before they are written", _size
     ),
     "preallocate_segments": TopicOption(
-        ValueKind.BOOL, False, "Whether a segment's space is taken at once", _truth
+        "preallocate", ValueKind.BOOL, "Whether a segment's space is taken at once", _truth
     ),
 }
 
 
-def configuration(options: Mapping[str, Typed], *, update: bool = False) -> dict[str, str]:
-    """Check what a client set and return it as configuration; raises IggyError.
+def settings_of(
+    options: Mapping[str, Typed], node: BrokerSettings, *, update: bool = False
+) -> dict[str, str]:
+    """Check what a client set and return the settings that it means; raises IggyError.
 
-    An update may set less than a creation.
+    An update may set less than a creation. Whether a setting is in effect is not asked here.
     """
     settings = {}
-    for name, value in options.items():
-        option = CATALOGUE.get(name)
+    for name, typed in options.items():
+        option = OPTIONS.get(name)
         if option is None or (update and not option.updatable):
             raise IggyError(ErrorCode.UNSUPPORTED_OPTION_KEY, name)
-        settings[CONFIG_PREFIX + name] = str(_canonical(name, option, value))
+        value = option.to_setting(_canonical(name, option, typed, node))
+        if value is not None:
+            settings[option.setting] = SETTINGS[option.setting].write(value)
     return settings
-
-
-def check_sizes(config: Mapping[str, str]) -> None:
-    """Raise IggyError where a topic could not hold one of its own segments."""
-    limit = int(setting(config, "max_topic_size"))
-    if limit < int(setting(config, "segment_size")):
-        raise IggyError(ErrorCode.INVALID_TOPIC_SIZE, str(limit))
 
 
 def refuse_any(options: Mapping[str, Typed]) -> None:
@@ -193,37 +246,38 @@ def refuse_any(options: Mapping[str, Typed]) -> None:
         raise IggyError(ErrorCode.UNSUPPORTED_OPTION_KEY, name)
 
 
-def explicit(config: Mapping[str, str]) -> dict[str, Typed]:
-    """Return the options that a client has set."""
+def explicit(config: TopicConfig) -> dict[str, Typed]:
+    """Return the options that were set, by a client of whatever protocol."""
     return {
-        name: option.encode(setting(config, name))
-        for name, option in CATALOGUE.items()
-        if CONFIG_PREFIX + name in config
+        name: option.encode(option_value(config, name))
+        for name, option in OPTIONS.items()
+        if option.setting in config.explicit
     }
 
 
-def derived(config: Mapping[str, str]) -> dict[str, Typed]:
+def derived(config: TopicConfig) -> dict[str, Typed]:
     """Return the options that nobody has set, with their defaults."""
     return {
-        name: option.encode(option.default)
-        for name, option in CATALOGUE.items()
-        if CONFIG_PREFIX + name not in config
+        name: option.encode(option_value(config, name))
+        for name, option in OPTIONS.items()
+        if option.setting not in config.explicit
     }
 
 
-def setting(config: Mapping[str, str], name: str) -> int | str | bool:
+def option_value(config: TopicConfig, name: str) -> OptionValue:
     """Return the value that holds for a topic."""
-    option = CATALOGUE[name]
-    text = config.get(CONFIG_PREFIX + name)
-    return option.default if text is None else option.parse(text.lower())
+    option = OPTIONS[name]
+    if option.setting not in config.explicit:
+        return option.default(config.node)
+    return option.from_setting(config.value(option.setting))
 
 
-def compression_code(config: Mapping[str, str]) -> int:
+def compression_code(config: TopicConfig) -> int:
     """Return the byte that stands for the compression label in a topic's description."""
-    return _COMPRESSIONS[str(setting(config, "compression_algorithm"))]
+    return _COMPRESSIONS[str(option_value(config, "compression_algorithm"))]
 
 
-def _canonical(name: str, option: TopicOption, value: Typed) -> int | str | bool:
+def _canonical(name: str, option: TopicOption, value: Typed, node: BrokerSettings) -> OptionValue:
     try:
         if value.kind is ValueKind.STRING:
             parsed = option.parse(value.as_text())
@@ -237,7 +291,7 @@ def _canonical(name: str, option: TopicOption, value: Typed) -> int | str | bool
             raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name} of {parsed}")
     except (ValueError, KeyError) as error:
         raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name}: {error}") from error
-    return option.default if parsed == SERVER_DEFAULT and option.zero_is_default else parsed
+    return option.default(node) if parsed == SERVER_DEFAULT and option.zero_is_default else parsed
 
 
 def _fits(option: TopicOption, number: int) -> bool:

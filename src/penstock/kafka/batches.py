@@ -5,11 +5,9 @@ Only the header is looked at, and every byte once for the checksum; the records 
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.errors import RequestError
-from penstock.kafka.topic_configs import MAX_MESSAGE_BYTES, TIMESTAMP_AFTER_MAX_MS, number
 from penstock.kafka.wire import ErrorCode
 from penstock.log.header import (
     ATTRIBUTE_COMPRESSION,
@@ -23,7 +21,6 @@ from penstock.log.header import (
 )
 
 if TYPE_CHECKING:
-    from penstock.broker.topics.topic import Topic
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
@@ -31,14 +28,14 @@ ZSTD: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
 
 
-def check_batch(records: Buffer | None, topic: Topic, version: int) -> Buffer:
+def check_batch(records: Buffer | None, version: int) -> Buffer:
     """Return the one batch that a partition's part of a Produce request is. Raises RequestError."""
     if not records:
         raise RequestError(ErrorCode.INVALID_RECORD, "there is no batch")
     if len(records) < HEADER_SIZE:
         raise RequestError(ErrorCode.CORRUPT_MESSAGE, f"{len(records)} bytes are no batch")
     header = read_header(records)
-    _check_size(header, len(records), topic)
+    _check_size(header, len(records))
     if header.magic != Magic.KAFKA:
         raise RequestError(ErrorCode.INVALID_RECORD, f"magic {header.magic}, not {Magic.KAFKA}")
     if not checksum_matches(records):
@@ -49,22 +46,15 @@ def check_batch(records: Buffer | None, topic: Topic, version: int) -> Buffer:
             f"{header.record_count} records with a last offset of {header.last_offset_delta}",
         )
     _check_attributes(header, version)
-    _check_time(header, topic)
     return records
 
 
-def _check_size(header: BatchHeader, size: int, topic: Topic) -> None:
+def _check_size(header: BatchHeader, size: int) -> None:
     if HEADER_SIZE <= header.size < size:
         raise RequestError(ErrorCode.INVALID_RECORD, "there is more than one batch")
     if header.size != size:
         raise RequestError(
             ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes in {size} bytes"
-        )
-    allowed = number(topic, MAX_MESSAGE_BYTES)
-    if size > allowed:
-        raise RequestError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {size} bytes; {MAX_MESSAGE_BYTES} of the topic is {allowed}",
         )
 
 
@@ -82,13 +72,3 @@ def _check_attributes(header: BatchHeader, version: int) -> None:
         )
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise RequestError(ErrorCode.INVALID_RECORD, "a producer id without a sequence number")
-
-
-def _check_time(header: BatchHeader, topic: Topic) -> None:
-    ahead_ms = header.max_timestamp - time.time_ns() // 1_000_000
-    allowed_ms = number(topic, TIMESTAMP_AFTER_MAX_MS)
-    if ahead_ms > allowed_ms:
-        raise RequestError(
-            ErrorCode.INVALID_TIMESTAMP,
-            f"a timestamp {ahead_ms} ms ahead; {TIMESTAMP_AFTER_MAX_MS} is {allowed_ms}",
-        )

@@ -1,23 +1,18 @@
-"""The configuration keys of a topic, as Kafka names them, with their types and defaults.
-
-All keys that Kafka 4.3 knows are accepted, kept and shown, because tools set and compare them.
-Those that are IN_EFFECT change what the broker does, and the others do nothing yet.
-"""
+"""A topic's settings under Kafka's names: all that Kafka 4.3 knows, and one of Penstock's own."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from penstock.broker.settings import Flush
-from penstock.broker.topics.topic import FLUSH_KEY
+from penstock.broker.errors import InvalidSettingError
+from penstock.broker.topics.config import checked
+from penstock.broker.topics.settings import INT_MAX, SETTINGS, Kind
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from penstock.broker.topics.topic import Topic
 
 
 class ConfigType(IntEnum):
@@ -31,94 +26,73 @@ class ConfigType(IntEnum):
     LIST = 7
 
 
-class ConfigKey(NamedTuple):
-    """A key with its default as text, the way values travel and are kept."""
-
-    type: ConfigType
-    default: str
-    values: frozenset[str] = frozenset()
-    """What may be written; empty where anything of the type may."""
-    least: int = -1
-
-
-MAX_MESSAGE_BYTES: Final = "max.message.bytes"
-TIMESTAMP_AFTER_MAX_MS: Final = "message.timestamp.after.max.ms"
-IN_EFFECT: Final = (MAX_MESSAGE_BYTES, TIMESTAMP_AFTER_MAX_MS, FLUSH_KEY)
-
-_LONG_MAX: Final = str(2**63 - 1)
-_CODECS: Final = frozenset({"producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"})
-_BOOLEAN: Final = ConfigKey(ConfigType.BOOLEAN, "false", frozenset({"true", "false"}))
-
-CONFIG_KEYS: Final = {
-    "cleanup.policy": ConfigKey(ConfigType.LIST, "delete", frozenset({"delete", "compact"})),
-    "compression.type": ConfigKey(ConfigType.STRING, "producer", _CODECS),
-    "compression.gzip.level": ConfigKey(ConfigType.INT, "-1"),
-    "compression.lz4.level": ConfigKey(ConfigType.INT, "9", least=1),
-    "compression.zstd.level": ConfigKey(ConfigType.INT, "3", least=-131072),
-    "delete.retention.ms": ConfigKey(ConfigType.LONG, "86400000", least=0),
-    "file.delete.delay.ms": ConfigKey(ConfigType.LONG, "60000", least=0),
-    "flush.messages": ConfigKey(ConfigType.LONG, _LONG_MAX, least=1),
-    "flush.ms": ConfigKey(ConfigType.LONG, _LONG_MAX, least=0),
-    "follower.replication.throttled.replicas": ConfigKey(ConfigType.LIST, ""),
-    "index.interval.bytes": ConfigKey(ConfigType.INT, "4096", least=0),
-    "leader.replication.throttled.replicas": ConfigKey(ConfigType.LIST, ""),
-    "local.retention.bytes": ConfigKey(ConfigType.LONG, "-2", least=-2),
-    "local.retention.ms": ConfigKey(ConfigType.LONG, "-2", least=-2),
-    "max.compaction.lag.ms": ConfigKey(ConfigType.LONG, _LONG_MAX, least=1),
-    MAX_MESSAGE_BYTES: ConfigKey(ConfigType.INT, "1048588", least=0),
-    TIMESTAMP_AFTER_MAX_MS: ConfigKey(ConfigType.LONG, "3600000", least=0),
-    "message.timestamp.before.max.ms": ConfigKey(ConfigType.LONG, _LONG_MAX, least=0),
-    "message.timestamp.type": ConfigKey(
-        ConfigType.STRING, "CreateTime", frozenset({"CreateTime", "LogAppendTime"})
-    ),
-    "min.cleanable.dirty.ratio": ConfigKey(ConfigType.DOUBLE, "0.5", least=0),
-    "min.compaction.lag.ms": ConfigKey(ConfigType.LONG, "0", least=0),
-    "min.insync.replicas": ConfigKey(ConfigType.INT, "1", least=1),
-    "preallocate": _BOOLEAN,
-    "remote.log.copy.disable": _BOOLEAN,
-    "remote.log.delete.on.disable": _BOOLEAN,
-    "remote.storage.enable": _BOOLEAN,
-    "retention.bytes": ConfigKey(ConfigType.LONG, "-1"),
-    "retention.ms": ConfigKey(ConfigType.LONG, "604800000"),
-    "segment.bytes": ConfigKey(ConfigType.INT, "1073741824", least=1 << 20),
-    "segment.index.bytes": ConfigKey(ConfigType.INT, "10485760", least=4),
-    "segment.jitter.ms": ConfigKey(ConfigType.LONG, "0", least=0),
-    "segment.ms": ConfigKey(ConfigType.LONG, "604800000", least=1),
-    "unclean.leader.election.enable": _BOOLEAN,
-    FLUSH_KEY: ConfigKey(
-        ConfigType.STRING, Flush.ACKNOWLEDGED.value, frozenset(flush.value for flush in Flush)
-    ),
+SETTING_OF_KEY: Final = {
+    "cleanup.policy": "cleanup_policy",
+    "compression.type": "compression_type",
+    "compression.gzip.level": "compression_gzip_level",
+    "compression.lz4.level": "compression_lz4_level",
+    "compression.zstd.level": "compression_zstd_level",
+    "delete.retention.ms": "delete_retention_ms",
+    "file.delete.delay.ms": "file_delete_delay_ms",
+    "flush.messages": "flush_messages",
+    "flush.ms": "flush_ms",
+    "follower.replication.throttled.replicas": "follower_replication_throttled_replicas",
+    "index.interval.bytes": "index_interval_bytes",
+    "leader.replication.throttled.replicas": "leader_replication_throttled_replicas",
+    "local.retention.bytes": "local_retention_bytes",
+    "local.retention.ms": "local_retention_ms",
+    "max.compaction.lag.ms": "max_compaction_lag_ms",
+    "max.message.bytes": "max_message_bytes",
+    "message.timestamp.after.max.ms": "message_timestamp_after_max_ms",
+    "message.timestamp.before.max.ms": "message_timestamp_before_max_ms",
+    "message.timestamp.type": "message_timestamp_type",
+    "min.cleanable.dirty.ratio": "min_cleanable_dirty_ratio",
+    "min.compaction.lag.ms": "min_compaction_lag_ms",
+    "min.insync.replicas": "min_insync_replicas",
+    "preallocate": "preallocate",
+    "remote.log.copy.disable": "remote_log_copy_disable",
+    "remote.log.delete.on.disable": "remote_log_delete_on_disable",
+    "remote.storage.enable": "remote_storage_enable",
+    "retention.bytes": "retention_bytes",
+    "retention.ms": "retention_ms",
+    "segment.bytes": "segment_bytes",
+    "segment.index.bytes": "segment_index_bytes",
+    "segment.jitter.ms": "segment_jitter_ms",
+    "segment.ms": "segment_ms",
+    "unclean.leader.election.enable": "unclean_leader_election_enable",
+    "penstock.flush": "flush",
+}
+_KEY_OF_SETTING: Final = {setting: key for key, setting in SETTING_OF_KEY.items()}
+_TYPES: Final = {
+    Kind.BOOLEAN: ConfigType.BOOLEAN,
+    Kind.NUMBER: ConfigType.DOUBLE,
+    Kind.TEXT: ConfigType.STRING,
+    Kind.LIST: ConfigType.LIST,
 }
 
 
-def number(topic: Topic, key: str) -> int:
-    """The value of an integer key that is in effect for the topic."""
-    return int(topic.config.get(key, CONFIG_KEYS[key].default))
+def type_of(key: str) -> ConfigType:
+    """Return what Kafka calls the values of a key."""
+    setting = SETTINGS[SETTING_OF_KEY[key]]
+    if setting.kind is Kind.INTEGER:
+        return ConfigType.INT if setting.most <= INT_MAX else ConfigType.LONG
+    return _TYPES[setting.kind]
 
 
 def check_configs(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """Return what a new topic's configuration is. Raises RequestError INVALID_CONFIG."""
-    checked = {}
-    for name, value in configs:
-        key = CONFIG_KEYS.get(name)
-        if key is None:
-            raise RequestError(ErrorCode.INVALID_CONFIG, f"{name} is no key of a topic")
-        if value is None or not _fits(key, value):
-            wanted = " or ".join(sorted(key.values)) or f"{key.type.name} from {key.least}"
-            raise RequestError(ErrorCode.INVALID_CONFIG, f"{name} is {value!r}, not {wanted}")
-        checked[name] = value
-    return checked
-
-
-def _fits(key: ConfigKey, value: str) -> bool:
-    if key.values:
-        items = value.split(",") if key.type is ConfigType.LIST else [value]
-        return all(item.strip() in key.values for item in items)
-    if key.type in {ConfigType.STRING, ConfigType.LIST}:
-        return True
+    """Return the settings of a new topic. Raises RequestError INVALID_CONFIG."""
+    settings = dict(_setting(key, value) for key, value in configs)
     try:
-        amount = float(value) if key.type is ConfigType.DOUBLE else int(value)
-    except ValueError:
-        return False
-    most = 2**31 - 1 if key.type is ConfigType.INT else 2**63 - 1
-    return key.least <= amount <= most
+        return checked(settings)
+    except InvalidSettingError as error:
+        problem = f"{_KEY_OF_SETTING[error.setting]} {error.problem}"
+        raise RequestError(ErrorCode.INVALID_CONFIG, problem) from error
+
+
+def _setting(key: str, value: str | None) -> tuple[str, str]:
+    name = SETTING_OF_KEY.get(key)
+    if name is None:
+        raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is no key of a topic")
+    if value is None:
+        raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is null")
+    return name, value

@@ -1,5 +1,6 @@
-"""Segments, indexes, flush and recovery of one partition's log."""
+"""One partition's log: what the broker needs of it, and the implementation in local files."""
 
+from penstock.log.batches import Batches
 from penstock.log.commit import Flusher
 from penstock.log.config import LogConfig
 from penstock.log.errors import (
@@ -12,16 +13,19 @@ from penstock.log.errors import (
     OffsetOutOfRangeError,
 )
 from penstock.log.files import File, FileSystem, RealFileSystem
-from penstock.log.log import Log
+from penstock.log.interface import Log, SavedState
+from penstock.log.local import LocalLog
 from penstock.log.reader import read_range
 from penstock.log.recovery import RecoveryReport
 
 __all__ = [
+    "Batches",
     "CorruptBatchError",
     "File",
     "FileSystem",
     "Flusher",
     "InvalidBatchError",
+    "LocalLog",
     "Log",
     "LogClosedError",
     "LogConfig",
@@ -31,5 +35,6 @@ __all__ = [
     "OffsetOutOfRangeError",
     "RealFileSystem",
     "RecoveryReport",
+    "SavedState",
     "read_range",
 ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.log.checkpoint import Checkpoint, write_checkpoint
 from penstock.log.errors import LogClosedError, LogError, LogFailedError
+from penstock.log.interface import durable_already
 
 if TYPE_CHECKING:
     from penstock.log.files import File, FileSystem
@@ -75,15 +76,8 @@ class Round:
             write_checkpoint(self.files, self.directory, self.checkpoint)
 
 
-def durable_already() -> asyncio.Future[None]:
-    """What to wait for where nothing is left to wait for."""
-    future = asyncio.get_running_loop().create_future()
-    future.set_result(None)
-    return future
-
-
 class GroupCommit:
-    """Runs one log's rounds one after the other; whoever comes while one runs joins the next."""
+    """Runs the rounds of one log one after the other; what comes during one joins the next."""
 
     def __init__(
         self, name: str, flusher: Flusher, begin: Callable[[], Round], flushed_offset: int
@@ -94,9 +88,9 @@ class GroupCommit:
         self.flushed_offset = flushed_offset
         self.failure: LogError | None = None
         self._running: tuple[Round, Future[None]] | None = None
-        self._present: list[asyncio.Future[None]] = []
-        """Who waits for the running round."""
-        self._next: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        """Of the running round."""
+        self._next_waiters: list[asyncio.Future[None]] = []
         self._is_asked = False
 
     def reach(self, offset: int) -> asyncio.Future[None]:
@@ -104,13 +98,13 @@ class GroupCommit:
         if offset < self.flushed_offset:
             return durable_already()
         if self._running is not None and offset < self._running[0].offset:
-            return self._join(self._present)
+            return self._join(self._waiters)
         return self.whole_round()
 
     def whole_round(self) -> asyncio.Future[None]:
         """Done when a round that has yet to begin is over; fails with LogError."""
         self.ask()
-        return self._join(self._next)
+        return self._join(self._next_waiters)
 
     def ask(self) -> None:
         """Have a round begin, once what the loop is about to do now has been done as well."""
@@ -120,16 +114,16 @@ class GroupCommit:
                 asyncio.get_running_loop().call_soon(self._start)
 
     def fail(self, failure: LogError) -> None:
-        """Let all who wait, and all who will, have `failure`."""
+        """Let all waiters, and all to come, have `failure`."""
         self.failure = self.failure or failure
-        waiting = self._present + self._next
-        self._present, self._next = [], []
-        for future in waiting:
+        waiters = self._waiters + self._next_waiters
+        self._waiters, self._next_waiters = [], []
+        for future in waiters:
             if not future.done():
                 future.set_exception(self.failure)
 
     def settle(self) -> None:
-        """Block until no round runs; what it did is taken note of, and no other one begins."""
+        """Block until no round runs; its outcome is dealt with, and no other one begins."""
         if self._running is not None:
             wait([self._running[1]])
             self._conclude(*self._running)
@@ -143,40 +137,40 @@ class GroupCommit:
         if self.failure is not None:
             raise self.failure
 
-    def _join(self, waiting: list[asyncio.Future[None]]) -> asyncio.Future[None]:
+    def _join(self, waiters: list[asyncio.Future[None]]) -> asyncio.Future[None]:
         future = asyncio.get_running_loop().create_future()
         if self.failure is not None:
             future.set_exception(self.failure)
         else:
-            waiting.append(future)
+            waiters.append(future)
         return future
 
     def _start(self) -> None:
-        """Begin the next round, if there is one to begin, and have its end told to the loop."""
+        """Begin the next round, if there is one to begin, and have its end reported to the loop."""
         self._begin_next()
         if self._running is None:
             return
         round_, future = self._running
         loop = asyncio.get_running_loop()
 
-        def tell(done: Future[None]) -> None:
-            with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+        def report(done: Future[None]) -> None:
+            with suppress(RuntimeError):  # The loop is closed: there are no waiters any more.
                 loop.call_soon_threadsafe(self._finish, round_, done)
 
-        future.add_done_callback(tell)
+        future.add_done_callback(report)
 
     def _begin_next(self) -> None:
         if self._running is not None or self.failure is not None or not self._is_asked:
             return
         self._is_asked = False
-        assert not self._present, "who waited for the last round was told"
+        assert not self._waiters, "those of the last round have its outcome"
         try:
             round_ = self._begin()
             self._running = (round_, self._flusher.submit(round_.run))
-        except Exception as error:  # Whatever it is, those who wait have to know.
+        except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)
             return
-        self._present, self._next = self._next, []
+        self._waiters, self._next_waiters = self._next_waiters, []
 
     def _finish(self, round_: Round, done: Future[None]) -> None:
         """The loop has heard of a round's end."""
@@ -195,10 +189,10 @@ class GroupCommit:
             return
         assert round_.offset >= self.flushed_offset, "what is durable stays so"
         self.flushed_offset = round_.offset
-        for future in self._present:
+        for future in self._waiters:
             if not future.done():
                 future.set_result(None)
-        self._present = []
+        self._waiters = []
 
     def _fail_flush(self, error: BaseException) -> None:
         logger.error("%s: closed for writing: a flush failed: %s", self._name, error)
@@ -207,5 +201,5 @@ class GroupCommit:
         self.fail(failure)
 
     def close(self) -> None:
-        """Turn away who comes from now on."""
+        """Turn away all waiters, and all to come."""
         self.fail(LogClosedError("the log is closed"))

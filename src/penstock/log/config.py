@@ -20,9 +20,6 @@ class LogConfig:
     checkpoint_bytes: int = 64 << 20
     """So much is appended at most between two checkpoints: what recovery has to read again."""
 
-    max_leader_epoch: int = 0
-    """No stored batch has a higher leader epoch; one that has is damaged."""
-
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= MAX_SEGMENT_SPAN:
             raise ValueError(f"segment_bytes {self.segment_bytes} is not in 1..{MAX_SEGMENT_SPAN}")

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 CLUSTER_ID_FILE: Final = "cluster-id"
 DATABASE_FILE: Final = "metadata.sqlite"
-LOCK_FILE: Final = "lock"
 
 
 def topic_directory(data_folder: Path, topic_id: UUID) -> Path:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.log.config import LogConfig
 from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.files import FileSystem, RealFileSystem
-from penstock.log.header import walk
-from penstock.log.recovery import open_segments
-from penstock.log.scan import Place
+from penstock.log.segments import open_segments
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.log.scan import Place
     from penstock.log.segment import Segment
+
+_ANY_EPOCH: Final = (1 << 31) - 1
+"""Only its owner knows at which leader epoch a log was opened last."""
 
 
 def read_range(
@@ -43,7 +45,8 @@ def read_range(
     """
     assert 0 <= start <= end, "a range runs forward"
     files = files or RealFileSystem()
-    segments = open_segments(directory, files.entries(directory), config or LogConfig(), files)
+    sizes = files.entries(directory)
+    segments = open_segments(directory, sizes, config or LogConfig(), files, _ANY_EPOCH)
     first = segments[0].base_offset if segments else end
     if start < first and start < end:
         raise OffsetOutOfRangeError(start, first, end)
@@ -60,7 +63,7 @@ def _read_segment(
     place: Place | None = None
     while offset < min(end, segment.end_offset):
         try:
-            data, place = segment.read(offset, chunk_bytes, place)
+            batches, place = segment.read(offset, chunk_bytes, place, end)
         except CorruptBatchError as damage:
             next_offset = min(damage.next_offset, end)
             raise CorruptBatchError(
@@ -68,12 +71,4 @@ def _read_segment(
             ) from None
         assert place.offset > offset, "a read moves on"
         offset = place.offset
-        yield data if offset <= end else _before(data, end)
-
-
-def _before(data: memoryview, end: int) -> memoryview:
-    """Return the batches that begin below `end`."""
-    for position, header in walk(data):
-        if header.base_offset >= end:
-            return data[:position]
-    return data
+        yield batches.data

@@ -1,28 +1,23 @@
-"""Opening a log: what the last owner left behind is checked, trimmed and told."""
+"""Opening a log: what the last owner left behind is checked, cut off where torn, and reported."""
 
 from __future__ import annotations
 
 import logging
-import re
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
-from penstock.log.config import MAX_SEGMENT_SPAN
-from penstock.log.index import SegmentIndex
 from penstock.log.scan import CorruptRange, Place, scan
-from penstock.log.segment import Segment
+from penstock.log.segments import open_segments
 
 if TYPE_CHECKING:
     from penstock.log.config import LogConfig
     from penstock.log.files import FileSystem
+    from penstock.log.segment import Segment
 
 logger = logging.getLogger(__name__)
-
-_LOG_NAME: Final = re.compile(r"(\d{20})\.log")
 
 
 @dataclass(slots=True)
@@ -34,7 +29,7 @@ class RecoveryReport:
     corrupt: list[CorruptRange] = field(default_factory=list)
     rebuilt_indexes: list[Path] = field(default_factory=list)
     lost_checkpoint: bool = False
-    """A checkpoint was there but didn't fit its checksum; the owner's state is gone with it."""
+    """A checkpoint was there but didn't fit its checksum; the owners' states are gone with it."""
 
 
 @dataclass(slots=True)
@@ -42,6 +37,7 @@ class Recovered:
     """A log's content, ready to be read and, at its end, written."""
 
     segments: list[Segment]
+    start_offset: int
     end_offset: int
     is_extendable: bool
     """Whether the last segment can take the next batch; otherwise a new one has to."""
@@ -50,49 +46,40 @@ class Recovered:
     report: RecoveryReport
 
 
-def open_segments(
-    directory: Path, sizes: dict[str, int], config: LogConfig, files: FileSystem
-) -> list[Segment]:
-    """Return the segments that the names in `sizes` tell of, each as long as its file."""
-    bases = sorted(int(found[1]) for name in sizes if (found := _LOG_NAME.fullmatch(name)))
-    segments = []
-    for base, next_base in zip_longest(bases, bases[1:]):
-        stem = directory / f"{base:020d}"
-        index_sizes = (sizes.get(stem.name + ".index", 0), sizes.get(stem.name + ".timeindex", 0))
-        index = SegmentIndex(files, stem, config.index_interval_bytes, index_sizes)
-        segment = Segment(files, stem, base, index, max_leader_epoch=config.max_leader_epoch)
-        segment.size = sizes[stem.name + ".log"]
-        segment.end_offset = base + MAX_SEGMENT_SPAN if next_base is None else next_base
-        segments.append(segment)
-    return segments
-
-
 class Recovery:
     """One run of recovery over one directory. Its methods may raise OSError."""
 
-    def __init__(self, directory: Path, config: LogConfig, files: FileSystem) -> None:
+    def __init__(
+        self, directory: Path, config: LogConfig, files: FileSystem, leader_epoch: int
+    ) -> None:
         self._directory = directory
         self._files = files
         self._report = RecoveryReport()
         self._sizes = files.entries(directory)
-        self._segments = open_segments(directory, self._sizes, config, files)
+        self._segments = open_segments(directory, self._sizes, config, files, leader_epoch)
         self._known = self._read_checkpoint()
         self._ends: dict[Segment, Place] = {}
         """Where the sound part ends, of each segment that was scanned."""
 
     def run(self) -> Recovered:
         """Bring the directory into order; blocks while it reads what no checkpoint vouches for."""
+        self._remove_trimmed()
         for segment in self._segments:
             if self._vouched(segment) < segment.size:
                 self._ends[segment] = self._check(segment)
-        end_offset, is_extendable = self._trim()
+        end_offset, is_extendable = self._cut_torn_end()
         self._note_gaps()
         self._make_durable()
         self._check_indexes()
         for segment in self._segments:
             self._report.corrupt += segment.corrupt.values()
-        self._tell()
-        return Recovered(self._segments, end_offset, is_extendable, self._known, self._report)
+        self._log_report()
+        first = self._segments[0].base_offset if self._segments else end_offset
+        start_offset = max(first, self._known.start_offset)
+        return Recovered(
+            *(self._segments, start_offset, end_offset),
+            *(is_extendable, self._known, self._report),
+        )
 
     def _read_checkpoint(self) -> Checkpoint:
         size = self._sizes.get(NAME)
@@ -101,6 +88,12 @@ class Recovery:
         found = read_checkpoint(self._files, self._directory, size)
         self._report.lost_checkpoint = found is None
         return found or Checkpoint()
+
+    def _remove_trimmed(self) -> None:
+        """Finish what a crash cut short: the removal of segments below the start offset."""
+        start_offset = self._known.start_offset
+        while len(self._segments) > 1 and self._segments[1].base_offset <= start_offset:
+            self._unlink(self._segments.pop(0))
 
     def _vouched(self, segment: Segment) -> int:
         """Return the position up to which the checkpoint vouches for the segment."""
@@ -147,10 +140,11 @@ class Recovery:
             segment.rebuild_index(end)
             self._report.rebuilt_indexes += segment.index.paths
 
-    def _trim(self) -> tuple[int, bool]:
+    def _cut_torn_end(self) -> tuple[int, bool]:
         """Cut off a torn end; return the offset to go on with, and whether in the last segment."""
         while self._segments and self._is_empty(self._segments[-1]):
-            self._remove(self._segments.pop())
+            self._report.truncated_bytes += self._segments[-1].size
+            self._unlink(self._segments.pop())
         if not self._segments:
             return self._known.offset, False
         last = self._segments[-1]
@@ -166,8 +160,7 @@ class Recovery:
     def _is_empty(self, segment: Segment) -> bool:
         return segment.size == 0 or (segment in self._ends and self._ends[segment].position == 0)
 
-    def _remove(self, segment: Segment) -> None:
-        self._report.truncated_bytes += segment.size
+    def _unlink(self, segment: Segment) -> None:
         for path in (segment.path, *segment.index.paths):
             if path.name in self._sizes or path is segment.path:
                 self._files.unlink(path)
@@ -180,7 +173,7 @@ class Recovery:
         segment.size = end.position
 
     def _note_gaps(self) -> None:
-        """Tell of offsets that should be at the end of a segment and aren't.
+        """Note offsets that should be at the end of a segment and aren't.
 
         They are never given out again: whoever asks for one gets the error of a damaged batch.
         """
@@ -212,12 +205,12 @@ class Recovery:
         paths = segment.index.paths
         return segment.index.fits and all(path.name in self._sizes for path in paths)
 
-    def _tell(self) -> None:
+    def _log_report(self) -> None:
         report = self._report
         assert report.truncated_bytes <= sum(self._sizes.values()), "no more than was there"
         if report.lost_checkpoint:
             logger.error("%s: the checkpoint is damaged; all was read anew", self._directory)
-        if not self._segments and self._known.offset:
+        if not self._segments and self._known.start_offset < self._known.offset:
             logger.error(
                 "%s: no segment is left of offsets below %d", self._directory, self._known.offset
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastcrc.crc32 import iscsi as crc32c
 
+from penstock.log.batches import Batches
 from penstock.log.header import (
     CRC_START,
     HEADER_SIZE,
@@ -41,6 +42,10 @@ class Place(NamedTuple):
 
     position: int
     offset: int
+
+    def after(self, batches: Batches) -> Place:
+        """Return the place behind batches that begin here."""
+        return Place(self.position + len(batches.data), batches.next_offset)
 
 
 class Batch(NamedTuple):
@@ -114,11 +119,11 @@ def step_headers(file: File, place: Place, bounds: Bounds) -> Iterator[Batch]:
 
 
 def read_sound(
-    file: File, place: Place, max_bytes: int, bounds: Bounds
-) -> tuple[memoryview, Place]:
+    file: File, place: Place, max_bytes: int, bounds: Bounds, end: int | None = None
+) -> Batches:
     """Read sound batches from `place` on, at most `max_bytes` but at least one whole batch.
 
-    Returns them and the place after them; nothing and `place` itself where the first is damaged.
+    All of them begin below `end`, if there is one. Nothing is returned where the first is damaged.
     """
     room = bounds.end_position - place.position
     assert room >= 0, "a place lies inside its segment"
@@ -128,28 +133,30 @@ def read_sound(
         # The length may be the damaged field, so its memory is taken only once the sum is right.
         if header.size > len(data) and _is_sound(file, place, header, bounds):
             data = memoryview(file.pread(header.size, place.position))
-    size, offset = _sound_prefix(data, place.offset, bounds)
-    return data[:size], Place(place.position + size, offset)
+    return _sound_prefix(data, place.offset, bounds, bounds.end_offset if end is None else end)
 
 
-def _sound_prefix(data: memoryview, offset: int, bounds: Bounds) -> tuple[int, int]:
-    """Return the length of the sound batches that `data` begins with, and the offset after."""
-    position, end = 0, len(data)
-    while position + HEADER_SIZE <= end:
-        base, length, epoch, magic, crc, _, delta = _JUDGED.unpack_from(data, position)
+def _sound_prefix(data: memoryview, base_offset: int, bounds: Bounds, end: int) -> Batches:
+    """Return the sound batches that `data` begins with, as far as they begin below `end`."""
+    position, size, offset = 0, len(data), base_offset
+    magic: int | None = None
+    while position + HEADER_SIZE <= size and offset < end:
+        base, length, epoch, found, crc, _, delta = _JUDGED.unpack_from(data, position)
         following = position + PREFIX_SIZE + length
         if (
             base != offset
-            or not position + HEADER_SIZE <= following <= end
-            or magic not in MAGICS
+            or not position + HEADER_SIZE <= following <= size
+            or found not in MAGICS
             or not 0 <= epoch <= bounds.leader_epoch
             or not 0 <= delta < bounds.end_offset - base
             or crc32c(data[position + CRC_START : following]) != crc
         ):
             break
+        if found != magic:
+            magic = None if position else found
         position = following
         offset = base + delta + 1
-    return position, offset
+    return Batches(data[:position], base_offset, offset, magic)
 
 
 def _is_sound(file: File, place: Place, header: BatchHeader, bounds: Bounds) -> bool:
@@ -174,10 +181,11 @@ def scan(file: File, place: Place, bounds: Bounds) -> Iterator[Batch | CorruptRa
     A range that nothing sound follows reaches to the bounds' end position and end offset.
     """
     while place.position < bounds.end_position:
-        data, following = read_sound(file, place, _CHUNK_BYTES, bounds)
-        for position, header in walk(data):
+        batches = read_sound(file, place, _CHUNK_BYTES, bounds)
+        following = place.after(batches)
+        for position, header in walk(batches.data):
             yield Batch(place.position + position, header)
-        if not data:
+        if not batches.data:
             found = _resynchronise(file, place, bounds)
             following = found or Place(bounds.end_position, bounds.end_offset)
             yield CorruptRange(place.position, following.position, place.offset, following.offset)

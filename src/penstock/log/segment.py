@@ -23,6 +23,7 @@ from penstock.log.scan import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.log.batches import Batches
     from penstock.log.files import File, FileSystem
     from penstock.log.index import SegmentIndex
 
@@ -60,23 +61,27 @@ class Segment:
     def bounds(self) -> Bounds:
         return Bounds(self.size, self.end_offset, self._max_leader_epoch)
 
-    def read(self, offset: int, max_bytes: int, place: Place | None) -> tuple[memoryview, Place]:
+    def read(
+        self, offset: int, max_bytes: int, place: Place | None, end: int | None = None
+    ) -> tuple[Batches, Place]:
         """Return sound batches from the one that holds `offset`, and the place after them.
 
-        `place` is where that batch begins, if known. Raises CorruptBatchError, OSError.
+        `place` is where that batch begins, if known; `end` an offset that all of them begin below.
+        Raises CorruptBatchError, OSError.
         """
+        assert end is None or offset < end, "there is something to read"
         assert self.base_offset <= offset < self.end_offset, "the caller picks the segment"
         self._refuse_damaged(offset)
         with self.reading() as file:
             place = place or self._find(file, offset)
             if place is not None:
-                data, following = read_sound(file, place, max_bytes, self.bounds)
-                if data and offset < following.offset:
-                    return data, following
+                batches = read_sound(file, place, max_bytes, self.bounds, end)
+                if batches.data and offset < batches.next_offset:
+                    return batches, place.after(batches)
             place = self._find_surely(file, offset)
-            data, following = read_sound(file, place, max_bytes, self.bounds)
-            assert data, "it was sound a moment ago"
-            return data, following
+            batches = read_sound(file, place, max_bytes, self.bounds, end)
+            assert batches.data, "it was sound a moment ago"
+            return batches, place.after(batches)
 
     def rebuild_index(self, end: Place | None = None) -> None:
         """Write both indexes anew from the batches, as far as `end`. Raises OSError."""
@@ -100,19 +105,24 @@ class Segment:
         assert batch.position + header.size <= self.size, "a batch lies inside its segment"
         self.index.add(batch.position, header.size, relative, header.max_timestamp)
 
-    def find_time(self, timestamp: int) -> int | None:
-        """Return the base offset of the first batch whose highest timestamp is at least that."""
+    def find_time(self, timestamp: int, start: int) -> int | None:
+        """Return the base offset of the first batch whose highest timestamp is at least that.
+
+        Batches that lie wholly below the offset `start` are left out.
+        """
         with self.reading() as file:
             if self._proven_latest(file) < timestamp:
                 return None
             place = self._before_time(file, timestamp)
+            if place.offset < start:
+                place = self._find(file, start) or place
         for batch in self._sound_batches(place, Place(self.size, self.end_offset)):
-            if batch.header.max_timestamp >= timestamp:
+            if batch.header.max_timestamp >= timestamp and batch.header.next_offset > start:
                 return batch.header.base_offset
         return None
 
     def note(self, damage: CorruptRange) -> None:
-        """Take note of damage, and tell of it once."""
+        """Remember damage, and report it once."""
         assert damage.base_offset < damage.next_offset, "damage costs offsets"
         if damage.base_offset not in self.corrupt:
             self.corrupt[damage.base_offset] = damage
@@ -136,7 +146,7 @@ class Segment:
             file.close()
 
     def _sound_batches(self, start: Place, end: Place) -> Iterator[Batch]:
-        """Yield what is sound between two places, and take note of what is not."""
+        """Yield what is sound between two places, and note what is not."""
         bounds = self.bounds._replace(end_position=end.position, end_offset=end.offset)
         with self.reading() as file:
             for found in scan(file, start, bounds):
@@ -183,7 +193,7 @@ class Segment:
 
     def _sound_anchor(self, file: File, offset: int) -> Place:
         for place in self._anchors(file, offset):
-            if read_sound(file, place, 0, self.bounds)[0]:
+            if read_sound(file, place, 0, self.bounds).data:
                 return place
         return Place(0, self.base_offset)
 
@@ -218,5 +228,5 @@ class Segment:
         place = self._find(file, offset)
         if place is None:
             return None
-        data, _ = read_sound(file, place, 0, self.bounds)
+        data = read_sound(file, place, 0, self.bounds).data
         return place if data and read_header(data).max_timestamp == timestamp else None

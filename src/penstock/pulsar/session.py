@@ -77,6 +77,7 @@ class PulsarSession:
         self.node = Node.of(broker)
         self.state = SessionState.NEW
         self.protocol_version = 0
+        self.client_version = ""
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
         self.opening_producers: dict[int, CommandProducer] = {}

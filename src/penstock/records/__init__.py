@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.records.errors import MalformedBatchError
 from penstock.records.loading import is_loaded, prepare
-from penstock.records.pulsar.joining import join_messages
+from penstock.records.pulsar.joining import Wanted, join_in_steps, join_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MalformedBatchError",
+    "Wanted",
     "convert",
     "decode",
     "decode_run",
     "is_loaded",
+    "join_in_steps",
     "join_messages",
     "prepare",
 ]

@@ -11,8 +11,6 @@ from penstock.log import CorruptBatchError
 from penstock.log.header import Magic, build_header, stamp, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from penstock.log import Log
     from penstock.session import Buffer
 
@@ -32,7 +30,9 @@ async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
     Raises MalformedBatchError for a body that its own protocol could not read either.
     """
     await records.prepare()
-    pieces = list(_pieces(log, stored, target))
+    pieces: list[Buffer] = [stored]
+    if target != Magic.PULSAR:
+        pieces = await _whole_messages(log, stored)
     if sum(map(len, pieces)) > _AT_ONCE_BYTES:
         converted = await asyncio.to_thread(_convert, pieces, target)
     else:
@@ -68,21 +68,29 @@ def _gap(stored: memoryview, target: Magic) -> bytearray:
     return gap
 
 
-def _pieces(log: Log, stored: memoryview, target: Magic) -> Iterable[Buffer]:
-    if target == Magic.PULSAR:
-        return [stored]
-    return records.join_messages(stored, lambda start, end: _sound_runs(log, start, end))
+async def _whole_messages(log: Log, stored: memoryview) -> list[Buffer]:
+    """Return `stored` in pieces, chunked messages whole."""
+    pieces: list[Buffer] = []
+    joining = records.join_in_steps(stored)
+    run: Buffer | None = None
+    while True:
+        try:
+            step = joining.send(run)
+        except StopIteration:
+            return pieces
+        run = None
+        if isinstance(step, records.Wanted):
+            run = await _sound_run(log, step.start, step.end)
+        else:
+            pieces.append(step)
 
 
-def _sound_runs(log: Log, start: int, end: int) -> Iterator[Buffer]:
-    """Yield the stored batches from `start` up to `end`, but for damaged ones."""
+async def _sound_run(log: Log, start: int, end: int) -> Buffer | None:
+    """Return the first stored batches from `start` on, below `end`, that are not damaged."""
     start = max(start, log.start_offset)
     while start < end:
         try:
-            run = log.read(start, _LOOK_BACK_BYTES)
+            return (await log.read(start, _LOOK_BACK_BYTES)).data
         except CorruptBatchError as damage:
             start = damage.next_offset
-            continue
-        yield run
-        *_, (_, last) = walk(run)
-        start = last.next_offset
+    return None

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.reading.conversion import convert
 from penstock.limits import CONVERTED_AHEAD_BYTES, CONVERTED_BYTES, CONVERTED_RUNS
 from penstock.log import LogError
-from penstock.log.header import Magic, read_header, walk
+from penstock.log.batches import whole_before
+from penstock.log.header import Magic, read_header
 from penstock.records import MalformedBatchError
 
 if TYPE_CHECKING:
-    from penstock.log import Log
+    from penstock.log import Batches, Log
     from penstock.session import Buffer
 
 
@@ -44,10 +45,13 @@ class ConvertedRun:
         self.start_offset = read_header(parts[0]).base_offset
         self.next_offset = self._parts[-1].next_offsets[-1]
 
-    def take(self, offset: int, max_bytes: int, *, at_least_one: bool = True) -> Taken:
+    def take(
+        self, offset: int, max_bytes: int, end_offset: int, *, at_least_one: bool = True
+    ) -> Taken:
         """Return batches that fit, from the one that holds `offset`, or the first behind it, on.
 
-        With `at_least_one` the first is returned whatever its size. Nothing where all lie before.
+        All lie below `end_offset`. With `at_least_one` the first is returned whatever its size.
+        Nothing where all lie before.
         """
         taken: list[Buffer] = []
         left = max_bytes
@@ -59,6 +63,7 @@ class ConvertedRun:
             end = bisect_right(part.ends, start + left)
             if at_least_one and not taken:
                 end = max(end, first + 1)
+            end = min(end, bisect_right(part.next_offsets, end_offset))
             if end <= first:
                 break
             taken.append(part.view[start : part.ends[end - 1]])
@@ -96,30 +101,44 @@ class ConversionCache:
         """The newest run of a log comes first, the log that was read last comes last."""
         self._size = 0
 
-    async def read(self, log: Log, offset: int, max_bytes: int, target: Magic) -> list[Buffer]:
-        """Return whole batches in the encoding of `target`, as Partition.read does.
+    async def read(
+        self, log: Log, offset: int, max_bytes: int, target: Magic, end: int
+    ) -> list[Buffer]:
+        """Return whole batches below `end` in the encoding of `target`, as Partition.read does.
 
         Raises what Log.read raises, and MalformedBatchError where `offset` is in a batch that its
         own protocol could not read either; the answer ends before such a batch further on.
         """
         kept = self._find(log, offset, target)
         if kept is None:
-            stored = memoryview(log.read(offset, max_bytes))
-            if all(header.magic == target for _, header in walk(stored)):
-                return [stored] if stored else []
+            stored = await log.read(offset, max_bytes, end)
+            if stored.magic == target:
+                return [stored.data]
+            if not stored.data:
+                return []
             converted = await self._convert(log, stored, target)
-            return converted.take(offset, max_bytes).parts
-        taken = kept.take(offset, max_bytes)
+            return converted.take(offset, max_bytes, end).parts
+        taken = kept.take(offset, max_bytes, end)
         left = max_bytes - taken.size
         if taken.next_offset == kept.next_offset and (left > 0 or not taken.parts):
-            more = await self._read_on(log, kept, left, target, at_least_one=not taken.parts)
+            more = await self._read_on(log, kept, left, target, end, at_least_one=not taken.parts)
             return [*taken.parts, *more]
         return taken.parts
 
     def forget(self, log: Log) -> None:
-        """Let go of what was kept of a log that is gone."""
+        """Drop what was kept of a log that is gone."""
         for target in Magic:
             self._size -= sum(run.size for run in self._kept.pop((log, target), ()))
+
+    def trim(self, log: Log) -> None:
+        """Drop what was kept of batches below the log's start offset."""
+        for target in Magic:
+            runs = self._kept.pop((log, target), deque())
+            left = deque(run for run in runs if run.next_offset > log.start_offset)
+            self._size -= sum(run.size for run in runs) - sum(run.size for run in left)
+            if left:
+                self._kept[log, target] = left
+        assert self._size >= 0, "no more is dropped than was kept"
 
     def _find(self, log: Log, offset: int, target: Magic) -> ConvertedRun | None:
         """Return what holds `offset`, else what ends there."""
@@ -132,31 +151,38 @@ class ConversionCache:
         return next(chain(holding, ending), None)
 
     async def _read_on(
-        self, log: Log, kept: ConvertedRun, max_bytes: int, target: Magic, *, at_least_one: bool
+        self,
+        log: Log,
+        kept: ConvertedRun,
+        max_bytes: int,
+        target: Magic,
+        end: int,
+        *,
+        at_least_one: bool,
     ) -> list[Buffer]:
         """Have more than is asked for converted of what follows `kept`, and return what is."""
         offset = kept.next_offset
         ahead = kept.stored_size * (2 if kept.size < CONVERTED_AHEAD_BYTES else 1)
         try:
-            stored = memoryview(log.read(offset, max(max_bytes, ahead)))
-            if not stored:
+            stored = await log.read(offset, max(max_bytes, ahead), end)
+            if not stored.data:
                 return []
             converted = await self._convert(log, stored, target)
         except (LogError, MalformedBatchError):
             if at_least_one:
                 raise
             return []  # What precedes is an answer; whoever reads on hears of this.
-        return converted.take(offset, max_bytes, at_least_one=at_least_one).parts
+        return converted.take(offset, max_bytes, end, at_least_one=at_least_one).parts
 
-    async def _convert(self, log: Log, stored: memoryview, target: Magic) -> ConvertedRun:
+    async def _convert(self, log: Log, stored: Batches, target: Magic) -> ConvertedRun:
         try:
-            parts = await convert(log, stored, target)
+            parts = await convert(log, stored.data, target)
         except MalformedBatchError as error:
-            stored = _before(stored, error.base_offset)
-            if not stored:
+            stored = whole_before(stored, error.base_offset)
+            if not stored.data:
                 raise
-            parts = await convert(log, stored, target)
-        converted = ConvertedRun(parts, len(stored))
+            parts = await convert(log, stored.data, target)
+        converted = ConvertedRun(parts, len(stored.data))
         self._keep(log, target, converted)
         return converted
 
@@ -174,13 +200,3 @@ class ConversionCache:
         self._size -= runs.pop().size
         if not runs:
             del self._kept[key]
-
-
-def _before(stored: memoryview, offset: int) -> memoryview:
-    """Return the batches that lie before `offset`."""
-    end = 0
-    for position, header in walk(stored):
-        if header.base_offset >= offset:
-            break
-        end = position + header.size
-    return stored[:end]

@@ -103,8 +103,7 @@ class Cursor:
 
     def open_count(self, start: int, end: int) -> int:
         """Return how many offsets of a range are open."""
-        if start < self.position:
-            start = self.position
+        start = max(start, self.position)
         if start >= end:
             return 0
         if not self._blocks:

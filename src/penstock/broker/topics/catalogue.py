@@ -15,13 +15,21 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.reading.conversion_cache import ConversionCache
+from penstock.broker.topics.config import (
+    NOTHING_SET,
+    Explicit,
+    TopicConfig,
+    checked,
+    not_in_effect,
+)
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.broker.topics.stored_config import canonical
 from penstock.broker.topics.topic import Topic
 from penstock.metadata.topics import TopicRow, TopicUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
@@ -85,14 +93,14 @@ class Topics:
         partitions: int,
         *,
         partitioned: bool = True,
-        config: Mapping[str, str] | None = None,
+        config: Explicit = NOTHING_SET,
     ) -> Topic:
         """Create a topic; its namespace comes into being with it.
 
-        Raises TopicExistsError, InvalidPartitionCountError and MetadataError.
+        Raises TopicExistsError, InvalidPartitionCountError, InvalidSettingError and MetadataError.
         """
         async with self._changing:
-            return await self._create(name, partitions, partitioned, config or {})
+            return await self._create(name, partitions, partitioned, config)
 
     async def get_or_create(
         self, name: TopicName, partitions: int | None = None, *, partitioned: bool = True
@@ -106,7 +114,7 @@ class Topics:
             if found is not None:
                 return found
             count = self._settings.default_partitions if partitions is None else partitions
-            return await self._create(name, count, partitioned, {})
+            return await self._create(name, count, partitioned, NOTHING_SET)
 
     async def add_partitions(self, topic: Topic, total: int) -> None:
         """Let a topic have `total` partitions. Raises InvalidPartitionCountError for fewer."""
@@ -121,19 +129,21 @@ class Topics:
             ids = await self._repository.insert_partitions(topic.id, indexes)
             await self._open_partitions(topic, ids)
 
-    async def update(self, topic: Topic, name: TopicName, config: Mapping[str, str]) -> None:
+    async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         """Give a topic this name, which may be its own, and this configuration.
 
-        Raises TopicExistsError and UnknownTopicError.
+        Raises TopicExistsError, InvalidSettingError and UnknownTopicError.
         """
         async with self._changing:
             self._check_known(topic)
             self._check_free(name, topic)
+            config = checked(config, topic.config.explicit)
             await self._repository.update(_update_of(topic, name, config))
             self._forget(topic)
             topic.name = name
-            topic.configure(config, self._settings.flush)
+            topic.config = TopicConfig.of(config, self._settings)
             self._remember(topic)
+            _warn(topic)
 
     async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         """Move a namespace's topics to a new name, in which it lives on.
@@ -144,7 +154,9 @@ class Topics:
             moved = {topic: TopicName(*new, topic.name.topic) for topic in self.in_namespace(old)}
             for topic, name in moved.items():
                 self._check_free(name, topic)
-            updates = [_update_of(topic, name, topic.config) for topic, name in moved.items()]
+            updates = [
+                _update_of(topic, name, topic.config.explicit) for topic, name in moved.items()
+            ]
             await self._namespaces.rename(old, new, updates)
             for topic, name in moved.items():
                 self._forget(topic)
@@ -167,14 +179,15 @@ class Topics:
                 await self._delete(topic)
             await self._namespaces.delete(name)
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Read the database and open every log, recovering what needs it; blocks."""
         ids_of = self._repository.partition_ids()
         for row in self._repository.all():
             topic = self._topic(row)
             ids = ids_of.get(topic.id, {})
-            self._add_partitions(topic, ids, self._storage.open_logs(topic.id, sorted(ids)))
+            await self._add_partitions(topic, ids, self._open_logs(topic, ids))
             self._remember(topic)
+            _warn(topic)
         self._storage.tidy(self._by_id)
 
     async def close(self) -> None:
@@ -186,9 +199,10 @@ class Topics:
             partition.close()
 
     async def _create(
-        self, name: TopicName, partitions: int, partitioned: bool, config: Mapping[str, str]
+        self, name: TopicName, partitions: int, partitioned: bool, config: Explicit
     ) -> Topic:
         self._check_count(partitions)
+        config = checked(config)
         self._check_free(name)
         await self._namespaces.get_or_create(name.in_namespace)
         row = TopicRow(
@@ -204,6 +218,7 @@ class Topics:
         await self._open_partitions(topic, await self._repository.insert(row, partitions))
         self._remember(topic)
         logger.info("created topic %s with %d partitions", name.kafka, partitions)
+        _warn(topic)
         return topic
 
     async def _delete(self, topic: Topic) -> None:
@@ -219,8 +234,11 @@ class Topics:
         logger.info("deleted topic %s", topic.name.kafka)
 
     async def _open_partitions(self, topic: Topic, ids: Mapping[int, int]) -> None:
-        logs = await asyncio.to_thread(self._storage.open_logs, topic.id, sorted(ids))
-        self._add_partitions(topic, ids, logs)
+        logs = await asyncio.to_thread(self._open_logs, topic, ids)
+        await self._add_partitions(topic, ids, logs)
+
+    def _open_logs(self, topic: Topic, indexes: Iterable[int]) -> dict[int, Log]:
+        return self._storage.open_logs(topic.id, sorted(indexes), topic.config.segment_bytes)
 
     def _topic(self, row: TopicRow) -> Topic:
         return Topic(
@@ -228,9 +246,8 @@ class Topics:
             TopicName(row.tenant, row.namespace, row.topic),
             iggy_topic_id=row.iggy_topic_id,
             partitioned=row.partitioned,
-            config=row.config,
+            config=TopicConfig.of(canonical(row.config), self._settings),
             created_at_us=row.created_at_us,
-            default_flush=self._settings.flush,
         )
 
     def _remember(self, topic: Topic) -> None:
@@ -243,12 +260,14 @@ class Topics:
         del self._by_kafka_name[topic.name.kafka]
         del self._by_id[topic.id]
 
-    def _add_partitions(
+    async def _add_partitions(
         self, topic: Topic, ids: Mapping[int, int], logs: Mapping[int, Log]
     ) -> None:
         for index in sorted(ids):
             assert index == len(topic.partitions), "partitions are numbered without gaps"
-            partition = Partition(topic, index, ids[index], logs[index], self._conversions)
+            partition = await Partition.open(
+                topic, index, ids[index], logs[index], self._conversions
+            )
             topic.partitions.append(partition)
 
     def _free_iggy_id(self, namespace: NamespaceName) -> int:
@@ -271,5 +290,10 @@ class Topics:
             )
 
 
-def _update_of(topic: Topic, name: TopicName, config: Mapping[str, str]) -> TopicUpdate:
+def _warn(topic: Topic) -> None:
+    if missed := not_in_effect(topic.config.explicit):
+        logger.warning("topic %s: %s", topic.name.kafka, missed)
+
+
+def _update_of(topic: Topic, name: TopicName, config: Explicit) -> TopicUpdate:
     return TopicUpdate(topic.id, *name, kafka_name=name.kafka, config=config)

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
-import logging
+from contextlib import aclosing
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
+from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
-from penstock.log.commit import durable_already
+from penstock.broker.topics.leader_epochs import LeaderEpochs
+from penstock.broker.topics.replay import replay
+from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
+from penstock.log.interface import durable_already
 
 if TYPE_CHECKING:
     import asyncio
+    import uuid
     from collections.abc import Callable, Sequence
 
     from penstock.broker.reading.conversion_cache import ConversionCache
-    from penstock.broker.topics.topic import Topic
+    from penstock.broker.topics.config import TopicConfig
+    from penstock.broker.topics.leader_epochs import EpochEnd
+    from penstock.broker.topics.names import TopicName
+    from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
     from penstock.session import Buffer
 
-logger = logging.getLogger(__name__)
+
+class OwnTopic(Protocol):
+    """What a partition knows of the topic that it belongs to."""
+
+    @property
+    def id(self) -> uuid.UUID: ...
+
+    @property
+    def name(self) -> TopicName: ...
+
+    @property
+    def config(self) -> TopicConfig: ...
+
+    @property
+    def partitioned(self) -> bool: ...
+
+    @property
+    def created_at_us(self) -> int: ...
 
 
 class Isolation(Enum):
@@ -41,18 +66,40 @@ class Partition:
     """
 
     def __init__(
-        self, topic: Topic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        self, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
     ) -> None:
         self.topic = topic
         self.index = index
         self.id = partition_id
         self.deleted = False
         self.producers = ProducerStates()
+        self._leader_epochs = LeaderEpochs()
         self._log = log
         self._conversions = conversions
+        self._reader = BatchReader(log, conversions)
         self._listeners: list[Callable[[], None]] = []
-        self._restore_producers()
-        log.snapshot = self.producers.snapshot
+
+    @classmethod
+    async def open(
+        cls, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+    ) -> Partition:
+        """Bring back what is remembered of the batches in `log`, and open it to all.
+
+        Raises LogReadError.
+        """
+        partition = cls(topic, index, partition_id, log, conversions)
+        states: dict[str, BatchState] = {
+            "producers": partition.producers,
+            "leader-epochs": partition._leader_epochs,
+        }
+        await replay(log, states, f"{topic.name.kafka}-{index}")
+        partition._leader_epochs.begin(log.leader_epoch, log.end_offset)
+        return partition
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch at which this partition is open, which its new batches are stamped with."""
+        return self._log.leader_epoch
 
     @property
     def start_offset(self) -> int:
@@ -62,6 +109,13 @@ class Partition:
     @property
     def end_offset(self) -> int:
         """The next offset to be written."""
+        return self._log.end_offset
+
+    @property
+    def safe_offset(self) -> int:
+        """The first offset that a crash may take back, as the topic's flush policy has it."""
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+            return self._log.flushed_offset
         return self._log.end_offset
 
     @property
@@ -76,7 +130,8 @@ class Partition:
     def readable_end(self, isolation: Isolation) -> int:
         """The first offset that a reader of this isolation does not see yet.
 
-        It is Kafka's high watermark, or its last stable offset.
+        It is Kafka's high watermark, or its last stable offset. Readers see up to the end offset,
+        and so what is not safe yet: nothing but this says how far they see.
         """
         del isolation  # No transaction is ever open.
         return self._log.end_offset
@@ -89,15 +144,16 @@ class Partition:
         written again: its first offset is returned. Calls are written in their order, so a session
         may append several batches and then await `durable` for all of them.
 
-        Raises UnknownTopicError, OutOfOrderSequenceError, InvalidProducerEpochError and
-        LogFailedError.
+        Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
+        OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
         """
         self._check_alive()
         header = read_header(parts[0])
+        self.topic.config.check_batch(header)
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
-        base_offset = self._log.append(parts)
+        base_offset = self._log.append(parts, header)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header._replace(base_offset=base_offset))
         self._notify()
@@ -108,7 +164,7 @@ class Partition:
 
         Fails with LogFailedError when it did not reach stable storage.
         """
-        if self.topic.flush is Flush.ACKNOWLEDGED:
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed(offset)
         return durable_already()
 
@@ -138,16 +194,14 @@ class Partition:
         be read, CorruptBatchError or MalformedBatchError.
         """
         self._check_alive()
-        if offset == self.readable_end(isolation):
-            return []
-        return await self._conversions.read(self._log, offset, max_bytes, magic)
+        return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end.
 
         Raises OffsetOutOfRangeError, CorruptBatchError and LogReadError.
         """
-        return self._log.batch_at(offset)
+        return await self._log.batch_at(offset)
 
     async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
         """Return the base offset of the first batch, from the one at `start` on, that has a message
@@ -156,11 +210,33 @@ class Partition:
         Raises LogReadError.
         """
         if start is None:
-            return self._log.find_time(timestamp_ms)
-        for header in self._log.headers(start):
-            if header.max_timestamp >= timestamp_ms:
-                return header.base_offset
+            return await self._log.find_time(timestamp_ms)
+        async with aclosing(self._log.headers(start)) as headers:
+            async for header in headers:
+                if header.max_timestamp >= timestamp_ms:
+                    return header.base_offset
         return None
+
+    def epoch_end(self, epoch: int) -> EpochEnd:
+        """Return the largest leader epoch up to `epoch`, and the offset at which it ended.
+
+        The current one ends at the end offset. UNKNOWN_EPOCH where there has been none, and for an
+        epoch that is yet to come (KIP-101, KIP-279).
+        """
+        return self._leader_epochs.end_of(epoch, self.end_offset)
+
+    async def trim(self, offset: int) -> None:
+        """Give up the messages below `offset`, which is the start offset from now on, also after a
+        crash. A batch that it is in the middle of stays whole until all of it is given up.
+
+        Raises UnknownTopicError, OffsetOutOfRangeError above the readable end, and LogFailedError.
+        """
+        self._check_alive()
+        end = self.readable_end(Isolation.READ_UNCOMMITTED)
+        if offset > end:
+            raise OffsetOutOfRangeError(offset, self.start_offset, end)
+        await self._log.trim(offset)
+        self._conversions.trim(self._log)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Have `listener` called after every append, and when the topic is deleted."""
@@ -194,13 +270,3 @@ class Partition:
     def _check_alive(self) -> None:
         if self.deleted:
             raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")
-
-    def _restore_producers(self) -> None:
-        replayed_from = self._log.checkpoint_offset
-        try:
-            self.producers.restore(self._log.checkpoint_state)
-        except ValueError as error:
-            logger.warning("%s: read from its beginning, for %s", self._log.directory, error)
-            replayed_from = self._log.start_offset
-        for header in self._log.headers(replayed_from):
-            self.producers.update(header)

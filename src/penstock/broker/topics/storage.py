@@ -7,15 +7,18 @@ import base64
 import logging
 import secrets
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from penstock.log import Flusher, Log, LogConfig, RealFileSystem
+from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory, topic_directory
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from pathlib import Path
+
+    from penstock.log import Log
 
 _DELETED_SUFFIX: Final = ".deleted"
 
@@ -23,13 +26,18 @@ logger = logging.getLogger(__name__)
 
 
 class Storage:
-    """Opens, closes and removes logs; knows nothing of what is in them."""
+    """Opens, closes and removes logs; knows nothing of what is in them.
 
-    def __init__(self, data_folder: Path, config: LogConfig) -> None:
+    `leader_epoch` is what new batches are stamped with (KIP-101). Batches that were stamped with a
+    higher one count as damaged, so it never falls from one start to the next.
+    """
+
+    def __init__(self, data_folder: Path, config: LogConfig, leader_epoch: int) -> None:
         self.data_folder = data_folder.absolute()
         self._topics_folder = self.data_folder / "topics"
         self._topics_folder.mkdir(parents=True, exist_ok=True)
         self._config = config
+        self._leader_epoch = leader_epoch
         self._files = RealFileSystem()
         self.flusher = Flusher()
 
@@ -43,14 +51,18 @@ class Storage:
             unfinished.replace(file)
         return file.read_text().strip()
 
-    def open_logs(self, topic_id: UUID, indexes: Iterable[int]) -> dict[int, Log]:
+    def open_logs(
+        self, topic_id: UUID, indexes: Iterable[int], segment_bytes: int
+    ) -> dict[int, Log]:
         """Open or create the logs of a topic's partitions, recovering what needs it; blocks."""
+        config = replace(self._config, segment_bytes=segment_bytes)
         return {
-            index: Log.open(
+            index: LocalLog.open(
                 partition_directory(self.data_folder, topic_id, index),
-                self._config,
+                config,
                 self._files,
                 self.flusher,
+                self._leader_epoch,
             )
             for index in indexes
         }

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.broker.errors import UnknownPartitionError
-from penstock.broker.settings import Flush
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Mapping
 
+    from penstock.broker.topics.config import TopicConfig
     from penstock.broker.topics.names import TopicName
     from penstock.broker.topics.partition import Partition
-
-FLUSH_KEY: Final = "penstock.flush"
-"""The topic's configuration key for its own flush policy."""
 
 
 class Topic:
@@ -28,22 +24,16 @@ class Topic:
         *,
         iggy_topic_id: int,
         partitioned: bool,
-        config: Mapping[str, str],
+        config: TopicConfig,
         created_at_us: int,
-        default_flush: Flush,
     ) -> None:
         self.id = topic_id
         self.name = name
         self.iggy_topic_id = iggy_topic_id
         self._partitioned = partitioned
         self.created_at_us = created_at_us
+        self.config = config
         self.partitions: list[Partition] = []
-        self.configure(config, default_flush)
-
-    def configure(self, config: Mapping[str, str], default_flush: Flush) -> None:
-        """Take a configuration as a whole; it is not made durable here."""
-        self.config = dict(config)
-        self.flush = Flush(config.get(FLUSH_KEY, default_flush))
 
     @property
     def partitioned(self) -> bool:

@@ -19,6 +19,7 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
 
 if TYPE_CHECKING:
+    from penstock.broker.groups.offsets import OffsetOwner
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.handlers.registry import Context
@@ -38,7 +39,7 @@ async def poll_messages(context: Context, request: requests.PollMessages) -> Buf
     if _is_stale(context, topic, partition, request):
         return [replies.Polled(_STALE_ASSIGNMENT, 0, 0).encode()]
     owner = owner_of(context.broker, topic, request.consumer)
-    polled = await _read(context, partition, request)
+    polled = await _read(context, owner, partition, request)
     if request.auto_commit and polled.messages:
         await store_offset(context.broker, owner, partition, polled.last_offset)
     head = replies.Polled(partition.index, current_offset(partition), polled.messages)
@@ -54,7 +55,9 @@ def _is_stale(
     return not group.may_read(context.client, partition.index)
 
 
-async def _read(context: Context, partition: Partition, request: requests.PollMessages) -> Polled:
+async def _read(
+    context: Context, owner: OffsetOwner, partition: Partition, request: requests.PollMessages
+) -> Polled:
     count, strategy = request.count, request.strategy
     start = partition.start_offset
     since_us = 0
@@ -63,7 +66,6 @@ async def _read(context: Context, partition: Partition, request: requests.PollMe
     elif strategy.kind is PollingKind.LAST:
         start = partition.end_offset - count
     elif strategy.kind is PollingKind.NEXT:
-        owner = owner_of(context.broker, partition.topic, request.consumer)
         stored = stored_offset(context.broker, owner, partition)
         start = partition.start_offset if stored is None else stored + 1
     elif strategy.kind is PollingKind.TIMESTAMP:

@@ -8,7 +8,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.iggy.descriptions import describe_topic_fully
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import check_partitions, find_stream
-from penstock.iggy.topic_options import check_sizes, configuration
+from penstock.iggy.topic_options import settings_of
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
@@ -21,8 +21,7 @@ async def create_topic(context: Context, request: requests.CreateTopic) -> repli
     """Make a topic that lasts; its number is the lowest free one of its stream."""
     stream = find_stream(context.broker, request.stream)
     check_partitions(request.partitions_count)
-    config = configuration(request.options)
-    check_sizes(config)
+    config = settings_of(request.options, context.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
     topic = await context.broker.topics.create(name, request.partitions_count, config=config)
     return describe_topic_fully(topic)

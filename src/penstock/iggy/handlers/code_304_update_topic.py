@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.topics.names import TopicName
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
-from penstock.iggy.topic_options import check_sizes, configuration
+from penstock.iggy.topic_options import settings_of
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 async def update_topic(context: Context, request: requests.UpdateTopic) -> None:
     """Rename, and set what is given; what is not given stays."""
     topic = find_topic(context.broker, request.stream, request.topic)
-    config = topic.config | configuration(request.options, update=True)
-    check_sizes(config)
+    changes = settings_of(request.options, context.broker.settings, update=True)
     name = TopicName.from_iggy(topic.name.in_namespace.iggy, request.name)
-    await context.broker.topics.update(topic, name, config)
+    await context.broker.topics.update(topic, name, {**topic.config.explicit, **changes})

@@ -12,9 +12,8 @@ does not compress for a broker whose range begins later (KAFKA-18659).
 * Version 13 names topics by id.
 
 Deviations: one batch is judged by its header, so a record without key in a compacted topic and
-offsets inside a batch are not looked at; topics keep the producer's timestamps and compression
-whatever message.timestamp.type and compression.type say. Batches of a transaction are refused
-with INVALID_TXN_STATE.
+offsets inside a batch are not looked at. Batches of a transaction are refused with
+INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def _append(
     result: ProduceResponse.PartitionProduceResponse,
 ) -> Written:
     partition = topic.partition(part.index)
-    offset = partition.append([check_batch(part.records, topic, version)])
+    offset = partition.append([check_batch(part.records, version)])
     result.base_offset = offset
     result.log_start_offset = partition.start_offset
     return Written(partition, offset, result)

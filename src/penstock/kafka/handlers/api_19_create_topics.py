@@ -18,6 +18,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
+from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import topic_entries
@@ -77,7 +78,7 @@ async def _create(
             config_source=entry.source,
             is_sensitive=False,
         )
-        for entry in topic_entries(config)
+        for entry in topic_entries(TopicConfig.of(config, broker.settings))
     ]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.kafka.topic_configs import CONFIG_KEYS, ConfigType
+from penstock.broker.topics.settings import SETTINGS
+from penstock.kafka.topic_configs import SETTING_OF_KEY, ConfigType, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.broker.settings import BrokerSettings
+    from penstock.broker.topics.config import TopicConfig
 
 
 class ConfigSource(IntEnum):
@@ -27,21 +27,19 @@ class ConfigEntry(NamedTuple):
     default: str
 
 
-def topic_entries(config: Mapping[str, str]) -> list[ConfigEntry]:
+def topic_entries(config: TopicConfig) -> list[ConfigEntry]:
     """Every key of a topic, with what was set for it or its default.
 
     None is left out: tools refuse to change a key that was not listed.
     """
-    return [
-        ConfigEntry(
-            name,
-            config.get(name, key.default),
-            key.type,
-            ConfigSource.TOPIC if name in config else ConfigSource.DEFAULT,
-            key.default,
-        )
-        for name, key in CONFIG_KEYS.items()
-    ]
+    return [_topic_entry(config, key, name) for key, name in SETTING_OF_KEY.items()]
+
+
+def _topic_entry(config: TopicConfig, key: str, name: str) -> ConfigEntry:
+    default = SETTINGS[name].write(config.default(name))
+    value = config.explicit.get(name)
+    source = ConfigSource.DEFAULT if value is None else ConfigSource.TOPIC
+    return ConfigEntry(key, default if value is None else value, type_of(key), source, default)
 
 
 def broker_entries(settings: BrokerSettings, node_id: int) -> list[ConfigEntry]:
@@ -70,7 +68,7 @@ def broker_entries(settings: BrokerSettings, node_id: int) -> list[ConfigEntry]:
         ("default.replication.factor", "1", ConfigType.INT),
         ("offsets.topic.replication.factor", "1", ConfigType.INT),
         ("min.insync.replicas", "1", ConfigType.INT),
-        ("message.max.bytes", CONFIG_KEYS["max.message.bytes"].default, ConfigType.INT),
+        ("message.max.bytes", str(SETTINGS["max_message_bytes"].default), ConfigType.INT),
     ]
     return [
         ConfigEntry(name, value, kind, ConfigSource.STATIC_BROKER, value)

@@ -21,6 +21,7 @@ PROTOCOL_VERSION: Final = 21
 def handle(session: PulsarSession, request: CommandConnect, _entry: memoryview) -> BaseCommand:
     # A client's newer version is none of our business; an older one is kept to.
     session.protocol_version = min(PROTOCOL_VERSION, request.protocol_version)
+    session.client_version = request.client_version
     connected = CommandConnected(
         server_version=f"Penstock {__version__}",
         protocol_version=session.protocol_version,

@@ -9,7 +9,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.errors import UnknownTopicError
+from penstock.broker.errors import (
+    MessageTooLargeError,
+    TimestampTooFarAheadError,
+    UnknownTopicError,
+)
 from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
     from penstock.pulsar.producers import Producer
     from penstock.pulsar.session import PulsarSession
 
+CPP_CLIENT: Final = "Pulsar-CPP"
+"""What the client of C++, and those of Python and Node around it, begin their version with."""
+
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
 
@@ -46,7 +53,10 @@ def handle(
         raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
     if not producer.ready.done():
         raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
-    offset = _append(producer, request, entry)
+    try:
+        offset = _append(producer, request, entry)
+    except (MessageTooLargeError, TimestampTooFarAheadError) as error:
+        raise RefusedError(_code_that_fails_the_message(session), str(error)) from error
     return None if offset is None else _receipt(producer, request, offset)
 
 
@@ -60,6 +70,18 @@ def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> B
             message=message,
         ),
     )
+
+
+def _code_that_fails_the_message(session: PulsarSession) -> ServerError.ValueType:
+    """Return the code on which a client gives the message up, and only that.
+
+    Pulsar's own is NotAllowedError. The C++ client answers it by connecting anew and sending the
+    same message again, ten times a second until the send timeout; ChecksumError is the only code
+    that fails the message there. Java's client in turn sends again what has a ChecksumError.
+    """
+    if session.client_version.startswith(CPP_CLIENT):
+        return ServerError.ChecksumError
+    return ServerError.NotAllowedError
 
 
 def _append(producer: Producer, request: CommandSend, body: memoryview) -> int | None:

@@ -8,8 +8,8 @@ are looked for behind it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.log.header import ATTRIBUTE_CHUNK, Magic, walk
 from penstock.records.pulsar.chunks import is_chunk, join_chunks
@@ -25,6 +25,19 @@ other: chunks of one message mostly lie side by side, but other producers may wr
 Earlier: TypeAlias = "Callable[[int, int], Iterable[Buffer]]"
 """Returns runs of whole stored batches that hold the offsets from the first up to the second."""
 
+
+class Wanted(NamedTuple):
+    """Stored batches to look for chunks in: a run that holds what comes first from `start` on.
+
+    There is none where nothing is left below `end`.
+    """
+
+    start: int
+    end: int
+
+
+Joining: TypeAlias = "Generator[Buffer | Wanted, Buffer | None, None]"
+
 logger = logging.getLogger(__name__)
 
 
@@ -33,6 +46,29 @@ def join_messages(stored: memoryview, earlier: Earlier) -> Iterator[Buffer]:
 
     A last chunk whose message is not complete in the log is left out, with a logged warning.
     Raises MalformedBatchError.
+    """
+    joining = join_in_steps(stored)
+    step = next(joining, None)
+    while step is not None:
+        if isinstance(step, Wanted):
+            step = _answer(joining, next(iter(earlier(*step)), None))
+        else:
+            yield step
+            step = next(joining, None)
+
+
+def _answer(joining: Joining, run: Buffer | None) -> Buffer | Wanted | None:
+    try:
+        return joining.send(run)
+    except StopIteration:
+        return None
+
+
+def join_in_steps(stored: memoryview) -> Joining:
+    """Do as `join_messages`, for a caller that reads by itself.
+
+    Where a `Wanted` is yielded instead of a piece, the run that it speaks of is to be sent, or None
+    where there is none.
     """
     begin = 0
     for position, header in walk(stored):
@@ -43,18 +79,16 @@ def join_messages(stored: memoryview, earlier: Earlier) -> Iterator[Buffer]:
         begin = position + header.size
         chunk = is_chunk(stored[position:begin])
         if chunk is not None and chunk.chunk == chunk.chunks - 1:
-            yield from _joined(chunk, header.base_offset, stored[position:begin], earlier)
+            yield from _joined(chunk, header.base_offset, stored[position:begin])
     if begin < len(stored):
         yield stored[begin:]
 
 
-def _joined(
-    chunk: ChunkInfo, last_offset: int, last: memoryview, earlier: Earlier
-) -> Iterator[Buffer]:
+def _joined(chunk: ChunkInfo, last_offset: int, last: memoryview) -> Joining:
     found: dict[int, Buffer] = {}
     for reach in LOOK_BACK_OFFSETS:
         start = max(0, last_offset - reach * chunk.chunks)
-        found = _find(chunk, earlier(start, last_offset))
+        found = yield from _find(chunk, start, last_offset)
         if len(found) == chunk.chunks - 1:
             yield join_chunks([*(found[number] for number in sorted(found)), last])
             return
@@ -66,12 +100,15 @@ def _joined(
     )
 
 
-def _find(last: ChunkInfo, runs: Iterable[Buffer]) -> dict[int, Buffer]:
+def _find(
+    last: ChunkInfo, start: int, end: int
+) -> Generator[Wanted, Buffer | None, dict[int, Buffer]]:
     """Return the chunks of one message by number; of a chunk that was sent again, the later one."""
     found: dict[int, Buffer] = {}
-    for run in runs:
+    while start < end and (run := (yield Wanted(start, end))) is not None:
         view = memoryview(run)
         for position, header in walk(view):
+            start = header.next_offset
             if header.magic != Magic.PULSAR or not header.attributes & ATTRIBUTE_CHUNK:
                 continue
             batch = view[position : position + header.size]

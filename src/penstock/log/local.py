@@ -1,13 +1,15 @@
-"""One partition's log: batches in, batches out, and how far they are safe."""
+"""One partition's log in files of its own folder."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from penstock.log.batches import no_batches, whole_before
 from penstock.log.checkpoint import Checkpoint
 from penstock.log.commit import Flusher, GroupCommit, Round
 from penstock.log.config import MAX_SEGMENT_SPAN, LogConfig
@@ -22,13 +24,16 @@ from penstock.log.errors import (
 from penstock.log.files import write_all
 from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, stamp, walk
 from penstock.log.index import SegmentIndex
+from penstock.log.interface import SavedState
 from penstock.log.recovery import Recovered, Recovery
 from penstock.log.scan import MAGICS, Place
 from penstock.log.segment import Segment
+from penstock.log.states import States
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.log.batches import Batches
     from penstock.log.files import FileSystem
     from penstock.session import Buffer
 
@@ -37,9 +42,14 @@ logger = logging.getLogger(__name__)
 _MAX_PLACES: Final = 256
 """Ends of recent reads kept per log, so that a reader that goes on needs no index."""
 
+_HEADERS_READ_BYTES: Final = 1 << 20
 
-class Log:
-    """All methods run on the event loop's thread, except `open`, which may run in any."""
+
+class LocalLog:
+    """The `Log` over local files. Reads answer from the page cache, and never suspend.
+
+    All methods run on the event loop's thread, except `open`, which may run in any.
+    """
 
     def __init__(
         self,
@@ -47,41 +57,51 @@ class Log:
         config: LogConfig,
         files: FileSystem,
         flusher: Flusher,
+        leader_epoch: int,
         recovered: Recovered,
     ) -> None:
         self.directory = directory
+        self.leader_epoch = leader_epoch
         self._config = config
         self._files = files
+        self._flusher = flusher
         self._segments = recovered.segments
         self.recovery = recovered.report
+        self.start_offset = recovered.start_offset
+        """The first offset that can be read."""
+        self._trimmed_to = recovered.start_offset
+        """Up to where the trim is durable."""
         self.end_offset = recovered.end_offset
         """The next offset to be written."""
         self._active = recovered.segments[-1] if recovered.is_extendable else None
         self._checkpoint = recovered.checkpoint
+        self._states = States(directory, recovered.checkpoint.states)
         self._unchecked_bytes = recovered.report.scanned_bytes
-        self.snapshot: Callable[[], bytes] | None = None
-        """Asked at each checkpoint for the owner's state as of `end_offset`."""
         self._commit = GroupCommit(str(directory), flusher, self._begin_round, recovered.end_offset)
         self._sealed: list[Segment] = []
         """Full segments that the next round has to flush."""
-        # Without a checkpoint nothing tells whether the log's own name is durable.
+        # Without a checkpoint nothing says whether the log's own name is durable.
         self._unsynced_directories = [] if recovered.checkpoint.offset else [directory.parent]
         self._places: dict[int, int] = {}
-        self._listeners: dict[Callable[[], None], None] = {}
         self._is_closed = False
         self.rebuilt_indexes = 0
         """Indexes that turned out wrong since the log was opened."""
+        assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
     @classmethod
-    def open(cls, directory: Path, config: LogConfig, files: FileSystem, flusher: Flusher) -> Log:
+    def open(
+        cls,
+        directory: Path,
+        config: LogConfig,
+        files: FileSystem,
+        flusher: Flusher,
+        leader_epoch: int = 0,
+    ) -> LocalLog:
         """Open the log in `directory`, made if need be, and recover it. Blocks. Raises OSError."""
+        assert leader_epoch >= 0, "an epoch is a count"
         files.make_directory(directory)
-        return cls(directory, config, files, flusher, Recovery(directory, config, files).run())
-
-    @property
-    def start_offset(self) -> int:
-        """The first offset that can be read."""
-        return self._segments[0].base_offset if self._segments else self.end_offset
+        recovered = Recovery(directory, config, files, leader_epoch).run()
+        return cls(directory, config, files, flusher, leader_epoch, recovered)
 
     @property
     def flushed_offset(self) -> int:
@@ -90,6 +110,7 @@ class Log:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of all stored batches."""
         return sum(segment.size for segment in self._segments)
 
     @property
@@ -98,38 +119,25 @@ class Log:
 
     @property
     def corrupt_ranges(self) -> int:
-        """How many damaged places have been seen since the log was opened."""
+        """How many damaged places have been seen in what is stored since the log was opened."""
         return sum(len(segment.corrupt) for segment in self._segments)
 
-    @property
-    def checkpoint_state(self) -> bytes:
-        """The owner's state as of `checkpoint_offset`."""
-        return self._checkpoint.state
+    def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
+        """Keep an owner's state in the checkpoints, as `Log` says."""
+        kept = self._states.register(name, snapshot)
+        return SavedState(kept.state, max(kept.offset, self.start_offset))
 
-    @property
-    def checkpoint_offset(self) -> int:
-        """The first offset that `checkpoint_state` knows nothing of: replay from here."""
-        return max(self._checkpoint.state_offset, self.start_offset)
-
-    def append(self, parts: Sequence[Buffer], leader_epoch: int = 0) -> int:
-        """Write one batch to the page cache and return its base offset.
-
-        `parts[0]` begins with the header and is writable: offset and epoch are stamped into it.
-        The caller has checked the checksum. Raises InvalidBatchError and, when a write has failed,
-        now or before, LogFailedError.
-        """
+    def append(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
+        """Write one batch to the page cache and return its base offset, as `Log` says."""
         self._refuse_unless_writable()
-        if len(parts[0]) < HEADER_SIZE:
-            raise InvalidBatchError("a batch begins with its whole header")
-        header = read_header(parts[0])
         size = sum(map(len, parts))
-        self._refuse_invalid(header, size, leader_epoch)
+        _refuse_invalid(header, size, len(parts[0]))
         base_offset = self.end_offset
         try:
             segment = self._segment_for(header, size)
             assert segment.file is not None, "the segment to write is open"
             assert segment.end_offset == base_offset, "offsets are contiguous"
-            stamp(parts[0], base_offset, leader_epoch)
+            stamp(parts[0], base_offset, self.leader_epoch)
             write_all(segment.file, parts, segment.size)
             last_offset = base_offset + header.last_offset_delta
             relative = last_offset - segment.base_offset
@@ -140,8 +148,6 @@ class Log:
         self.end_offset = segment.end_offset = last_offset + 1
         assert self.flushed_offset <= base_offset < self.end_offset, "offsets only grow"
         self._count_unchecked(size)
-        for listener in tuple(self._listeners):
-            listener()
         return base_offset
 
     def flushed(self, offset: int) -> asyncio.Future[None]:
@@ -149,89 +155,88 @@ class Log:
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)
 
-    def read(self, offset: int, max_bytes: int) -> memoryview:
-        """Return whole stored batches, from the one that contains `offset` on; nothing at the end.
-
-        The first is whole even if larger than `max_bytes`, the others fit (KIP-74). All are of
-        one segment and their checksums were verified: a damaged batch ends the answer before it.
-        Raises OffsetOutOfRangeError, CorruptBatchError where `offset` is in a damaged batch, and
-        LogReadError.
-        """
+    async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:
+        """Return whole batches, all of one segment, as `Log` says."""
+        end = self.end_offset if end is None else end
         segment = self._segment_at(offset)
-        if segment is None:
-            return memoryview(b"")
+        if segment is None or offset >= end:
+            return no_batches(offset)
         at = 0 if offset == segment.base_offset else self._places.get(offset)
         place = None if at is None else Place(at, offset)
         try:
-            data, following = segment.read(offset, max_bytes, place)
+            batches, following = segment.read(offset, max_bytes, place, end)
         except OSError as error:
             raise LogReadError(f"{segment.path}: {error}") from error
-        self._remember(Place(following.position - len(data), read_header(data).base_offset))
+        self._remember(Place(following.position - len(batches.data), batches.base_offset))
         self._remember(following)
         self._mend_index(segment)
-        return data
+        return batches if batches.next_offset <= end else whole_before(batches, end)
 
-    def batch_at(self, offset: int) -> BatchHeader | None:
-        """Return the header of the batch that contains `offset`, or None at the end.
+    async def batch_at(self, offset: int) -> BatchHeader | None:
+        """Return the header of the batch that contains `offset`, or None at the end."""
+        batches = await self.read(offset, HEADER_SIZE)
+        return read_header(batches.data) if batches.data else None
 
-        Raises what `read` raises.
-        """
-        data = self.read(offset, HEADER_SIZE)
-        return read_header(data) if len(data) else None
-
-    def headers(self, start: int, end: int | None = None) -> Iterator[BatchHeader]:
-        """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones.
-
-        Raises OffsetOutOfRangeError, LogReadError.
-        """
+    async def headers(
+        self, start: int, end: int | None = None
+    ) -> AsyncGenerator[BatchHeader, None]:
+        """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones."""
         end = self.end_offset if end is None else min(end, self.end_offset)
         while start < end:
             try:
-                data = self.read(start, 1 << 20)
+                batches = await self.read(start, _HEADERS_READ_BYTES)
             except CorruptBatchError as damage:
                 start = damage.next_offset
                 continue
-            assert len(data), "a read below the end returns something"
-            for _, header in walk(data):
+            assert batches.next_offset > start, "a read below the end returns something"
+            for _, header in walk(batches.data):
                 if header.base_offset >= end:
                     return
                 yield header
-                start = header.next_offset
+            start = batches.next_offset
 
-    def find_time(self, timestamp_ms: int) -> int | None:
-        """Return the base offset of the first batch whose highest timestamp is at least that.
-
-        Raises LogReadError.
-        """
+    async def find_time(self, timestamp_ms: int) -> int | None:
+        """Return the first offset of the first batch whose highest timestamp is at least that."""
         self._refuse_closed()
         for segment in self._segments:
+            if segment.end_offset <= self.start_offset:
+                continue
             try:
-                found = segment.find_time(timestamp_ms)
+                found = segment.find_time(timestamp_ms, self.start_offset)
             except OSError as error:
                 raise LogReadError(f"{segment.path}: {error}") from error
             self._mend_index(segment)
             if found is not None:
-                return found
+                return max(found, self.start_offset)
         return None
 
-    def add_append_listener(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after each append, on the loop; it must be quick."""
-        self._listeners[listener] = None
+    async def trim(self, offset: int) -> None:
+        """Give up everything below `offset`, and remove the segments that lie there.
 
-    def remove_append_listener(self, listener: Callable[[], None]) -> None:
-        self._listeners.pop(listener, None)
-
-    async def finish(self) -> None:
-        """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do.
-
-        Raises LogError.
+        The start offset is durable before any of them is. It lies in the checkpoint: where that is
+        lost to damage, what is left of the first segment can be read again.
         """
         self._refuse_unless_writable()
-        if self._checkpoint.offset != self.end_offset:
+        if offset > self.end_offset:
+            raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
+        if offset <= self._trimmed_to:
+            return
+        self._move_start(offset)
+        self._unchecked_bytes = self._config.checkpoint_bytes
+        await self._commit.whole_round()
+        self._trimmed_to = max(self._trimmed_to, offset)
+        assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
+        remove = partial(_unlink, self._files, self._take_trimmed())
+        await asyncio.wrap_future(self._flusher.submit(remove))
+
+    async def finish(self) -> None:
+        """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do."""
+        self._refuse_unless_writable()
+        if self._is_checkpointed:
+            await self._commit.reach(self.end_offset - 1)
+        else:
             self._unchecked_bytes = self._config.checkpoint_bytes
             await self._commit.whole_round()
-        else:
-            await self._commit.reach(self.end_offset - 1)
 
     def close(self) -> None:
         """Flush, write a checkpoint so that the next start reads nothing, and close. Blocks."""
@@ -239,20 +244,26 @@ class Log:
             return
         self._commit.settle()
         try:
-            if self._commit.failure is None and self._checkpoint.offset != self.end_offset:
+            if self._commit.failure is None and not self._is_checkpointed:
                 self._unchecked_bytes = self._config.checkpoint_bytes
                 self._commit.run_now()
         except LogFailedError:
             logger.error("%s: closed without its last flush", self.directory)  # noqa: TRY400
         finally:
-            self._let_go()
+            self._release()
 
     def abandon(self) -> None:
         """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
         self._commit.settle()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    @property
+    def _is_checkpointed(self) -> bool:
+        known = self._checkpoint
+        is_whole = (known.start_offset, known.offset) == (self.start_offset, self.end_offset)
+        return is_whole and self._states.are_kept
+
+    def _release(self) -> None:
         self._is_closed = True
         self._commit.close()
         for segment in self._segments:
@@ -268,16 +279,6 @@ class Log:
         self._refuse_closed()
         if self._commit.failure is not None:
             raise self._commit.failure
-
-    def _refuse_invalid(self, header: BatchHeader, size: int, leader_epoch: int) -> None:
-        if header.size != size or not HEADER_SIZE <= size <= MAX_SEGMENT_SPAN:
-            raise InvalidBatchError(f"a batch of {size} bytes states {header.size}")
-        if header.magic not in MAGICS or not 0 <= header.last_offset_delta < MAX_SEGMENT_SPAN:
-            raise InvalidBatchError(
-                f"magic {header.magic}, last offset delta {header.last_offset_delta}"
-            )
-        if not 0 <= leader_epoch <= self._config.max_leader_epoch:
-            raise InvalidBatchError(f"leader epoch {leader_epoch}")
 
     def _fail(self, error: OSError) -> LogFailedError:
         logger.error("%s: closed for writing: a write failed: %s", self.directory, error)
@@ -313,7 +314,7 @@ class Log:
             stem,
             self.end_offset,
             SegmentIndex(self._files, stem, self._config.index_interval_bytes),
-            max_leader_epoch=self._config.max_leader_epoch,
+            max_leader_epoch=self.leader_epoch,
         )
         segment.file = self._files.open(segment.path, write=True, create=True)
         self._unsynced_directories.append(self.directory)
@@ -347,17 +348,37 @@ class Log:
         return round_
 
     def _next_checkpoint(self) -> Checkpoint:
-        state = None if self.snapshot is None else self.snapshot()
         last = self._segments[-1] if self._segments else None
-        known = self._checkpoint
-        assert known.offset <= self.end_offset, "a log does not shrink"
+        assert self._checkpoint.offset <= self.end_offset, "a log does not shrink"
         return Checkpoint(
             self.end_offset,
             0 if last is None else last.base_offset,
             0 if last is None else last.size,
-            known.state_offset if state is None else self.end_offset,
-            known.state if state is None else state,
+            self.start_offset,
+            self._states.take(self.end_offset),
         )
+
+    def _move_start(self, offset: int) -> None:
+        """Let nothing below `offset` be read any more. Raises LogFailedError."""
+        assert offset <= self.end_offset, "what is not there can't be given up"
+        if offset <= self.start_offset:
+            return
+        if offset == self.end_offset:
+            try:
+                self._roll()  # So that the last segment can be removed like the others.
+            except OSError as error:
+                raise self._fail(error) from error
+        self.start_offset = offset
+        self._places = {each: at for each, at in self._places.items() if each >= offset}
+
+    def _take_trimmed(self) -> list[Segment]:
+        """Return the segments that were trimmed durably, which the log forgets with that."""
+        last = max(len(self._segments) - 1, 0)
+        ends = [segment.end_offset for segment in self._segments[:last]]
+        count = bisect_right(ends, self._trimmed_to)
+        trimmed, self._segments = self._segments[:count], self._segments[count:]
+        assert all(segment.file is None for segment in trimmed), "full segments are flushed"
+        return trimmed
 
     def _segment_at(self, offset: int) -> Segment | None:
         """Return the segment that holds `offset`; None at the end of the log."""
@@ -386,3 +407,24 @@ class Log:
             segment.index.fits = True  # It is a hint: without it, reading is slow but right.
             logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
         self.rebuilt_indexes += 1
+
+
+def _refuse_invalid(header: BatchHeader, size: int, first_part_size: int) -> None:
+    if first_part_size < HEADER_SIZE:
+        raise InvalidBatchError("a batch begins with its whole header")
+    if header.size != size or size > MAX_SEGMENT_SPAN:
+        raise InvalidBatchError(f"a batch of {size} bytes states {header.size}")
+    if header.magic not in MAGICS or not 0 <= header.last_offset_delta < MAX_SEGMENT_SPAN:
+        raise InvalidBatchError(
+            f"magic {header.magic}, last offset delta {header.last_offset_delta}"
+        )
+
+
+def _unlink(files: FileSystem, segments: Sequence[Segment]) -> None:
+    """Remove segments, the oldest first; what can't be removed is left to the next start."""
+    try:
+        for segment in segments:
+            for path in (*segment.index.paths, segment.path):
+                files.unlink(path)
+    except OSError as error:
+        logger.warning("a segment that was trimmed is still there: %s", error)

@@ -1,0 +1,39 @@
+"""Reading batches as they are stored, for readers of their own encoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.broker.reading.conversion_cache import ConversionCache
+    from penstock.log import Log
+    from penstock.log.header import Magic
+    from penstock.session import Buffer
+
+
+class BatchReader:
+    """Reads one log for readers of all encodings.
+
+    A reader that meets nothing but its own encoding gets what is stored, and nothing else is done.
+    The conversions come in with the first foreign batch that a reader of this encoding meets. From
+    then on they are asked first, so that what they keep is not read from the log again.
+    """
+
+    def __init__(self, log: Log, conversions: ConversionCache) -> None:
+        self._log = log
+        self._conversions = conversions
+        self._converted_to: set[Magic] = set()
+
+    async def read(self, offset: int, max_bytes: int, magic: Magic, end: int) -> list[Buffer]:
+        """Return whole batches in the encoding of `magic`, all below `end`, as Partition.read does.
+
+        Raises what Partition.read raises.
+        """
+        if magic not in self._converted_to:
+            batches = await self._log.read(offset, max_bytes, end)
+            if batches.magic == magic:
+                return [batches.data]
+            if not batches.data:
+                return []
+            self._converted_to.add(magic)
+        return await self._conversions.read(self._log, offset, max_bytes, magic, end)

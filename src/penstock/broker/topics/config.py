@@ -1,0 +1,152 @@
+"""The configuration of one topic: what was set for it, and what holds for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from penstock.broker.errors import (
+    InvalidSettingError,
+    MessageTooLargeError,
+    TimestampTooFarAheadError,
+)
+from penstock.broker.settings import Flush
+from penstock.broker.topics.settings import COMPACT, FOREVER, SETTINGS, Setting, Value
+from penstock.log.header import PREFIX_SIZE, Magic
+
+if TYPE_CHECKING:
+    from penstock.broker.settings import BrokerSettings
+    from penstock.log.header import BatchHeader
+
+Explicit: TypeAlias = Mapping[str, str]
+"""Settings by their names in the catalogue, with their values as text."""
+
+NOTHING_SET: Final[Explicit] = {}
+
+
+class Limits(NamedTuple):
+    """What a batch has to keep to: its length as its header says it, and how far ahead its time is.
+
+    FOREVER milliseconds are any time.
+    """
+
+    length: int
+    ahead_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """Settings that are read for every batch are fields of their own, resolved once."""
+
+    explicit: Explicit
+    node: BrokerSettings = field(repr=False)
+    flush: Flush
+    segment_bytes: int
+    limits: Mapping[int, Limits]
+    """By the magic of the batch."""
+
+    @classmethod
+    def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
+        """Resolve what was set for a topic and what its node says."""
+        return cls(
+            explicit=dict(explicit),
+            node=node,
+            flush=Flush(explicit.get("flush", node.flush)),
+            segment_bytes=int(explicit.get("segment_bytes", node.log.segment_bytes)),
+            limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
+        )
+
+    def default(self, name: str) -> Value:
+        """Return what would hold if the setting were not set."""
+        return SETTINGS[name].default_on(self.node)
+
+    def value(self, name: str) -> Value:
+        """Return what was set, else the default."""
+        text = self.explicit.get(name)
+        return self.default(name) if text is None else SETTINGS[name].read(text)
+
+    def check_batch(self, header: BatchHeader) -> None:
+        """Raise MessageTooLargeError or TimestampTooFarAheadError where the topic takes no such."""
+        limits = self.limits[header.magic]
+        if header.length > limits.length:
+            raise MessageTooLargeError(
+                f"a batch of {header.size} bytes; max_message_bytes of the topic is "
+                f"{limits.length + PREFIX_SIZE}"
+            )
+        if limits.ahead_ms == FOREVER:
+            return
+        ahead_ms = header.max_timestamp - time.time_ns() // 1_000_000
+        if ahead_ms > limits.ahead_ms:
+            raise TimestampTooFarAheadError(
+                f"a timestamp {ahead_ms} ms ahead; message_timestamp_after_max_ms of the topic is "
+                f"{limits.ahead_ms}"
+            )
+
+
+def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
+    """Return settings as they are kept. Raises InvalidSettingError where a topic can't have one.
+
+    What the topic is `kept` with, for it has that already, is not asked about.
+    """
+    compacted = COMPACT in explicit.get("cleanup_policy", "")
+    return {
+        name: text if kept.get(name) == text else _checked(name, text, compacted=compacted)
+        for name, text in explicit.items()
+    }
+
+
+def not_in_effect(explicit: Explicit) -> str:
+    """Return what a topic was set to and does not get, in words; empty where it gets all."""
+    missed = {name: text for name, text in explicit.items() if not _holds(name, text)}
+    if not missed:
+        return ""
+    asked = ", ".join(f"{name}={text}" for name, text in missed.items())
+    instead = "; ".join(sorted({_instead(name) for name in missed}))
+    return f"{asked}: kept and shown, and not in effect in this version: {instead}"
+
+
+def _limits(explicit: Explicit, node: BrokerSettings, magic: Magic) -> Limits:
+    def limit(name: str) -> int:
+        setting = SETTINGS[name]
+        whose = setting.default_of
+        default = setting.default_on(node) if whose in {None, magic} else setting.most
+        return int(explicit.get(name, default))
+
+    length = limit("max_message_bytes") - PREFIX_SIZE
+    return Limits(length, limit("message_timestamp_after_max_ms"))
+
+
+def _checked(name: str, text: str, *, compacted: bool) -> str:
+    setting = SETTINGS.get(name)
+    if setting is None:
+        raise InvalidSettingError(name, "is no setting of a topic")
+    try:
+        value = setting.read(text)
+    except ValueError as error:
+        raise InvalidSettingError(name, str(error)) from error
+    if not setting.accepts(value, compacted=compacted):
+        raise InvalidSettingError(name, f"is {text}, which {_refusal(setting)}")
+    return setting.write(value)
+
+
+def _refusal(setting: Setting) -> str:
+    assert not callable(setting.default), "a setting that has a default of the node is in effect"
+    held = " or ".join(setting.write(value) for value in (setting.default, *setting.holds))
+    return (
+        f"is not in effect in this version: {setting.instead}; leave it out, or at "
+        f"{held or 'the empty text'}"
+    )
+
+
+def _instead(name: str) -> str:
+    return SETTINGS[name].instead if name in SETTINGS else f"{name} is not known"
+
+
+def _holds(name: str, text: str) -> bool:
+    setting = SETTINGS.get(name)
+    try:
+        return setting is not None and setting.holds_anyway(setting.read(text))
+    except ValueError:
+        return False  # Stored when more could be set.

@@ -1,0 +1,56 @@
+"""Bringing back what a partition remembers of its batches: from checkpoint and headers."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.log import Log
+    from penstock.log.header import BatchHeader
+
+logger = logging.getLogger(__name__)
+
+
+class BatchState(Protocol):
+    """A state that is a function of the batch headers in a log."""
+
+    def update(self, header: BatchHeader) -> None:
+        """Take one more batch into account, which carries its offset."""
+
+    def snapshot(self) -> bytes:
+        """Return the state for `restore`."""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Replace the state by a snapshot's, or by that of an empty log, which is b"".
+
+        Raises ValueError for bytes that can't be one, and changes nothing.
+        """
+
+
+async def replay(log: Log, states: Mapping[str, BatchState], log_name: str) -> None:
+    """Restore states by the names they have in the log's checkpoint, and bring them up to date.
+
+    The log keeps them from now on. Each header is read once for all. Raises what Log.headers does.
+    """
+    replay_from = {name: _restore(log, name, state, log_name) for name, state in states.items()}
+    start = min(replay_from.values(), default=log.end_offset)
+    async with aclosing(log.headers(start)) as headers:
+        async for header in headers:
+            for name, state in states.items():
+                if header.next_offset > replay_from[name]:
+                    state.update(header)
+
+
+def _restore(log: Log, name: str, state: BatchState, log_name: str) -> int:
+    """Return the first offset that the state knows nothing of."""
+    saved = log.register_state(name, state.snapshot)
+    try:
+        state.restore(saved.state)
+    except ValueError as error:
+        logger.warning("%s: read from its beginning, for %s", log_name, error)
+        return log.start_offset
+    return saved.replay_from

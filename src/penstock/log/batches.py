@@ -1,0 +1,40 @@
+"""Whole batches, as a read returns them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.log.header import walk
+
+
+class Batches(NamedTuple):
+    """Stored batches that follow one another, and what was learnt of them while they were judged.
+
+    So that nobody has to parse their headers again only to know where they end.
+    """
+
+    data: memoryview
+    base_offset: int
+    """The first offset of the first batch."""
+    next_offset: int
+    """The first offset behind the last batch."""
+    magic: int | None
+    """The encoding of all of them; None where there are several, or no batch."""
+
+
+def no_batches(offset: int) -> Batches:
+    """Return what a read finds where nothing begins at `offset`."""
+    return Batches(memoryview(b""), offset, offset, None)
+
+
+def whole_before(batches: Batches, end: int) -> Batches:
+    """Return those of the batches that lie wholly below `end`."""
+    size, next_offset = 0, batches.base_offset
+    magics = set()
+    for position, header in walk(batches.data):
+        if header.next_offset > end:
+            break
+        size, next_offset = position + header.size, header.next_offset
+        magics.add(header.magic)
+    magic = magics.pop() if len(magics) == 1 else None
+    return Batches(batches.data[:size], batches.base_offset, next_offset, magic)

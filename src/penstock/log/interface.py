@@ -1,0 +1,125 @@
+"""What the broker needs of one partition's log, wherever its bytes live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from penstock.log.batches import Batches
+    from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
+
+
+class SavedState(NamedTuple):
+    """An owner's state as of `replay_from`, the first offset that it knows nothing of."""
+
+    state: bytes
+    """What the owner's snapshot was; b"" where there is none."""
+
+    replay_from: int
+
+
+class Log(Protocol):
+    """Batches in, batches out, and how far they are safe: all on the event loop's thread.
+
+    A log is opened with a leader epoch (KIP-101): every batch that is appended is stamped with it,
+    and a stored batch that has a higher one is damaged. Only one owner has a log open at a time.
+    """
+
+    @property
+    def leader_epoch(self) -> int:
+        """What batches are stamped with."""
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset to be written."""
+
+    @property
+    def flushed_offset(self) -> int:
+        """Everything below is on stable storage."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all stored batches."""
+
+    @property
+    def segment_count(self) -> int:
+        """In how many pieces the batches are stored."""
+
+    def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
+        """Keep the state of the owner `name` in this log's checkpoints, and return what was kept.
+
+        `snapshot` is called at each checkpoint for the state as of `end_offset`. Owners register
+        once, before the first append. The state of an owner that doesn't register stays as it is.
+        """
+
+    def append(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
+        """Write one batch, without suspending, and return its base offset.
+
+        `parts[0]` begins with the header and is writable: offset and epoch are stamped into it.
+        `header` is the same, parsed: the caller has checked the checksum, so it has it at hand.
+        Appends are stored in the order of their calls. Raises InvalidBatchError, LogClosedError
+        and, when a write has failed, now or before, LogFailedError.
+        """
+
+    def flushed(self, offset: int) -> asyncio.Future[None]:
+        """Done when `offset` is on stable storage; fails with LogFailedError, LogClosedError."""
+
+    async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:
+        """Return whole stored batches, from the one that contains `offset` on.
+
+        The first is whole even if larger than `max_bytes`, the others fit (KIP-74). All of them lie
+        below `end`, which is the log's own end if there is none: nothing is returned from there on.
+        Their checksums were verified: a damaged batch ends the answer before it.
+        Raises OffsetOutOfRangeError, CorruptBatchError where `offset` is in a damaged batch,
+        LogReadError and LogClosedError.
+        """
+
+    async def batch_at(self, offset: int) -> BatchHeader | None:
+        """Return the header of the batch that contains `offset`, or None at the end.
+
+        Raises what `read` raises.
+        """
+
+    def headers(self, start: int, end: int | None = None) -> AsyncGenerator[BatchHeader, None]:
+        """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones.
+
+        Raises OffsetOutOfRangeError, LogReadError, LogClosedError.
+        """
+
+    async def find_time(self, timestamp_ms: int) -> int | None:
+        """Return the first offset of the first batch whose highest timestamp is at least that.
+
+        Raises LogReadError, LogClosedError.
+        """
+
+    async def trim(self, offset: int) -> None:
+        """Give up everything below `offset`, for good: it is the start offset from now on.
+
+        Durable on return, and what holds nothing else is removed by then. A batch that `offset` is
+        in the middle of is kept whole, as Kafka keeps it (KIP-107). Nothing happens where the start
+        offset is as high already. Raises OffsetOutOfRangeError above the end offset, LogFailedError
+        and LogClosedError.
+        """
+
+    async def finish(self) -> None:
+        """Flush and write a checkpoint, so that `close` has nothing left to do. Raises LogError."""
+
+    def close(self) -> None:
+        """Flush, write a checkpoint so that the next start replays nothing, and close. Blocks."""
+
+    def abandon(self) -> None:
+        """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
+
+
+def durable_already() -> asyncio.Future[None]:
+    """Return what `Log.flushed` returns where nothing is left to wait for."""
+    future = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future

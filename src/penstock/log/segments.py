@@ -1,0 +1,44 @@
+"""The segments of a log, as the names in its folder tell of them."""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+from penstock.log.config import MAX_SEGMENT_SPAN
+from penstock.log.index import SegmentIndex
+from penstock.log.segment import Segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.log.config import LogConfig
+    from penstock.log.files import FileSystem
+
+_LOG_NAME: Final = re.compile(r"(\d{20})\.log")
+
+
+def open_segments(
+    directory: Path,
+    sizes: dict[str, int],
+    config: LogConfig,
+    files: FileSystem,
+    max_leader_epoch: int,
+) -> list[Segment]:
+    """Return the segments that the names in `sizes` tell of, each as long as its file.
+
+    A stored batch with a leader epoch above `max_leader_epoch` is damaged.
+    """
+    bases = sorted(int(found[1]) for name in sizes if (found := _LOG_NAME.fullmatch(name)))
+    segments = []
+    for base, next_base in zip_longest(bases, bases[1:]):
+        stem = directory / f"{base:020d}"
+        index_sizes = (sizes.get(stem.name + ".index", 0), sizes.get(stem.name + ".timeindex", 0))
+        index = SegmentIndex(files, stem, config.index_interval_bytes, index_sizes)
+        segment = Segment(files, stem, base, index, max_leader_epoch=max_leader_epoch)
+        segment.size = sizes[stem.name + ".log"]
+        segment.end_offset = base + MAX_SEGMENT_SPAN if next_base is None else next_base
+        assert segment.base_offset < segment.end_offset, "bases ascend"
+        segments.append(segment)
+    return segments
