@@ -281,6 +281,36 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     when_hit="the request is refused",
 )
 
+KAFKA_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Kafka's classic protocol in memory",
+    protects="memory",
+    when_hit="groups without members are forgotten, but for their offsets; when all have members, "
+    "joining a new one is refused",
+)
+
+UNACKNOWLEDGED_MESSAGES: Final = Limit(
+    50_000,
+    "messages that one consumer of a Shared subscription holds (Pulsar's "
+    "maxUnackedMessagesPerConsumer)",
+    protects="memory, and the other consumers from one that does not acknowledge",
+    when_hit="the consumer gets no more until half of them are acknowledged",
+)
+
+REMEMBERED_BATCHES: Final = Limit(
+    50_000,
+    "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
+    protects="memory from consumers that do not acknowledge",
+    when_hit="the oldest is forgotten; the log is asked when it is acknowledged",
+)
+
+UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
+    1_000,
+    "messages of one Shared subscription whose last chunk did not come yet",
+    protects="memory: the producer may have died",
+    when_hit="the oldest is forgotten, and its next chunk may go to another consumer",
+)
+
 DECODED_ROWS: Final = Limit(
     1 << 22,
     "records, and as many headers, of one batch",

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.groups.offsets import CommittedOffsets
-from penstock.broker.groups.registry import Groups
-from penstock.broker.groups.topic_groups import Memberships
+from penstock.broker.groups.registry import GroupRegistry
+from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
-from penstock.broker.topics.storage import Storage
+from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
@@ -46,8 +46,8 @@ class Broker:
         self.namespaces = Namespaces(NamespaceRepository(store))
         self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
         self.offsets = CommittedOffsets(OffsetRepository(store))
-        self.groups = Groups(settings.groups)
-        self.memberships = Memberships(TopicGroupRepository(store), self.topics)
+        self.groups = GroupRegistry(settings.groups)
+        self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
         self.producer_ids = ProducerIds(PropertyRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
         self.topics.on_delete(self._forget)
@@ -56,14 +56,14 @@ class Broker:
     async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
         """Open or create the data folder and recover what the last run left unfinished.
 
-        Each time is a new leadership of all partitions, with an epoch of its own. Blocks, for nothing is served yet. Raises MetadataError and OSError.
+        Each time is a new leadership of all partitions, with an epoch of its own. Blocks, for
+        nothing is served yet. Raises MetadataError and OSError.
         """
-        data_folder.mkdir(parents=True, exist_ok=True)
-        store = MetadataStore.open(data_folder.absolute() / DATABASE_FILE)
+        store = MetadataStore.open(made_folder(data_folder) / DATABASE_FILE)
         epoch = PropertyRepository(store).next_epoch()
         broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
         await broker.topics.load()
-        broker.memberships.load()
+        broker.topic_groups.load()
         await broker.subscriptions.load()
         return broker
 

@@ -203,15 +203,6 @@ class Partition:
         """
         return await self._log.batch_at(offset)
 
-    def header_at(self, offset: int) -> BatchHeader | None:
-        """Do as `batch_at`, at once. Only a log in local files answers without suspending."""
-        try:
-            self.batch_at(offset).send(None)
-        except StopIteration as done:
-            found: BatchHeader | None = done.value
-            return found
-        raise NotImplementedError
-
     async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
         """Return the base offset of the first batch, from the one at `start` on, that has a message
         of this time or later as far as its header says; None where there is none.
