@@ -205,7 +205,7 @@ async def test_an_acknowledgement_is_answered_when_the_log_has_said_what_it_mean
     await peer.subscribe("t", initialPosition=EARLIEST)
     peer.flow(1)
     assert await received(peer, 1) == [0]
-    consumer = peer.session.consumers[1]
+    consumer = peer.client.consumers[1]
     batch_at, gate = consumer.partition.batch_at, asyncio.Event()
 
     async def slowly(offset: int) -> object:
