@@ -160,7 +160,7 @@ async def test_what_fell_to_retention_is_skipped() -> None:
     async def read(offset: int, *_: object) -> list[bytes]:
         raise OffsetOutOfRangeError(offset, 7, 7)
 
-    stub = SimpleNamespace(start_offset=7, end_offset=7, deleted=False, read=read)
+    stub = SimpleNamespace(start_offset=7, readable_end=lambda: 7, deleted=False, read=read)
     reader, skipped = reader_of(stub)
     assert await taken(reader) == []
     assert skipped == [(0, 7)]

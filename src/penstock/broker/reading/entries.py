@@ -69,7 +69,7 @@ class EntryReader:
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
         while not self._ahead:
-            if self.position >= self._partition.end_offset or self._partition.deleted:
+            if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
             rewinds = self._rewinds
             buffers = await self._read(max_bytes)

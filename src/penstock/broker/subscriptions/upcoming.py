@@ -30,7 +30,7 @@ class Upcoming:
         """Whether there is anything to hand out."""
         if self._engine.next_returned() is not None:
             return True
-        return self._engine.fresh < self._partition.end_offset
+        return self._engine.fresh < self._partition.readable_end()
 
     async def entries(self) -> Iterator[Entry]:
         """Return batches to be acquired in their order, as many as are wanted, before anything else

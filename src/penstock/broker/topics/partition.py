@@ -127,7 +127,7 @@ class Partition:
     def segment_count(self) -> int:
         return self._log.segment_count
 
-    def readable_end(self, isolation: Isolation) -> int:
+    def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
 
         It is Kafka's high watermark, or its last stable offset. Readers see up to the end offset,
@@ -216,6 +216,10 @@ class Partition:
                 if header.max_timestamp >= timestamp_ms:
                     return header.base_offset
         return None
+
+    def epoch_at(self, offset: int) -> int:
+        """Return the leader epoch at which the message at `offset` was, or will be, written."""
+        return self._leader_epochs.at(offset)
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         """Return the largest leader epoch up to `epoch`, and the offset at which it ended.
