@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,6 @@ Id = api.MessageIdData
 EARLIEST = api.CommandSubscribe.Earliest
 SHARED = api.CommandSubscribe.Shared
 FAILOVER = api.CommandSubscribe.Failover
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def peer(broker: Broker) -> AsyncIterator[Peer]:
-    peer = Peer(broker)
-    await peer.connect()
-    yield peer
-    if not peer.lost:
-        peer.lose()
 
 
 async def written(peer: Peer, count: int, **metadata: Any) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,22 +22,6 @@ Id = api.MessageIdData
 SHARED = api.CommandSubscribe.Shared
 FAILOVER = api.CommandSubscribe.Failover
 REFUSED = Command.ERROR
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def peer(broker: Broker) -> AsyncIterator[Peer]:
-    peer = Peer(broker)
-    await peer.connect()
-    yield peer
-    if not peer.lost:
-        peer.lose()
 
 
 async def other_peer(broker: Broker) -> Peer:
