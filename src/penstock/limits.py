@@ -143,7 +143,7 @@ CONVERTED_BYTES: Final = Limit(
     32 * MIB,
     "bytes of batches in another encoding than the stored one, of all partitions",
     protects="memory",
-    when_hit="what nobody read for longest is let go, and converted again for who asks for it",
+    when_hit="what was not read for longest is dropped, and converted again for a later reader",
 )
 
 CONVERTED_RUNS: Final = Limit(
@@ -183,7 +183,7 @@ LEADER_EPOCHS: Final = Limit(
 
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
-    "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",
+    "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default)",
     protects="memory",
     when_hit="clients refuse or split a larger message; a frame over it closes the connection",
 )
