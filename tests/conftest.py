@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from broker_process import BrokerProcess
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
 
 settings.register_profile(
     "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -26,6 +28,14 @@ def pytest_asyncio_loop_factories(
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run asynchronous tests on the loop that the broker runs on."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    """A broker in the test's own process, without sockets."""
+    opened = await Broker.open(tmp_path, BrokerSettings())
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ CONVERTED_BYTES: Final = Limit(
     32 * MIB,
     "bytes of batches in another encoding than the stored one, of all partitions",
     protects="memory",
-    when_hit="what nobody read for longest is let go, and converted again for who asks for it",
+    when_hit="what was not read for longest is dropped, and converted again for a later reader",
 )
 
 CONVERTED_RUNS: Final = Limit(
@@ -183,7 +183,7 @@ LEADER_EPOCHS: Final = Limit(
 
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
-    "bytes of one Pulsar entry, told to clients when they connect (Pulsar's own default)",
+    "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default)",
     protects="memory",
     when_hit="clients refuse or split a larger message; a frame over it closes the connection",
 )
@@ -279,6 +279,36 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     "partitions that one Iggy request makes (Iggy's own limit)",
     protects="file descriptors and the time of other clients",
     when_hit="the request is refused",
+)
+
+KAFKA_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Kafka's classic protocol in memory",
+    protects="memory",
+    when_hit="groups without members are forgotten, but for their offsets; when all have members, "
+    "joining a new one is refused",
+)
+
+UNACKNOWLEDGED_MESSAGES: Final = Limit(
+    50_000,
+    "messages that one consumer of a Shared subscription holds (Pulsar's "
+    "maxUnackedMessagesPerConsumer)",
+    protects="memory, and the other consumers from one that does not acknowledge",
+    when_hit="the consumer gets no more until half of them are acknowledged",
+)
+
+REMEMBERED_BATCHES: Final = Limit(
+    50_000,
+    "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
+    protects="memory from consumers that do not acknowledge",
+    when_hit="the oldest is forgotten; the log is asked when it is acknowledged",
+)
+
+UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
+    1_000,
+    "messages of one Shared subscription whose last chunk did not come yet",
+    protects="memory: the producer may have died",
+    when_hit="the oldest is forgotten, and its next chunk may go to another consumer",
 )
 
 DECODED_ROWS: Final = Limit(

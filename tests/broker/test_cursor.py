@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.broker.subscriptions.bitmaps import BLOCK, leading_run, runs, span
 from penstock.broker.subscriptions.cursor import Cursor
 
-OFFSETS = st.integers(0, 60)
+# Few enough to meet each other, on both sides of the end of a block and blocks away.
+OFFSETS = st.integers(0, 40) | st.integers(BLOCK - 20, BLOCK + 20) | st.integers(0, 4 * BLOCK)
 ACKS = st.lists(st.tuples(st.booleans(), OFFSETS, OFFSETS), max_size=40)
 
 
@@ -46,7 +50,7 @@ def test_holds_what_was_acknowledged_in_the_fewest_ranges(
 
 
 @settings(max_examples=200)
-@given(ACKS, OFFSETS, st.integers(1, 20))
+@given(ACKS, OFFSETS, st.integers(1, 20) | st.just(2 * BLOCK))
 def test_tells_what_is_open_in_a_batch(
     acks: list[tuple[bool, int, int]], start: int, size: int
 ) -> None:
@@ -55,8 +59,7 @@ def test_tells_what_is_open_in_a_batch(
     for index in range(size):
         assert bool(mask >> index & 1) == (start + index not in model)
     assert mask >> size == 0
-    untouched = model.isdisjoint(range(start, start + size))
-    assert cursor.is_untouched(start, start + size) == untouched
+    assert cursor.open_count(start, start + size) == mask.bit_count()
 
 
 @settings(max_examples=200)
@@ -78,6 +81,46 @@ def test_reset_forgets_what_was_acknowledged_above() -> None:
     cursor.reset(3)
     assert cursor.position == 3
     assert list(cursor.ranges) == []
+
+
+def test_many_holes_are_packed_as_blocks() -> None:
+    cursor = Cursor(5)
+    for offset in range(6, 4 * BLOCK, 2):
+        cursor.acknowledge(offset, offset + 1)
+    packed = cursor.pack_ranges()
+    assert len(packed) == 1 + 4 * (8 + BLOCK // 8)
+    restored = Cursor(5)
+    restored.unpack_ranges(packed)
+    assert list(restored.ranges) == list(cursor.ranges)
+    assert restored.acknowledged_above == cursor.acknowledged_above
+    restored.acknowledge(5, 6)
+    assert restored.position == 7
+
+
+def test_memory_follows_the_offsets_and_not_the_holes() -> None:
+    tracemalloc.start()
+    cursor = Cursor(0)
+    for offset in range(1, 100_000, 2):
+        cursor.acknowledge(offset, offset + 1)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(list(cursor.ranges)) == 50_000
+    assert size < 2 * 100_000
+
+
+def test_a_leap_over_much_costs_what_is_held() -> None:
+    cursor = Cursor(0)
+    cursor.acknowledge(10, 12)
+    cursor.acknowledge_below(10**15)  # Block by block it would take days.
+    assert (cursor.position, cursor.acknowledged_above) == (10**15, 0)
+
+
+@given(st.integers(0, 1 << 70))
+def test_runs_of_bits_are_those_bits(bits: int) -> None:
+    assert sum(span(start, end) for start, end in runs(bits)) == bits
+    edges = [edge for run in runs(bits) for edge in run]
+    assert edges == sorted(set(edges))
+    assert leading_run(bits) == (next(runs(bits))[1] if bits & 1 else 0)
 
 
 def test_packed_ranges_have_a_fixed_form() -> None:

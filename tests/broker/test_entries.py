@@ -144,11 +144,23 @@ async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Parti
     assert reader.position == 4
 
 
+async def test_a_reader_stands_at_the_message_that_it_found(partition: Partition) -> None:
+    control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
+    partition.append(control)
+    partition.append(message_batch(3))
+    reader, skipped = reader_of(partition)
+    assert await reader.fill()
+    assert (reader.position, skipped) == (1, [(0, 1)])
+    reader.rewind(2)
+    assert await reader.fill()
+    assert reader.position == 2
+
+
 async def test_what_fell_to_retention_is_skipped() -> None:
     async def read(offset: int, *_: object) -> list[bytes]:
         raise OffsetOutOfRangeError(offset, 7, 7)
 
-    stub = SimpleNamespace(start_offset=7, end_offset=7, deleted=False, read=read)
+    stub = SimpleNamespace(start_offset=7, readable_end=lambda: 7, deleted=False, read=read)
     reader, skipped = reader_of(stub)
     assert await taken(reader) == []
     assert skipped == [(0, 7)]

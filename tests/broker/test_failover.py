@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.subscriptions.failover import choose_active
-from penstock.broker.subscriptions.murmur3 import murmur3_32
+from penstock.broker.subscriptions.selectors.failover import choose_active
+from penstock.broker.subscriptions.selectors.murmur3 import murmur3_32
 from penstock.broker.topics.names import TopicName
 from receivers import consumer
 

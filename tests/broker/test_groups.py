@@ -1,6 +1,6 @@
 """Goal: members find together in one generation, as in Kafka's classic groups.
 
-Method: requests go into `Groups` under a clock that the test turns; no sockets, no waiting.
+Method: requests go into `GroupRegistry` under a clock that the test turns; no sockets, no waiting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from penstock.broker.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
-from penstock.broker.groups import registry as groups_module
 from penstock.broker.groups.classic import TRANSITIONS, Group, GroupInput, GroupSettings, GroupState
 from penstock.broker.groups.member import JoinRequest, Synced, SyncRequest
 
@@ -199,7 +198,7 @@ async def test_a_full_group_takes_no_more() -> None:
 
 
 async def test_groups_without_members_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups_module, "GROUPS_MAX", 1)
+    monkeypatch.setattr("penstock.limits.KAFKA_GROUPS", 1)
     house = House()
     request = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10_000, 10_000)
     house.groups.join("h", request)

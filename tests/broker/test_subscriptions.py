@@ -16,9 +16,9 @@ from penstock.broker.errors import (
     SubscriptionModeError,
 )
 from penstock.broker.settings import BrokerSettings
-from penstock.broker.subscriptions import dispatch_single
-from penstock.broker.subscriptions.deliveries import Consumer
+from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.selectors import one_active
 from penstock.broker.subscriptions.subscription import (
     NEXT_STATE,
     Subscription,
@@ -132,8 +132,8 @@ async def test_cursors_are_read_back(broker: Broker, tmp_path: Path, partition: 
     append(partition, 3, 3, 3)
     member = consumer()
     subscription = await joined(broker, member)
-    subscription.acknowledge(0)
-    subscription.acknowledge(6, open_mask=0b010)
+    await subscription.acknowledge(0)
+    await subscription.acknowledge(6, open_mask=0b010)
     broker.subscriptions.leave(subscription, member)
     again = await reopened(broker, tmp_path)
     found = again.subscriptions.get(partition_of(again), "sub")
@@ -178,7 +178,7 @@ async def test_saves_that_wait_together_are_written_together(
     monkeypatch.setattr(broker.subscriptions._cursors._repository, "save", counted)
 
     async def acknowledge(offset: int) -> None:
-        subscription.acknowledge(offset)
+        await subscription.acknowledge(offset)
         await broker.subscriptions.save(subscription)
 
     await asyncio.gather(*(acknowledge(offset) for offset in range(100)))
@@ -240,7 +240,7 @@ async def test_a_deleted_topic_takes_its_subscriptions_along(
     append(partition, 1)
     member = consumer()
     subscription = await joined(broker, member)
-    subscription.acknowledge(0)
+    await subscription.acknowledge(0)
     await broker.topics.delete(partition.topic)
     assert receiver_of(member).disconnected == 1
     assert subscription.state is SubscriptionState.DELETED
@@ -257,7 +257,7 @@ async def test_an_acknowledgement_of_no_batch_is_ignored(
 ) -> None:
     append(partition, 3, 3, 3)
     subscription = await joined(broker, consumer())
-    subscription.acknowledge(offset)
+    await subscription.acknowledge(offset)
     assert subscription.cursor.position == 0
     assert not list(subscription.cursor.ranges)
 
@@ -268,14 +268,14 @@ async def test_a_cumulative_one_means_the_batch_around_it(
 ) -> None:
     append(partition, 3, 3, 3)
     subscription = await joined(broker, consumer())
-    subscription.acknowledge_through(offset)
+    await subscription.acknowledge_through(offset)
     assert subscription.cursor.position == position
 
 
 async def test_the_backlog_counts_messages(broker: Broker, partition: Partition) -> None:
     append(partition, 3, 3, 3)
     subscription = await joined(broker, consumer())
-    subscription.acknowledge(3, open_mask=0b001)
+    await subscription.acknowledge(3, open_mask=0b001)
     assert subscription.backlog == 7
 
 
@@ -291,11 +291,11 @@ async def test_acknowledgements_lower_what_a_consumer_holds(
     subscription.add_permits(member, 100)
     await settled()
     assert (member.unacknowledged, member.permits) == (9, 91)
-    subscription.acknowledge(3, open_mask=0b100)
+    await subscription.acknowledge(3, open_mask=0b100)
     assert member.unacknowledged == 7
-    subscription.acknowledge_through(3, open_mask=0b100)
+    await subscription.acknowledge_through(3, open_mask=0b100)
     assert member.unacknowledged == 4
-    subscription.acknowledge_through(6)
+    await subscription.acknowledge_through(6)
     assert member.unacknowledged == 0
 
 
@@ -317,7 +317,7 @@ async def test_a_slow_connection_is_not_pushed(broker: Broker, partition: Partit
 async def test_failover_waits_for_the_acknowledgements_of_a_living_predecessor(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch_single, "FAILOVER_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr(one_active, "FAILOVER_DELAY_SECONDS", 0.05)
     partition = partition_of(broker, 1)
     append(partition, 1, 1, 1)
     first, second = consumer("a"), consumer("b")
@@ -331,7 +331,7 @@ async def test_failover_waits_for_the_acknowledgements_of_a_living_predecessor(
     subscription.add_permits(second, 10)
     await settled()
     assert receiver_of(second).offsets == []
-    subscription.acknowledge_through(1)  # On its way when the turn changed.
+    await subscription.acknowledge_through(1)  # On its way when the turn changed.
     async with asyncio.timeout(5):
         while not receiver_of(second).offsets:
             await asyncio.sleep(0.01)
@@ -398,8 +398,9 @@ async def test_a_lower_priority_gets_what_the_higher_has_no_permits_for(
     broker: Broker, partition: Partition
 ) -> None:
     high, low = consumer("h", priority=0), consumer("l", priority=1)
-    subscription = await joined(broker, high, SHARED)
-    await joined(broker, low, SHARED)
+    # The lower one is first in turn, but for its priority.
+    subscription = await joined(broker, low, SHARED)
+    await joined(broker, high, SHARED)
     subscription.add_permits(high, 5)
     subscription.add_permits(low, 100)
     append(partition, *[1] * 8)
@@ -436,8 +437,8 @@ async def test_what_is_acknowledged_while_it_waits_does_not_go_out_again(
     subscription.add_permits(member, 4)
     await settled()
     subscription.redeliver(member, None)
-    subscription.acknowledge(0)
-    subscription.acknowledge(2, open_mask=0b10)
+    await subscription.acknowledge(0)
+    await subscription.acknowledge(2, open_mask=0b10)
     subscription.add_permits(member, 4)
     await settled()
     again = _given(member)[2:]
@@ -448,7 +449,7 @@ async def test_what_is_acknowledged_while_it_waits_does_not_go_out_again(
 async def test_who_holds_too_many_gets_no_more_until_half_are_done(
     broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.broker.subscriptions.deliveries.UNACKNOWLEDGED_MAX", 4)
+    monkeypatch.setattr("penstock.limits.UNACKNOWLEDGED_MESSAGES", 4)
     member = consumer()
     subscription = await joined(broker, member, SHARED)
     subscription.add_permits(member, 1000)
@@ -456,11 +457,11 @@ async def test_who_holds_too_many_gets_no_more_until_half_are_done(
         append(partition, 1)
         await settled()
     assert receiver_of(member).offsets == [0, 1, 2, 3]
-    subscription.acknowledge(0)
-    subscription.acknowledge(1)
+    await subscription.acknowledge(0)
+    await subscription.acknowledge(1)
     await settled()
     assert len(receiver_of(member).offsets) == 4
-    subscription.acknowledge(2)
+    await subscription.acknowledge(2)
     await settled()
     assert len(receiver_of(member).offsets) > 4
 

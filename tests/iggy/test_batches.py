@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,6 @@ from iggy_dialog import (
     producer_batch,
 )
 from penstock.broker.broker import Broker
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.iggy.batches import cut
 from penstock.iggy.wire import requests
@@ -39,13 +37,6 @@ from penstock.iggy.wire.identifiers import (
 from penstock.log.header import Magic, checksum_matches, read_header
 
 BATCH = producer_batch(b"one", b"two", b"three")
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    opened = await Broker.open(tmp_path, BrokerSettings())
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

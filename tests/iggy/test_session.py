@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -28,13 +27,6 @@ from penstock.iggy.wire.identifiers import (
 )
 from penstock.log import LocalLog, LogFailedError
 from penstock.session import PeerError
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    opened = await Broker.open(tmp_path, BrokerSettings())
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

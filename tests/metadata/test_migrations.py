@@ -113,7 +113,7 @@ async def test_a_database_of_version_1_opens_with_all_that_is_in_it(tmp_path: Pa
     assert billing == {3: CommittedOffset(5, 0, "it's a note", 1700000000000)}
     consumer = broker.offsets.of_owner(OffsetOwner("iggy-consumer", "7"))
     assert consumer == {4: CommittedOffset(1 << 40)}
-    assert [group.name for group in broker.memberships.of_topic(orders)] == ["readers", "writers"]
+    assert [group.name for group in broker.topic_groups.of_topic(orders)] == ["readers", "writers"]
     # Its messages are not part of the dump, so its acknowledgements are taken back.
     audit = broker.subscriptions.get(orders.partitions[0], "audit")
     assert audit is not None

@@ -1,16 +1,28 @@
-"""Real Pulsar clients, and topics of a test's own."""
+"""Pulsar clients, real ones and one without a socket, and topics of a test's own."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pulsar
 import pytest
 
 from broker_process import BrokerProcess
+from penstock.broker.broker import Broker
+from pulsar_peer import Peer
 
 _numbers = itertools.count()
+
+
+@pytest.fixture
+async def peer(broker: Broker) -> AsyncIterator[Peer]:
+    """A connection without a socket, which has said CONNECT."""
+    peer = Peer(broker)
+    await peer.connect()
+    yield peer
+    if not peer.lost:
+        peer.lose()
 
 
 @pytest.fixture

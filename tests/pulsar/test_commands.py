@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,6 @@ Id = api.MessageIdData
 EARLIEST = api.CommandSubscribe.Earliest
 SHARED = api.CommandSubscribe.Shared
 FAILOVER = api.CommandSubscribe.Failover
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def peer(broker: Broker) -> AsyncIterator[Peer]:
-    peer = Peer(broker)
-    await peer.connect()
-    yield peer
-    if not peer.lost:
-        peer.lose()
 
 
 async def written(peer: Peer, count: int, **metadata: Any) -> int:
@@ -177,8 +161,10 @@ async def test_acknowledgements_of_another_ledger_or_of_nothing_are_ignored(peer
     peer.acknowledge(Id(ledgerId=ledger + 1, entryId=1), ack_type=api.CommandAck.Cumulative)
     peer.acknowledge(Id(ledgerId=ledger, entryId=2**64 - 1), ack_type=api.CommandAck.Cumulative)
     peer.acknowledge(Id(ledgerId=ledger, entryId=0), consumer_id=99)
+    await settled()
     assert cursor.position == 0
     peer.acknowledge(Id(ledgerId=ledger, entryId=1), ack_type=api.CommandAck.Cumulative)
+    await settled()
     assert cursor.position == 2
 
 
@@ -190,8 +176,33 @@ async def test_a_message_that_a_client_could_not_read_is_acknowledged_and_logged
     peer.acknowledge(
         Id(ledgerId=ledger, entryId=0), validation_error=api.CommandAck.DecompressionError
     )
+    await settled()
     assert peer.client.consumers[1].subscription.cursor.position == 1
     assert "DecompressionError" in caplog.text
+
+
+async def test_an_acknowledgement_is_answered_when_the_log_has_said_what_it_means(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await written(peer, 3)
+    await peer.subscribe("t", initialPosition=EARLIEST)
+    peer.flow(1)
+    assert await received(peer, 1) == [0]
+    consumer = peer.client.consumers[1]
+    batch_at, gate = consumer.partition.batch_at, asyncio.Event()
+
+    async def slowly(offset: int) -> object:
+        await gate.wait()
+        return await batch_at(offset)
+
+    monkeypatch.setattr(consumer.partition, "batch_at", slowly)
+    peer.acknowledge(*(Id(ledgerId=ledger, entryId=entry) for entry in range(3)), request_id=8)
+    await settled()
+    assert consumer.subscription.cursor.position == 1
+    assert peer.silent(Command.ACK_RESPONSE)
+    gate.set()
+    answer = await peer.hear(Command.ACK_RESPONSE)
+    assert (answer.request_id, consumer.subscription.cursor.position) == (8, 3)
 
 
 async def test_an_acknowledgement_in_a_transaction_is_refused(peer: Peer) -> None:
@@ -207,6 +218,7 @@ async def test_a_cumulative_acknowledgement_on_shared_is_ignored(peer: Peer) -> 
     ledger = await written(peer, 2)
     await peer.subscribe("t", initialPosition=EARLIEST, subType=SHARED)
     peer.acknowledge(Id(ledgerId=ledger, entryId=1), ack_type=api.CommandAck.Cumulative)
+    await settled()
     assert peer.client.consumers[1].subscription.cursor.position == 0
 
 
@@ -278,6 +290,23 @@ async def test_a_namespace_needs_its_tenant(peer: Peer) -> None:
 async def test_an_answer_to_a_question_that_was_not_asked_is_ignored(peer: Peer) -> None:
     peer.say(Command(type=Command.AUTH_RESPONSE, authResponse=api.CommandAuthResponse()))
     await peer.ask(Command(type=Command.PING, ping=api.CommandPing()), Command.PONG)
+
+
+async def test_chunks_of_a_consumer_that_left_begin_anew_with_another(peer: Peer) -> None:
+    await peer.subscribe("t", 1, subType=SHARED)
+    peer.flow(100, 1)
+    await peer.producer("t")
+    sizes = {"num_chunks_from_msg": 3, "total_chunk_msg_size": 21}
+    for number in range(2):
+        await peer.publish(entry(uuid="x", chunk_id=number, **sizes))
+    assert await received(peer, 2) == [0, 1]
+    await peer.subscribe("t", 2, subType=SHARED)
+    close = api.CommandCloseConsumer(consumer_id=1, request_id=9)
+    await peer.ask(Command(type=Command.CLOSE_CONSUMER, close_consumer=close), Command.SUCCESS)
+    await peer.publish(entry(uuid="x", chunk_id=2, **sizes))
+    peer.flow(100, 2)
+    messages = [await peer.hear(Command.MESSAGE) for _ in range(3)]
+    assert [(m.message_id.entryId, m.consumer_id) for m in messages] == [(0, 2), (1, 2), (2, 2)]
 
 
 async def test_chunks_that_come_between_each_other_stay_together(peer: Peer) -> None:

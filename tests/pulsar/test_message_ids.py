@@ -22,3 +22,8 @@ def test_zero_words_at_the_end_are_left_out_and_signs_kept() -> None:
 @given(st.integers(0, 2**200 - 1), st.integers(0, 3))
 def test_words_and_masks_are_the_same_thing(mask: int, zero_words: int) -> None:
     assert mask_from_ack_set([*ack_set_from_mask(mask), *[0] * zero_words]) == mask
+
+
+def test_an_ack_set_that_fills_a_frame_is_read_in_linear_time() -> None:
+    # Shifting every word into place took minutes.
+    assert mask_from_ack_set([-1] * 500_000).bit_count() == 64 * 500_000

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.errors import BrokerError
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log.header import Magic, build_header
@@ -18,13 +14,6 @@ from penstock.pulsar.positions import entry_before, position_at, position_at_tim
 from penstock.pulsar.topics import TopicAddress, open_partition, parse_topic
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
 
 
 @pytest.fixture

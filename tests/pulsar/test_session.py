@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.pulsar import keep_alive
 from penstock.pulsar.handlers import HANDLERS
@@ -27,22 +24,6 @@ from receivers import settled
 
 PING = Command(type=Command.PING, ping=api.CommandPing())
 PONG = Command(type=Command.PONG, pong=api.CommandPong())
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def peer(broker: Broker) -> AsyncIterator[Peer]:
-    peer = Peer(broker)
-    await peer.connect()
-    yield peer
-    if not peer.lost:
-        peer.lose()
 
 
 async def test_versions_meet_at_the_lower_one(broker: Broker) -> None:

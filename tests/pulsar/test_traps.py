@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,22 +22,6 @@ Id = api.MessageIdData
 SHARED = api.CommandSubscribe.Shared
 FAILOVER = api.CommandSubscribe.Failover
 REFUSED = Command.ERROR
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def peer(broker: Broker) -> AsyncIterator[Peer]:
-    peer = Peer(broker)
-    await peer.connect()
-    yield peer
-    if not peer.lost:
-        peer.lose()
 
 
 async def other_peer(broker: Broker) -> Peer:
@@ -220,6 +203,7 @@ async def test_trap_7_an_empty_ack_set_means_the_whole_batch(peer: Peer) -> None
     await peer.subscribe("t", initialPosition=api.CommandSubscribe.Earliest)
     consumer = peer.client.consumers[1]
     peer.acknowledge(Id(ledgerId=consumer.partition.id, entryId=0, ack_set=[0]))
+    await _settle(peer)
     assert consumer.subscription.cursor.position == 4
 
 
@@ -328,7 +312,7 @@ async def test_trap_14_failover_takes_consumers_by_name(peer: Peer, broker: Brok
     active = {
         consumer.member.name + str(consumer.partition.index)
         for consumer in peer.client.consumers.values()
-        if consumer.subscription._dispatcher.active is consumer.member  # type: ignore[union-attr]
+        if consumer.subscription._push.selector.active is consumer.member  # type: ignore[union-attr]
     }
     assert active == {"a0", "b1", "a2", "b3"}
 

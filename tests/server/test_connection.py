@@ -166,6 +166,17 @@ async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
             await asyncio.sleep(0.002)
 
 
+def arrived(intake):
+    """Bytes of a frame that is not whole yet."""
+    return intake._filled if intake._frame is not None else len(intake._rest)
+
+
+def connection_of(host):
+    """The server's side of the only connection."""
+    (connection,) = host.connections._open
+    return connection
+
+
 async def test_answers_come_in_the_order_of_requests_while_awaitables_run_side_by_side(host):
     peer = await host.connect()
     peer.send(b"wait 1", b"two", b"wait 3", b"silent", b"five")
@@ -188,10 +199,11 @@ async def test_frames_arrive_whole_however_they_are_cut(host):
 
 async def test_single_bytes_make_a_frame(host):
     peer = await host.connect()
-    for byte in frame(b"slow"):
+    intake = connection_of(host)._intake
+    for count, byte in enumerate(frame(b"slow")):
+        await until(lambda count=count: arrived(intake) == count)  # The one before came alone.
         peer.writer.write(bytes([byte]))
         await peer.writer.drain()
-        await asyncio.sleep(0.001)
     assert await peer.answer() == b"slow"
 
 
@@ -243,11 +255,12 @@ async def test_a_client_that_does_not_read_is_not_read_either(host):
     while True:
         transport.write([bytes(1 << 20)])
         waiting = asyncio.ensure_future(transport.writable())
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         if not waiting.done():
             break
     peer.send(b"asked while stalled")
-    await asyncio.sleep(0.05)
+    await peer.writer.drain()
+    assert not connection_of(host)._transport.is_reading()
     assert peer.session.received == []
     while not waiting.done():
         await peer.reader.read(1 << 20)
@@ -261,7 +274,7 @@ async def test_a_client_that_never_reads_is_cut(host, caplog):
     await until(lambda: bool(peer.session.received))
     for _ in range(50):
         peer.session.transport.write([bytes(1 << 20)])
-    await asyncio.sleep(0.05)
+    await until(lambda: connection_of(host).stalled_since is not None)
     now = asyncio.get_running_loop().time()
     host.connections.sweep(now + limits.WRITE_STALL_SECONDS - 1)
     assert peer.session.closed == 0
@@ -329,7 +342,7 @@ async def test_a_failing_awaitable_closes_after_the_answers_before_it(host, capl
     peer.send(b"wait a", b"wait b", b"c")
     await until(lambda: len(peer.session.received) == 3)
     peer.session.waits[b"wait b"].set_exception(error)
-    await asyncio.sleep(0.01)
+    await until(lambda: connection_of(host).closing_since is not None)
     peer.session.waits[b"wait a"].set_result([frame(b"a")])
     assert await peer.answer() == b"a"
     await until(lambda: peer.session.closed == 1)
@@ -340,8 +353,8 @@ async def test_a_lying_length_takes_no_memory(host):
     peer = await host.connect()
     peer.writer.write((60 << 20).to_bytes(4) + b"not that much")
     await peer.writer.drain()
-    await asyncio.sleep(0.02)
-    connection = next(iter(host.connections._open))
+    connection = connection_of(host)
+    await until(lambda: connection._intake._frame is not None)
     assert len(connection._intake._frame) == limits.FRAME_FIRST_ALLOCATION_BYTES
 
 

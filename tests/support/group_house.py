@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from penstock.broker.groups.classic import Group, GroupSettings, GroupState
 from penstock.broker.groups.member import Joined, JoinRequest, Protocols, Synced, SyncRequest
-from penstock.broker.groups.registry import Groups
+from penstock.broker.groups.registry import GroupRegistry
 
 
 class VirtualTimer:
@@ -50,7 +50,7 @@ class House:
 
     def __init__(self, **options: int) -> None:
         self.clock = VirtualClock()
-        self.groups = Groups(GroupSettings(**options), self.clock)
+        self.groups = GroupRegistry(GroupSettings(**options), self.clock)
 
     @property
     def group(self) -> Group:

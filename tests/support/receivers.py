@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from penstock.broker.subscriptions.deliveries import Consumer, Delivery
+from penstock.broker.subscriptions.consumer import Consumer, Delivery
 from penstock.log.header import Magic, build_header
 
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.groups.offsets import CommittedOffsets
-from penstock.broker.groups.registry import Groups
-from penstock.broker.groups.topic_groups import Memberships
+from penstock.broker.groups.registry import GroupRegistry
+from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
-from penstock.broker.topics.storage import Storage
+from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
@@ -30,23 +30,24 @@ if TYPE_CHECKING:
 
 NODE_ID: Final = 0
 """The one node there is."""
-FIRST_EPOCH: Final = 0
 
 
 class Broker:
     """One node. Sessions reach topics, offsets and groups through it; it knows no protocol."""
 
-    def __init__(self, store: MetadataStore, storage: Storage, settings: BrokerSettings) -> None:
+    def __init__(
+        self, store: MetadataStore, storage: Storage, settings: BrokerSettings, epoch: int
+    ) -> None:
         self.settings = settings
-        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, FIRST_EPOCH))
+        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, epoch))
         self.data_folder = storage.data_folder
         self._store = store
         self._storage = storage
         self.namespaces = Namespaces(NamespaceRepository(store))
         self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
         self.offsets = CommittedOffsets(OffsetRepository(store))
-        self.groups = Groups(settings.groups)
-        self.memberships = Memberships(TopicGroupRepository(store), self.topics)
+        self.groups = GroupRegistry(settings.groups)
+        self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
         self.producer_ids = ProducerIds(PropertyRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
         self.topics.on_delete(self._forget)
@@ -55,12 +56,14 @@ class Broker:
     async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
         """Open or create the data folder and recover what the last run left unfinished.
 
-        Blocks, for nothing is served yet. Raises MetadataError and OSError.
+        Each time is a new leadership of all partitions, with an epoch of its own. Blocks, for
+        nothing is served yet. Raises MetadataError and OSError.
         """
-        storage = Storage(data_folder, settings.log, FIRST_EPOCH)
-        broker = cls(MetadataStore.open(storage.data_folder / DATABASE_FILE), storage, settings)
+        store = MetadataStore.open(made_folder(data_folder) / DATABASE_FILE)
+        epoch = PropertyRepository(store).next_epoch()
+        broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
         await broker.topics.load()
-        broker.memberships.load()
+        broker.topic_groups.load()
         await broker.subscriptions.load()
         return broker
 

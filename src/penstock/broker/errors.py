@@ -123,5 +123,9 @@ class SubscriptionModeError(BrokerError):
     """A durable and a non-durable subscription can't have the same name at the same time."""
 
 
+class InvalidRecordStateError(BrokerError):
+    """The consumer does not hold these messages: its time with them is over, or never began."""
+
+
 class SubscriptionBusyError(BrokerError):
     """The subscription has other consumers, so one of them can't delete it."""

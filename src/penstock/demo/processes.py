@@ -47,10 +47,10 @@ def running_broker(folder: Path) -> Iterator[dict[str, str]]:
         )
     assert broker.stdout is not None
     try:
-        told = _first_line(broker)
-        if not told:
+        reported = _first_line(broker)
+        if not reported:
             raise DemoError(f"the broker did not start:\n{_tail(log)}")
-        yield json.loads(told)["listeners"]
+        yield json.loads(reported)["listeners"]
         if broker.poll() is not None:
             raise DemoError(f"the broker ended by itself with {broker.returncode}:\n{_tail(log)}")
     finally:
@@ -72,7 +72,7 @@ def compile_kernels(folder: Path) -> None:
 def run_workers(
     jobs: Sequence[Job], folder: Path, report: Callable[[Client, int], None]
 ) -> dict[Client, dict[str, Any]]:
-    """Run all jobs at the same time; return what each told last. Raises DemoError."""
+    """Run all jobs at the same time; return what each reported last. Raises DemoError."""
     with ThreadPoolExecutor(len(jobs)) as threads, ExitStack() as processes:
         followed = {}
         for job in jobs:
@@ -99,13 +99,13 @@ def _follow(
     job: Job, process: subprocess.Popen[bytes], log: Path, report: Callable[[Client, int], None]
 ) -> dict[str, Any]:
     assert process.stdout is not None
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     for line in process.stdout:
-        told = json.loads(line)
-        report(job.client, told["count"])
-    if process.wait() != 0 or "done" not in told:
+        reported = json.loads(line)
+        report(job.client, reported["count"])
+    if process.wait() != 0 or "done" not in reported:
         raise DemoError(f"the {job.client} client ended with {process.returncode}:\n{_tail(log)}")
-    return told
+    return reported
 
 
 def _first_line(broker: subprocess.Popen[bytes]) -> bytes:

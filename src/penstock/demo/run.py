@@ -81,8 +81,8 @@ class Demo:
             )
         with self._part("read all of it through each client"):
             readers = [Job(client, addresses[client], TOPIC, expected.count) for client in Client]
-            told = self._work("reads", readers)
-        found = {client.library: Digest(**told[client]["digest"]) for client in Client}
+            reported = self._work("reads", readers)
+        found = {client.library: Digest(**reported[client]["digest"]) for client in Client}
         self.console.print(tables.events(found, expected))
         return all(digest == expected for digest in found.values())
 

@@ -62,7 +62,7 @@ def main() -> None:
     # Pulsar's client logs to standard output; what goes there is for the log from here on.
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    _work(Job(**json.loads(sys.argv[1])), partial(_tell, output))
+    _work(Job(**json.loads(sys.argv[1])), partial(_report, output))
 
 
 def _work(job: Job, tell: Tell) -> None:
@@ -89,7 +89,7 @@ def _reporter(tell: Tell) -> Callable[[int], None]:
     return report
 
 
-def _tell(output: TextIO, **what: object) -> None:
+def _report(output: TextIO, **what: object) -> None:
     output.write(json.dumps(what) + "\n")
     output.flush()
 
@@ -97,5 +97,5 @@ def _tell(output: TextIO, **what: object) -> None:
 if __name__ == "__main__":
     main()
     # The threads of apache-iggy's runtime now and then abort a process while Python takes itself
-    # down (seen once in 40 runs), when all is done and told.
+    # down (seen once in 40 runs), when all is done and reported.
     os._exit(0)

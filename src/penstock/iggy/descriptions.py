@@ -111,7 +111,7 @@ def describe_client(broker: Broker, client: Client) -> replies.ClientInfo:
         user_id=_NO_USER if client.principal is ANONYMOUS else ROOT_USER_ID,
         transport=_TCP,
         address=client.transport.peer,
-        groups_count=len(broker.memberships.of_member(client)),
+        groups_count=len(broker.topic_groups.of_member(client)),
     )
 
 
@@ -119,7 +119,7 @@ def describe_client_fully(broker: Broker, client: Client) -> replies.ClientDetai
     """Describe a connection and the groups that it is in."""
     return replies.ClientDetails(
         describe_client(broker, client),
-        [_describe_membership(broker, group) for group in broker.memberships.of_member(client)],
+        [_describe_membership(broker, group) for group in broker.topic_groups.of_member(client)],
     )
 
 

@@ -26,7 +26,7 @@ GROUP: Final = "iggy-group"
 def owner_of(broker: Broker, topic: Topic, consumer: Consumer) -> OffsetOwner:
     """Return who the consumer is to the broker. Raises UnknownGroupError."""
     if consumer.kind is ConsumerKind.GROUP:
-        return group_owner(broker.memberships.get(topic, consumer.id.value).name)
+        return group_owner(broker.topic_groups.get(topic, consumer.id.value).name)
     name = consumer.id.value
     # A consumer's name stands for the number that it hashes to: both find the same offset.
     return OffsetOwner(CONSUMER, str(xxh32(name.encode()) if isinstance(name, str) else name))

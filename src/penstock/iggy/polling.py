@@ -53,7 +53,7 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
     """
     position = max(start, partition.start_offset)
     polled = Polled()
-    while polled.messages < count and position < partition.end_offset:
+    while polled.messages < count and position < partition.readable_end():
         try:
             max_bytes = polled.size_of(count - polled.messages)
             chunk = await partition.read(position, max_bytes, Magic.IGGY)

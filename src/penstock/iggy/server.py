@@ -81,7 +81,7 @@ class IggyServer:
     def log_out(self, client: Client) -> None:
         """End a session; its groups go on without it."""
         client.principal = ANONYMOUS
-        self.broker.memberships.leave_all(client)
+        self.broker.topic_groups.leave_all(client)
 
     def next_turn(self) -> int:
         """A number that goes up by one a balanced send, whichever connection asks."""

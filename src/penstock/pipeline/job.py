@@ -42,7 +42,7 @@ class PipelineConfig:
     topics: tuple[str, ...]
     table: Path
     checkpoint: Path | None = None
-    """Where Spark keeps its offsets; inside the table's folder unless told otherwise."""
+    """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
     interval_seconds: float | None = None
     """How often a batch begins; None ends the job when it has caught up."""
     starting_offsets: str = "earliest"
@@ -155,7 +155,7 @@ def _finish_batch(query: StreamingQuery) -> None:
 def _behind(progress: Any) -> int | None:
     if progress is None or not progress["sources"]:
         return None
-    # A batch that Spark does again after a crash is told before the source was asked for its end.
+    # What Spark does again after a crash is reported before the source was asked for its end.
     end, latest = (
         json.loads(progress["sources"][0][name] or "null") for name in ("endOffset", "latestOffset")
     )

@@ -65,7 +65,7 @@ class SourceOptions:
 def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     """Check and convert the options of one read; raises OptionError.
 
-    A stream starts at the latest offsets unless told otherwise, a batch at the earliest, as Spark's
+    A stream starts at the latest offsets unless set otherwise, a batch at the earliest, as Spark's
     Kafka source does.
     """
     given = {name.lower(): value for name, value in options.items()}

@@ -15,7 +15,7 @@ _PAUSE_SECONDS: Final = 0.2
 class Patience:
     """Tries again when a connection fails, but only once there has been one.
 
-    A first connection that fails is most often a wrong address, and is told at once.
+    A first connection that fails is most often a wrong address, and is reported at once.
     """
 
     def __init__(self, *, answered: bool) -> None:

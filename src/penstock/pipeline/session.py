@@ -75,10 +75,10 @@ def check_java() -> None:
     advice = f"Spark needs Java {JAVA_OLDEST} or newer: install it, or point JAVA_HOME to it"
     if java is None or not Path(java).exists():
         raise JavaError(f"no Java found{f' in JAVA_HOME {home}' if home else ''}. {advice}")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
-    version = re.search(r'version "(\d+)', told.stderr)
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+    version = re.search(r'version "(\d+)', answer.stderr)
     if version is None or int(version[1]) < JAVA_OLDEST:
-        raise JavaError(f"{java} is {told.stderr.splitlines()[:1] or 'not Java'}. {advice}")
+        raise JavaError(f"{java} is {answer.stderr.splitlines()[:1] or 'not Java'}. {advice}")
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def _whole_messages(task: Task, stored: memoryview) -> list[Buffer]:
 
 def _from_broker(task: Task, position: int) -> Iterator[Buffer]:
     source = task.range.source
-    patience = Patience(answered=True)  # for the driver has just been told the offsets
+    patience = Patience(answered=True)  # for the driver has just read the offsets
     try:
         with KafkaClient(task.servers, client_id="penstock-spark") as client:
 

@@ -13,7 +13,7 @@ from penstock.records.pulsar.entry import without_checksum
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.broker.subscriptions.deliveries import Consumer, Delivery
+    from penstock.broker.subscriptions.consumer import Consumer, Delivery
     from penstock.broker.subscriptions.subscription import Subscription
     from penstock.broker.topics.partition import Partition
     from penstock.session import Buffer, Transport
@@ -44,9 +44,9 @@ class ConsumerOwner(Protocol):
 
 
 class PulsarConsumer:
-    """Implements penstock.broker.subscriptions.deliveries.Receiver.
+    """Implements penstock.broker.subscriptions.consumer.Receiver.
 
-    `member` and `subscription` are set once it was let in.
+    `member` and `subscription` are set once it is attached.
     """
 
     member: Consumer

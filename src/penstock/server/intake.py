@@ -77,7 +77,7 @@ class Intake:
         return memoryview(frame)
 
     def keep(self) -> None:
-        """Let go of the shared buffer; what was not taken is kept aside."""
+        """Release the shared buffer; what was not taken is kept aside."""
         if self._window:
             self._rest = bytes(self._window)
             self._window = _NOTHING

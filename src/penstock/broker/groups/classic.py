@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Collection
 
-    from penstock.broker.groups.member import Clock, JoinRequest, SyncRequest, Timer
+    from penstock.broker.clock import Clock, Timer
+    from penstock.broker.groups.member import JoinRequest, SyncRequest
 
 
 class GroupState(Enum):
@@ -162,7 +163,7 @@ class Group:
             raise RebalanceInProgressError("the members have no assignment yet")
 
     def leave(self, member_id: str, group_instance_id: str | None) -> str:
-        """Let a member go at its own wish, and return its id.
+        """Remove a member at its own wish, and return its id.
 
         A static member may be named by its instance alone, with an empty member id.
         """
@@ -178,6 +179,7 @@ class Group:
 
     def delete(self) -> None:
         """End the group, which must be deletable."""
+        assert self.is_deletable, "only a group without members is deleted"
         self._enter(GroupInput.DELETE)
 
     def metadata(self, member: Member) -> bytes:
@@ -201,6 +203,7 @@ class Group:
         return self._add(member_id, request)
 
     def _add(self, member_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
+        assert member_id not in self._members, "a member id is given once"
         member = Member(member_id, request)
         if not self._members:
             self.protocol_type = request.protocol_type
@@ -243,7 +246,7 @@ class Group:
         if was_leader and request.may_skip_assignment:
             joined = joined._replace(skip_assignment=True)
         elif was_leader:
-            # Told that it leads, an older client would assign anew: it is told that another does.
+            # An older client that leads would assign anew: the answer names another leader.
             joined = joined._replace(leader_id=old_id, members=())
         return self._join_at_once(member, joined)
 
@@ -254,6 +257,7 @@ class Group:
         return waiting
 
     def _join_at_once(self, member: Member, joined: Joined) -> asyncio.Future[Joined]:
+        assert joined.generation == self.generation, "the answer is about this generation"
         waiting = member.begin_join()
         member.complete_join(joined)
         return waiting
@@ -272,11 +276,13 @@ class Group:
         member.refuse(UnknownMemberError(f"{member.id} was removed from the group"))
         if member.id == self.leader_id:
             self.leader_id = next(iter(self._members), None)
+        assert (self.leader_id in self._members) == bool(self._members), "a member leads"
 
     def _touch(self, member: Member) -> None:
         """Start the session timeout anew. The timer looks at the deadline only when it fires, so
         a heartbeat costs no timer.
         """
+        assert self._members.get(member.id) is member, "only a member has a session"
         member.deadline = self._clock.time() + member.session_timeout_s
         if member.timer is None:
             member.timer = self._clock.call_later(
@@ -312,6 +318,7 @@ class Group:
 
     def _gather(self, remaining_s: float) -> None:
         """Wait for more members of a group that begins, as long as new ones come in each delay."""
+        assert self._is_gathering, "only a group that was empty gathers"
         delay_s = min(self._settings.initial_rebalance_delay_ms / 1000, remaining_s)
         if delay_s > 0 and self._has_new_member:
             self._has_new_member = False
@@ -343,6 +350,7 @@ class Group:
             self._enter(GroupInput.LOSE_ALL)
             return
         joined = [member for member in self._members.values() if member.join]
+        assert joined, "a generation begins when somebody has joined"
         if self.leader_id not in {member.id for member in joined}:
             self.leader_id = joined[0].id
         self.protocol_name = self._elect_protocol()
@@ -362,6 +370,7 @@ class Group:
         self._rebalance()
 
     def _assign(self, request: SyncRequest) -> None:
+        assert request.member_id == self.leader_id, "the leader assigns"
         self._enter(GroupInput.ASSIGN)
         for member in self._members.values():
             member.assignment = bytes(request.assignments.get(member.id, b""))

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.errors import RebalanceInProgressError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from penstock.broker.clock import Timer
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names of assignment strategies, the best first, each with the member's own bytes for it."""
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Clock(Protocol):
-    """The part of asyncio's event loop that groups use; tests bring one with virtual time."""
-
-    def time(self) -> float: ...
-
-    def call_later(self, delay: float, callback: Callable[..., object], *args: object) -> Timer: ...
 
 
 class JoinRequest(NamedTuple):
@@ -132,8 +122,9 @@ class Member:
         return dict(self.protocols).get(protocol_name or "", b"")
 
     def begin_join(self) -> asyncio.Future[Joined]:
-        # The request before may belong to a dead connection, so each has a future of its own.
+        # The request before may belong to a dead connection.
         self.refuse(RebalanceInProgressError("the member joined again"))
+        assert self.join is None, "each request has a future of its own"
         self.join = asyncio.get_running_loop().create_future()
         return self.join
 
@@ -144,6 +135,7 @@ class Member:
 
     def begin_sync(self) -> asyncio.Future[Synced]:
         self.refuse_sync(RebalanceInProgressError("the member synchronised again"))
+        assert self.sync is None, "each request has a future of its own"
         self.sync = asyncio.get_running_loop().create_future()
         return self.sync
 

@@ -7,8 +7,9 @@ by themselves. What must last, the committed offsets, is in `penstock.broker.gro
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock import limits
 from penstock.broker.errors import (
     GroupFullError,
     IllegalGenerationError,
@@ -23,14 +24,11 @@ from penstock.broker.groups.classic import Group, GroupSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.groups.member import Clock, Joined, JoinRequest, Synced, SyncRequest
-
-GROUPS_MAX: Final = 100_000
-"""Groups kept in memory. At the limit those without members are forgotten, which costs them nothing
-but their generation number; when none is left to forget, joining a new group is refused."""
+    from penstock.broker.clock import Clock
+    from penstock.broker.groups.member import Joined, JoinRequest, Synced, SyncRequest
 
 
-class Groups:
+class GroupRegistry:
     """Raises the errors of `Group`, and UnknownMemberError for a group that nobody is in."""
 
     def __init__(self, settings: GroupSettings, clock: Clock | None = None) -> None:
@@ -106,11 +104,12 @@ class Groups:
         return group
 
     def _create(self, group_id: str) -> Group:
-        if len(self._groups) >= GROUPS_MAX:
+        assert group_id not in self._groups, "a group is made once"
+        if len(self._groups) >= limits.KAFKA_GROUPS:
             for group in [group for group in self._groups.values() if group.is_deletable]:
                 self.delete(group.id)
-        if len(self._groups) >= GROUPS_MAX:
-            raise GroupFullError(f"the broker has {GROUPS_MAX} groups with members")
+        if len(self._groups) >= limits.KAFKA_GROUPS:
+            raise GroupFullError(f"the broker has {limits.KAFKA_GROUPS} groups with members")
         clock = self._clock or asyncio.get_running_loop()
         group = self._groups[group_id] = Group(group_id, self._settings, clock)
         return group

@@ -29,7 +29,7 @@ class TopicGroup:
         self.group_id = group_id
         self.name = name
         self._members: dict[Hashable, int] = {}
-        self._generations_told: dict[Hashable, int] = {}
+        self._generations_sent: dict[Hashable, int] = {}
         self._members_ever = 0
         self._changes = 0
 
@@ -51,42 +51,43 @@ class TopicGroup:
         return self._share(list(self._members).index(member))
 
     def sync(self, member: Hashable) -> list[int] | None:
-        """Tell a member its partitions, or None when it is not in the group."""
+        """Return a member's partitions, which it knows now, or None when it is not in the group."""
         partitions = self.assigned(member)
         if partitions is not None:
-            self._generations_told[member] = self.generation
+            self._generations_sent[member] = self.generation
         return partitions
 
     def may_read(self, member: Hashable, partition: int) -> bool:
         """Whether the partition is this member's own, as far as the member can know.
 
-        One that was told an older division must ask again even for a partition that it keeps, or
+        One that knows an older division must ask again even for a partition that it keeps, or
         it would not hear of those that it got besides. One that never asked chooses for itself.
         """
-        if self._generations_told.get(member, self.generation) != self.generation:
+        if self._generations_sent.get(member, self.generation) != self.generation:
             return False
         return partition in (self.assigned(member) or ())
 
     def join(self, member: Hashable) -> None:
-        """Let a member in; one that is in already stays as it is."""
+        """Add a member; one that is in already stays as it is."""
         if member in self._members:
             return
         self._members[member] = self._members_ever
         self._members_ever += 1
         self._changes += 1
+        assert self._members_ever >= len(self._members), "a number is given once"
 
     def leave(self, member: Hashable) -> None:
         """Give a member's partitions to the others. Raises UnknownMemberError."""
         if self._members.pop(member, None) is None:
             raise UnknownMemberError(f"not a member of group {self.name}")
-        self._generations_told.pop(member, None)
+        self._generations_sent.pop(member, None)
         self._changes += 1
 
     def _share(self, rank: int) -> list[int]:
         return list(range(rank, len(self.topic.partitions), len(self._members)))
 
 
-class Memberships:
+class TopicGroups:
     """The groups of all topics. What `create` and `delete` did is durable when they return."""
 
     def __init__(self, repository: TopicGroupRepository, topics: Topics) -> None:
@@ -144,7 +145,9 @@ class Memberships:
             group.leave(member)
 
     def _remember(self, group: TopicGroup) -> TopicGroup:
-        self._groups.setdefault(group.topic.id, {})[group.group_id] = group
+        groups = self._groups.setdefault(group.topic.id, {})
+        assert group.group_id not in groups, "a number is given once"
+        groups[group.group_id] = group
         self._ids_given[group.topic.id] = group.group_id + 1
         return group
 

@@ -69,7 +69,7 @@ class EntryReader:
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
         while not self._ahead:
-            if self.position >= self._partition.end_offset or self._partition.deleted:
+            if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
             rewinds = self._rewinds
             buffers = await self._read(max_bytes)
@@ -116,11 +116,11 @@ class EntryReader:
                 else:
                     self._ahead.append(Entry(header, view[at : at + header.size]))
                 expected = header.next_offset
-        if not self._ahead:
-            self.position = expected
+        first = self._ahead[0].header.base_offset if self._ahead else expected
+        self.position = max(self.position, first)
 
     def _damaged(self, start: int, end: int) -> list[Buffer]:
-        logger.warning("consumers are told that messages %d to %d are damaged", start, end - 1)
+        logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)
         return [damaged_entry(start, end)]
 
     def _skip(self, start: int, end: int) -> None:

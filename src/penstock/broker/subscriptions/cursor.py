@@ -7,86 +7,114 @@ message inside a batch are the same thing: a range of offsets.
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.subscriptions.bitmaps import (
+    BLOCK,
+    FULL,
+    blocks_between,
+    leading_run,
+    runs,
+    span,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_NUMBER: Final = struct.Struct("<q")
+_BLOCK_BYTES: Final = BLOCK // 8
+_PACKED_BLOCK_BYTES: Final = _NUMBER.size + _BLOCK_BYTES
+_PACKED_RANGE_BYTES: Final = 2 * _NUMBER.size
+_BLOCKS_FOLLOW: Final = b"\x01"
+"""Stands before packed blocks; packed ranges are of even length."""
+
 
 class Cursor:
-    """Everything below `position` is acknowledged, and so are the ranges above it.
+    """Everything below `position` is acknowledged, and so are single offsets above it.
 
-    Ranges are kept sorted, apart from each other and from `position`.
+    Those above are bits in blocks, so that memory follows the offsets between the first and the
+    last one, an eighth of a byte each, whatever the order that acknowledgements come in. A block
+    is never empty, its bits lie above `position`, and the offset at `position` is open.
     """
 
-    __slots__ = ("_ends", "_starts", "position")
+    __slots__ = ("_blocks", "acknowledged_above", "position")
 
     def __init__(self, position: int) -> None:
         self.position = position
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-
-    @property
-    def acknowledged_above(self) -> int:
+        self.acknowledged_above = 0
         """How many offsets above `position` are acknowledged."""
-        return sum(self._ends) - sum(self._starts)
+        self._blocks: dict[int, int] = {}
 
     @property
     def ranges(self) -> Iterator[tuple[int, int]]:
-        """The acknowledged ranges above `position`, ends excluded."""
-        return zip(self._starts, self._ends, strict=True)
+        """The acknowledged ranges above `position`, ends excluded, each as long as it can be."""
+        pending: tuple[int, int] | None = None
+        for number in sorted(self._blocks):
+            base = number * BLOCK
+            for low, high in runs(self._blocks[number]):
+                if pending is not None and pending[1] == base + low:
+                    pending = pending[0], base + high
+                    continue
+                if pending is not None:
+                    yield pending
+                pending = base + low, base + high
+        if pending is not None:
+            yield pending
 
-    def acknowledge(self, start: int, end: int) -> None:
-        """Mark the offsets from `start` up to but not including `end`."""
-        if end <= max(start, self.position):
-            return
+    def acknowledge(self, start: int, end: int) -> int:
+        """Mark the offsets from `start` up to but not `end`; return how many of them were open."""
+        before = self.position + self.acknowledged_above
         if start <= self.position:
             self.acknowledge_below(end)
-            return
-        first = bisect_left(self._ends, start)
-        last = bisect_right(self._starts, end)
-        if first < last:
-            start = min(start, self._starts[first])
-            end = max(end, self._ends[last - 1])
-        self._starts[first:last] = [start]
-        self._ends[first:last] = [end]
+        else:
+            self._set(start, end)
+        count = self.position + self.acknowledged_above - before
+        assert count <= max(end - start, 0), "what is acknowledged is counted once"
+        return count
 
     def acknowledge_below(self, end: int) -> None:
         """Mark every offset below `end`."""
         if end <= self.position:
             return
-        swallowed = bisect_right(self._starts, end)
-        if swallowed:
-            end = max(end, self._ends[swallowed - 1])
-            del self._starts[:swallowed]
-            del self._ends[:swallowed]
+        if not self._blocks:
+            self.position = end
+            return
+        self._clear(self.position, end)
+        while run := leading_run(self._blocks.get(end // BLOCK, 0) >> end % BLOCK):
+            self._clear(end, end + run)
+            end += run
         self.position = end
+        assert self.open_count(end, end + 1), "the offset at the position is open"
 
     def open_mask(self, start: int, end: int) -> int:
         """Return which offsets of a batch are still open: bit i stands for offset `start` + i."""
-        mask = (1 << (end - start)) - 1
+        first, last = start // BLOCK, -(-end // BLOCK)
+        closed = int.from_bytes(
+            b"".join(
+                self._blocks.get(number, 0).to_bytes(_BLOCK_BYTES, "little")
+                for number in range(first, last)
+            ),
+            "little",
+        )
+        closed >>= start - first * BLOCK
         if start < self.position:
-            mask &= -1 << (min(self.position, end) - start)
-        index = bisect_right(self._ends, start)
-        while index < len(self._starts) and self._starts[index] < end:
-            low, high = max(self._starts[index], start), min(self._ends[index], end)
-            mask &= ~(((1 << (high - low)) - 1) << (low - start))
-            index += 1
-        return mask
+            closed |= span(0, min(self.position, end) - start)
+        return ~closed & span(0, end - start)
 
-    def is_untouched(self, start: int, end: int) -> bool:
-        """Whether no offset of a batch is acknowledged: the cheap test before `open_mask`."""
-        if start < self.position:
-            return False
-        index = bisect_right(self._ends, start)
-        return index == len(self._starts) or self._starts[index] >= end
+    def open_count(self, start: int, end: int) -> int:
+        """Return how many offsets of a range are open."""
+        start = max(start, self.position)
+        if start >= end:
+            return 0
+        if not self._blocks:
+            return end - start
+        return end - start - sum(bits.bit_count() for _, bits in self._parts(start, end))
 
     def reset(self, position: int) -> None:
         """Go to `position` and forget what was acknowledged above it."""
         self.position = position
-        self._starts.clear()
-        self._ends.clear()
+        self.acknowledged_above = 0
+        self._blocks.clear()
 
     def cut_off(self, end: int) -> bool:
         """Forget what lies at or above `end`; return whether anything did.
@@ -94,23 +122,73 @@ class Cursor:
         A crash can take back messages that were delivered and acknowledged but not yet flushed. New
         messages then get their offsets, and must not count as acknowledged.
         """
-        kept = bisect_left(self._starts, end)
-        over = kept < len(self._starts) or (kept > 0 and self._ends[kept - 1] > end)
-        del self._starts[kept:]
-        del self._ends[kept:]
-        if kept and self._ends[-1] > end:
-            self._ends[-1] = end
-        if self.position > end:
-            self.position = end
-            over = True
-        return over
+        before = self.position, self.acknowledged_above
+        if self._blocks:
+            self._clear(end, (max(self._blocks) + 1) * BLOCK)
+        self.position = min(self.position, end)
+        return before != (self.position, self.acknowledged_above)
 
     def pack_ranges(self) -> bytes:
-        """Return the ranges for `unpack_ranges`: all starts, all ends, as little-endian i64."""
-        return struct.pack(f"<{2 * len(self._starts)}q", *self._starts, *self._ends)
+        """Return what is acknowledged above `position` for `unpack_ranges`, the shorter way:
+
+        the ranges, as all starts and then all ends, little-endian i64; or, behind a byte of 1, the
+        blocks of 1,024 offsets, each as its number, little-endian i64, and its bits.
+        """
+        run_count = sum((bits & ~(bits << 1)).bit_count() for bits in self._blocks.values())
+        if run_count * _PACKED_RANGE_BYTES > len(self._blocks) * _PACKED_BLOCK_BYTES:
+            return self._pack_blocks()
+        ranges = list(self.ranges)
+        starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
+        return struct.pack(f"<{2 * len(ranges)}q", *starts, *ends)
 
     def unpack_ranges(self, packed: bytes) -> None:
-        """Take over ranges that `pack_ranges` wrote for a cursor at the same position."""
-        numbers = struct.unpack(f"<{len(packed) // 8}q", packed)
+        """Take over what `pack_ranges` wrote for a cursor at the same position."""
+        assert not self._blocks, "a new cursor is filled"
+        if len(packed) % _NUMBER.size:
+            self._unpack_blocks(memoryview(packed)[len(_BLOCKS_FOLLOW) :])
+            return
+        numbers = struct.unpack(f"<{len(packed) // _NUMBER.size}q", packed)
         half = len(numbers) // 2
-        self._starts, self._ends = list(numbers[:half]), list(numbers[half:])
+        for start, end in zip(numbers[:half], numbers[half:], strict=True):
+            self.acknowledge(start, end)
+
+    def _pack_blocks(self) -> bytes:
+        blocks = (
+            _NUMBER.pack(number) + bits.to_bytes(_BLOCK_BYTES, "little")
+            for number, bits in self._blocks.items()
+        )
+        return _BLOCKS_FOLLOW + b"".join(blocks)
+
+    def _unpack_blocks(self, packed: memoryview) -> None:
+        for at in range(0, len(packed), _PACKED_BLOCK_BYTES):
+            (number,) = _NUMBER.unpack_from(packed, at)
+            bits = packed[at + _NUMBER.size : at + _PACKED_BLOCK_BYTES]
+            self._set_block(number, int.from_bytes(bits, "little"))
+
+    def _parts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The blocks' bits between two offsets, each with its block's number."""
+        for number in blocks_between(self._blocks, start, end):
+            bits = self._blocks.get(number)
+            if bits is not None:
+                base = number * BLOCK
+                yield number, bits & span(max(start - base, 0), min(end - base, BLOCK))
+
+    def _set(self, start: int, end: int) -> None:
+        while start < end:
+            number, low = divmod(start, BLOCK)
+            high = min(low + end - start, BLOCK)
+            self._set_block(number, self._blocks.get(number, 0) | span(low, high))
+            start += high - low
+
+    def _clear(self, start: int, end: int) -> None:
+        for number, bits in list(self._parts(start, end)):
+            self._set_block(number, self._blocks[number] ^ bits)
+
+    def _set_block(self, number: int, bits: int) -> None:
+        before = self._blocks.get(number, 0)
+        self.acknowledged_above += bits.bit_count() - before.bit_count()
+        if bits:
+            # All full blocks are one object.
+            self._blocks[number] = FULL if bits == FULL else bits
+        else:
+            self._blocks.pop(number, None)

@@ -20,7 +20,7 @@ from penstock.log.header import Magic
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.broker.subscriptions.deliveries import Consumer
+    from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.subscription import SubscriptionKind
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
@@ -61,8 +61,9 @@ class Subscriptions:
             cursor = Cursor(row.mark_delete)
             cursor.unpack_ranges(row.acknowledged)
             partition = partitions[row.partition_id]
+            was_ahead = cursor.cut_off(partition.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
-            if cursor.cut_off(partition.end_offset):
+            if was_ahead:
                 logger.warning(
                     "subscription %s had acknowledged messages that the crash took back", row.name
                 )
@@ -121,22 +122,23 @@ class Subscriptions:
 
     async def save(self, subscription: Subscription) -> None:
         """Return when all that was acknowledged up to now is durable. Raises MetadataError."""
+        await subscription.looked_up()
         if subscription.durable:
             await self._cursors.save(subscription)
 
     async def reset(
         self, subscription: Subscription, position: int, open_mask: int | None = None
     ) -> None:
-        """Move a subscription; its consumers are told to come back.
+        """Move a subscription; its consumers are sent away and come back.
 
-        `open_mask` tells which messages of the batch at `position` are still to be delivered.
+        `open_mask` says which messages of the batch at `position` are still to be delivered.
         Raises MetadataError.
         """
         async with subscription.changing:
             subscription.begin_reset(position)
-            if open_mask is not None:
-                subscription.acknowledge(position, open_mask)
             try:
+                if open_mask is not None:
+                    await subscription.acknowledge(position, open_mask)
                 await self.save(subscription)
             finally:
                 subscription.end_reset()

@@ -1,4 +1,4 @@
-"""Writes cursors to the database: soon after they move, or at once for who waits for it.
+"""Writes cursors to the database: soon after they move, or at once where an answer depends on it.
 
 Cursors that move while a write is on its way share the next one, so that the number of writes
 follows the speed of the disk and not the number of acknowledgements.

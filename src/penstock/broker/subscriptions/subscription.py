@@ -6,17 +6,20 @@ import asyncio
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.errors import ConsumerBusyError
-from penstock.broker.subscriptions.cursor import Cursor
-from penstock.broker.subscriptions.dispatch_shared import SharedDispatcher
-from penstock.broker.subscriptions.dispatch_single import SingleDispatcher
-from penstock.log import CorruptBatchError
+from penstock.broker.errors import ConsumerBusyError, UnknownTopicError
+from penstock.broker.subscriptions.bitmaps import runs
+from penstock.broker.subscriptions.engine import Engine
+from penstock.broker.subscriptions.push import Push
+from penstock.broker.subscriptions.selectors.one_active import OneActive
+from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
+from penstock.log.errors import CorruptBatchError, LogClosedError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from penstock.broker.subscriptions.deliveries import Consumer
-    from penstock.broker.subscriptions.dispatch import Dispatcher
+    from penstock.broker.subscriptions.consumer import Consumer
+    from penstock.broker.subscriptions.cursor import Cursor
+    from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
 
@@ -63,10 +66,10 @@ NEXT_STATE: Final = {
 }
 """Everything else is a bug: consumers are sent away before a reset or a deletion."""
 
-DISPATCHERS: Final[Mapping[SubscriptionKind, type[Dispatcher]]] = {
-    SubscriptionKind.EXCLUSIVE: SingleDispatcher,
-    SubscriptionKind.FAILOVER: SingleDispatcher,
-    SubscriptionKind.SHARED: SharedDispatcher,
+SELECTORS: Final[Mapping[SubscriptionKind, type[Selector]]] = {
+    SubscriptionKind.EXCLUSIVE: OneActive,
+    SubscriptionKind.FAILOVER: OneActive,
+    SubscriptionKind.SHARED: RoundRobin,
 }
 
 
@@ -95,12 +98,15 @@ class Subscription:
         self.state = SubscriptionState.IDLE
         self.kind = SubscriptionKind.EXCLUSIVE
         self.changing = asyncio.Lock()
-        self._dispatcher: Dispatcher | None = None
-        self._changed = changed
+        self._engine = Engine(cursor, lambda: changed(self))
+        self._push: Push | None = None
+        # Held while the log is asked where a batch ends: such acknowledgements keep their order.
+        self._looking_up = asyncio.Lock()
+        self._resets = 0
 
     @property
     def consumers(self) -> list[Consumer]:
-        return [] if self._dispatcher is None else list(self._dispatcher.consumers)
+        return [] if self._push is None else list(self._push.selector.consumers)
 
     @property
     def backlog(self) -> int:
@@ -126,30 +132,29 @@ class Subscription:
                 self.send_away(consumer)
 
     def attach(self, consumer: Consumer, kind: SubscriptionKind, magic: Magic) -> None:
-        """Let a consumer in; messages come as soon as it has permits."""
+        """Add a consumer; messages come as soon as it has permits."""
         self._advance(SubscriptionEvent.CONSUMER_CAME)
-        if self._dispatcher is None:
+        if self._push is None:
             self.kind = kind
-            self._dispatcher = DISPATCHERS[kind](
-                self.partition,
-                self.cursor,
-                magic,
-                changed=self._note_change,
-                failed=self.send_all_away,
+            self._push = Push(
+                self.partition, self._engine, SELECTORS[kind], magic, self.send_all_away
             )
-            self._dispatcher.start()
+            self._push.start()
         assert kind is self.kind, "make_room was asked first"
-        self._dispatcher.add(consumer)
+        self._push.selector.add(consumer)
+        self._push.wake()
 
     def detach(self, consumer: Consumer) -> None:
-        """Let a consumer go; nothing happens when it is gone already."""
-        dispatcher = self._dispatcher
-        if dispatcher is None or consumer not in dispatcher.consumers:
+        """Remove a consumer; nothing happens when it is gone already."""
+        push = self._push
+        if push is None or consumer not in push.selector.consumers:
             return
-        dispatcher.remove(consumer)
-        if not dispatcher.consumers:
-            dispatcher.stop()
-            self._dispatcher = None
+        push.selector.remove(consumer)
+        push.wake()
+        if not push.selector.consumers:
+            push.stop()
+            self._push = None
+            self._engine.start_over()
             self._advance(SubscriptionEvent.LAST_CONSUMER_LEFT)
 
     def send_away(self, consumer: Consumer) -> None:
@@ -164,59 +169,67 @@ class Subscription:
     def add_permits(self, consumer: Consumer, permits: int) -> None:
         """The consumer wants so many messages more."""
         consumer.permits += permits
-        if self._dispatcher is not None:
-            self._dispatcher.wake()
+        self._wake()
 
-    def acknowledge(self, offset: int, open_mask: int | None = None) -> None:
+    def acknowledge_at_once(self, offset: int, open_mask: int | None = None) -> bool:
+        """Do as `acknowledge` where the batch at `offset` is out or came back; False elsewhere."""
+        extent = self._engine.extent(offset)
+        if extent is None:
+            return False
+        self._acknowledge_part(*extent, open_mask)
+        return True
+
+    def acknowledge_through_at_once(self, offset: int, open_mask: int | None = None) -> bool:
+        """Do as `acknowledge_through` where the batch at `offset` is out; False elsewhere."""
+        if self.kind is SubscriptionKind.SHARED or offset < 0:
+            return True
+        extent = self._engine.extent(offset)
+        if extent is None:
+            return False
+        self._acknowledge_through_part(*extent, open_mask)
+        return True
+
+    async def acknowledge(self, offset: int, open_mask: int | None = None) -> None:
         """Take an acknowledgement of the batch at `offset`, or of part of it.
 
         `open_mask` has a bit for each of its messages that is not meant; None means the whole
         batch. An offset at which no batch begins is ignored, and so is one behind the cursor.
         """
-        end = self._end_of(offset)
-        if end is None:
+        if self.acknowledge_at_once(offset, open_mask):
             return
-        if open_mask is None:
-            self.cursor.acknowledge(offset, end)
-        else:
-            for start, stop in _closed_runs(open_mask, end - offset):
-                self.cursor.acknowledge(offset + start, offset + stop)
-        if self._dispatcher is not None:
-            self._dispatcher.acknowledged(offset)
-        self._note_change()
+        extent = await self._look_up(offset)
+        if extent is not None and extent[0] == offset:
+            self._acknowledge_part(*extent, open_mask)
 
-    def acknowledge_through(self, offset: int, open_mask: int | None = None) -> None:
+    async def acknowledge_through(self, offset: int, open_mask: int | None = None) -> None:
         """Take a cumulative acknowledgement: all before the batch at `offset`, and of the batch
         what `open_mask` leaves. The offset may lie inside a batch, which is then meant. Shared
         subscriptions have none.
         """
-        if self.kind is SubscriptionKind.SHARED or offset < 0:
+        if self.acknowledge_through_at_once(offset, open_mask):
             return
-        header = self._batch_at(offset)
-        if header is None:
-            return
-        base, end = header
-        if open_mask is None:
-            self.cursor.acknowledge_below(end)
-        else:
-            self.cursor.acknowledge_below(base)
-            for start, stop in _closed_runs(open_mask, end - base):
-                self.cursor.acknowledge(base + start, base + stop)
-        if self._dispatcher is not None:
-            self._dispatcher.acknowledged_below()
-        self._note_change()
+        extent = await self._look_up(offset)
+        if extent is not None:
+            self._acknowledge_through_part(*extent, open_mask)
+
+    async def looked_up(self) -> None:
+        """Return when no acknowledgement that came before is still looked up in the log."""
+        async with self._looking_up:
+            pass
 
     def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
         """Send again what the consumer has and did not acknowledge: some batches, or all."""
-        if self._dispatcher is not None:
-            self._dispatcher.redeliver(consumer, offsets)
+        if self._push is not None:
+            self._push.selector.redeliver(consumer, offsets)
+            self._push.wake()
 
     def begin_reset(self, position: int) -> None:
         """Move the cursor; consumers are sent away first and come back. `changing` is held."""
-        assert self.changing.locked()
+        assert self.changing.locked(), "one change at a time"
         self.send_all_away()
         self._advance(SubscriptionEvent.RESET_BEGAN)
-        self.cursor.reset(position)
+        self._resets += 1
+        self._engine.reset(position)
 
     def end_reset(self) -> None:
         """The new position is stored."""
@@ -230,40 +243,39 @@ class Subscription:
     def _advance(self, event: SubscriptionEvent) -> None:
         self.state = NEXT_STATE[self.state, event]
 
-    def _note_change(self) -> None:
-        self._changed(self)
+    def _wake(self) -> None:
+        if self._push is not None:
+            self._push.wake()
 
-    def _end_of(self, offset: int) -> int | None:
-        found = self._batch_at(offset)
-        return None if found is None or found[0] != offset else found[1]
+    def _acknowledge_part(self, start: int, end: int, open_mask: int | None) -> None:
+        if open_mask is None:
+            self._engine.acknowledge(start, end)
+        else:
+            for low, high in _closed_runs(open_mask, end - start):
+                self._engine.acknowledge(start + low, start + high)
+        self._wake()  # A consumer that held too many may go on.
 
-    def _batch_at(self, offset: int) -> tuple[int, int] | None:
-        """Start and end of the batch that contains `offset`."""
-        if self._dispatcher is not None:
-            sent = self._dispatcher.outstanding.get(offset)
-            if sent is not None:
-                return offset, sent.end
-        if not self.partition.start_offset <= offset < self.partition.end_offset:
+    def _acknowledge_through_part(self, start: int, end: int, open_mask: int | None) -> None:
+        self._engine.acknowledge_below(start)
+        self._acknowledge_part(start, end, open_mask)
+
+    async def _look_up(self, offset: int) -> tuple[int, int] | None:
+        """Ask the log for start and end of the batch that contains `offset`; None where there is
+        none, or the answer came too late.
+        """
+        resets = self._resets
+        async with self._looking_up:
+            if not self.partition.start_offset <= offset < self.partition.end_offset:
+                return None
+            try:
+                header = await self.partition.batch_at(offset)
+            except (CorruptBatchError, OffsetOutOfRangeError, LogClosedError, UnknownTopicError):
+                return None  # The last two are a topic's that was deleted this moment.
+        if header is None or resets != self._resets or self.state is SubscriptionState.DELETED:
             return None
-        try:
-            header = self.partition.header_at(offset)
-        except CorruptBatchError:
-            return None
-        return None if header is None else (header.base_offset, header.next_offset)
+        return header.base_offset, header.next_offset
 
 
 def _closed_runs(open_mask: int, size: int) -> list[tuple[int, int]]:
     """The runs of zero bits among the first `size`, ends excluded."""
-    runs = []
-    position = 0
-    closed = ~open_mask & ((1 << size) - 1)
-    while closed >> position:
-        start = position + _trailing_zeros(closed >> position)
-        stop = start + _trailing_zeros(~(closed >> start))
-        runs.append((start, stop))
-        position = stop
-    return runs
-
-
-def _trailing_zeros(number: int) -> int:
-    return (number & -number).bit_length() - 1
+    return list(runs(~open_mask & ((1 << size) - 1)))

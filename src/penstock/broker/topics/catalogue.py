@@ -84,7 +84,7 @@ class Topics:
         return [topic for topic in self.all() if topic.name.in_namespace == namespace]
 
     def on_delete(self, listener: Callable[[Topic], None]) -> None:
-        """Have `listener` called with each topic that was deleted, to let go of what it keeps."""
+        """Have `listener` called with each topic that was deleted, to drop what it keeps."""
         self._on_delete.append(listener)
 
     async def create(

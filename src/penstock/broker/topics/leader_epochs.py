@@ -62,6 +62,11 @@ class LeaderEpochs:
             del self._epochs[0], self._starts[0]
         assert len(self._epochs) == len(self._starts) <= LEADER_EPOCHS
 
+    def at(self, offset: int) -> int:
+        """Return the epoch at which the message at `offset` was, or will be, written."""
+        assert self._epochs, "a partition is open at an epoch"
+        return self._epochs[max(0, bisect_right(self._starts, offset) - 1)]
+
     def end_of(self, epoch: int, end_offset: int) -> EpochEnd:
         """Return the largest known epoch up to `epoch`, and where the one after it began.
 

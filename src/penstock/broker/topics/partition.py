@@ -127,7 +127,7 @@ class Partition:
     def segment_count(self) -> int:
         return self._log.segment_count
 
-    def readable_end(self, isolation: Isolation) -> int:
+    def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
 
         It is Kafka's high watermark, or its last stable offset. Readers see up to the end offset,
@@ -203,15 +203,6 @@ class Partition:
         """
         return await self._log.batch_at(offset)
 
-    def header_at(self, offset: int) -> BatchHeader | None:
-        """Do as `batch_at`, at once. Only a log in local files answers without suspending."""
-        try:
-            self.batch_at(offset).send(None)
-        except StopIteration as done:
-            found: BatchHeader | None = done.value
-            return found
-        raise NotImplementedError
-
     async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
         """Return the base offset of the first batch, from the one at `start` on, that has a message
         of this time or later as far as its header says; None where there is none.
@@ -225,6 +216,10 @@ class Partition:
                 if header.max_timestamp >= timestamp_ms:
                     return header.base_offset
         return None
+
+    def epoch_at(self, offset: int) -> int:
+        """Return the leader epoch at which the message at `offset` was, or will be, written."""
+        return self._leader_epochs.at(offset)
 
     def epoch_end(self, epoch: int) -> EpochEnd:
         """Return the largest leader epoch up to `epoch`, and the offset at which it ended.

@@ -34,8 +34,7 @@ class Storage:
 
     def __init__(self, data_folder: Path, config: LogConfig, leader_epoch: int) -> None:
         self.data_folder = data_folder.absolute()
-        self._topics_folder = self.data_folder / "topics"
-        self._topics_folder.mkdir(parents=True, exist_ok=True)
+        self._topics_folder = made_folder(self.data_folder / "topics")
         self._config = config
         self._leader_epoch = leader_epoch
         self._files = RealFileSystem()
@@ -87,6 +86,12 @@ class Storage:
 
     def close(self) -> None:
         self.flusher.close()
+
+
+def made_folder(folder: Path) -> Path:
+    """Return a folder's absolute path, once it is there. Raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.absolute()
 
 
 def _topic_id(name: str) -> UUID | None:

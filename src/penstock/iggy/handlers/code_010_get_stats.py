@@ -43,7 +43,7 @@ def get_stats(_request: requests.Empty, call: Call) -> replies.Stats:
         segments_count=sum(partition.segment_count for partition in partitions),
         messages_count=sum(map(message_count, topics)),
         clients_count=len(call.client.server.clients),
-        consumer_groups_count=len(call.broker.memberships.all()),
+        consumer_groups_count=len(call.broker.topic_groups.all()),
         hostname=machine.hostname,
         os_name=machine.os_name,
         os_version=machine.os_version,

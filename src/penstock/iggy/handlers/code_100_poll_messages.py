@@ -50,7 +50,7 @@ def _is_stale(
 ) -> bool:
     if request.consumer.kind is not ConsumerKind.GROUP:
         return False
-    group = call.broker.memberships.get(topic, request.consumer.id.value)
+    group = call.broker.topic_groups.get(topic, request.consumer.id.value)
     return not group.may_read(call.client, partition.index)
 
 

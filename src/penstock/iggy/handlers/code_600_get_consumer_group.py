@@ -23,7 +23,7 @@ def get_consumer_group(
     """Describe a group; nothing when there is none."""
     try:
         topic = find_topic(call.broker, request.stream, request.topic)
-        group = call.broker.memberships.get(topic, request.group.value)
+        group = call.broker.topic_groups.get(topic, request.group.value)
     except (IggyError, UnknownGroupError):
         return None
     return describe_group_fully(group)

@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 def get_consumer_groups(request: requests.TopicRequest, call: Call) -> replies.ConsumerGroups:
     """Describe every group, without its members."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    groups = call.broker.memberships.of_topic(topic)
+    groups = call.broker.topic_groups.of_topic(topic)
     return replies.ConsumerGroups([describe_group(group) for group in groups])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def delete_consumer_group(request: requests.ConsumerGroupRequest, call: Call) -> None:
     """Delete a group of one topic; a group of the same name elsewhere stays."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    group = call.broker.memberships.get(topic, request.group.value)
-    await call.broker.memberships.delete(group)
+    group = call.broker.topic_groups.get(topic, request.group.value)
+    await call.broker.topic_groups.delete(group)
     partition_ids = [partition.id for partition in topic.partitions]
     await call.broker.offsets.delete(group_owner(group.name), partition_ids)

@@ -19,6 +19,6 @@ def sync_consumer_group(
 ) -> replies.Assignment | None:
     """Tell the partitions and their generation; nothing to one who is not a member."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    group = call.broker.memberships.get(topic, request.group.value)
+    group = call.broker.topic_groups.get(topic, request.group.value)
     partitions = group.sync(call.client)
     return None if partitions is None else replies.Assignment(group.generation, partitions)

@@ -78,7 +78,7 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
             else:
                 result.timestamp, result.offset = found
                 if found.offset >= 0:
-                    result.leader_epoch = call.broker.cluster.leader_of(partition).epoch
+                    result.leader_epoch = partition.epoch_at(found.offset)
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=results))
     return response(topics=topics)
 

@@ -75,7 +75,7 @@ def _look_up(
 ) -> MetadataResponse.MetadataResponseTopic:
     try:
         if asked.name is not None:
-            # A name that no topic may have is told from one that no topic has.
+            # A name that no topic may have has another error than one that no topic has.
             if _is_missing(asked.name, call):
                 TopicName.from_kafka(asked.name)
             topic = topic_by_name(call.broker, asked.name)

@@ -3,8 +3,8 @@
 Versions 0-9. The rules are those of `penstock.broker.groups.classic`.
 
 * The answer waits until the generation begins.
-* Version 4 on is told its member id first (79) unless it is a static member; version 5 on has
-  those; version 9 on may be told to skip the assignment.
+* Version 4 on gets its member id first (79) unless it is a static member; version 5 on has
+  those; version 9 on may be asked to skip the assignment.
 * Before version 1 the rebalance timeout is the session timeout.
 """
 

@@ -1,4 +1,4 @@
-"""ApiVersions: what is served, told from what is registered.
+"""ApiVersions: what is served, read from what is registered.
 
 Versions 0-4. A newer version is answered in the form of version 0 with UNSUPPORTED_VERSION and the
 range of ApiVersions itself, and the client asks again (KIP-511). From version 3 on a client names

@@ -1,6 +1,6 @@
 """CreateTopics: create topics, each by itself, ready for use when the answer comes.
 
-Versions 2-7; version 5 on is told the configuration, version 7 the id.
+Versions 2-7; version 5 on returns the configuration, version 7 the id.
 
 * Partitions -1 (version 4 on) means the node's default, replication factor -1 the only one there
   is, 1. An assignment may be given in place of both: it names the one node for each partition.

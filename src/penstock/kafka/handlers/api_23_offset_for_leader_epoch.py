@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch: where a leadership's messages end.
 
-Versions 2-4. There is one leadership, epoch 0, which ends at the end of the log; an earlier one has
-no offset (-1, -1).
+Versions 2-4. Each start of the broker is a leadership of its own (KIP-320). The answer for one that
+wrote nothing is the one before it; for one that is yet to come it is (-1, -1).
 """
 
 from __future__ import annotations
@@ -46,7 +46,5 @@ def _find(
     except Exception as error:
         result.error_code = refusal(error).code
         return result
-    current = call.broker.cluster.leader_of(partition).epoch
-    if asked.leader_epoch >= current:
-        result.leader_epoch, result.end_offset = current, partition.end_offset
+    result.leader_epoch, result.end_offset = partition.epoch_end(asked.leader_epoch)
     return result

@@ -1,7 +1,7 @@
 """DescribeLogDirs: where the data folder is and how much each partition takes of it.
 
-Versions 1-5; version 4 on tells the size of the file system too. Without a list of topics all are
-told. Partitions that are not there are left out, as Kafka does.
+Versions 1-5; version 4 on has the size of the file system too. Without a list of topics the answer
+has all. Partitions that are not there are left out, as Kafka does.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class RequestHeader(NamedTuple):
 
 
 def frame_size(head: Buffer, limit: int) -> int | None:
-    """The size of the frame that begins with `head`, its size field counted in; None: not yet told.
+    """The size of the frame that begins with `head`, its size field counted in; None before.
 
     Raises MalformedMessageError for a size that is negative or above `limit`.
     """

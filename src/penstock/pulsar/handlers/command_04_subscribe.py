@@ -6,7 +6,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.subscriptions.deliveries import Consumer
+from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.consumer import PulsarConsumer

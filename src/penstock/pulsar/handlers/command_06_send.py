@@ -85,7 +85,7 @@ def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
 
 
 def _append(producer: Producer, request: CommandSend, body: memoryview) -> int | None:
-    """Write an entry; None when its topic is gone, of which the client was told."""
+    """Write an entry; None when its topic is gone, of which the client has heard."""
     entry = _checked(request, body)
     timestamp = _timestamp(entry)
     header = build_header(

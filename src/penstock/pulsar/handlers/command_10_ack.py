@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.handlers.registry import Reply
     from penstock.session import Answer
+
+LOOK_UPS_TOGETHER: Final = 100
+"""Message ids that are looked up before other connections have their turn."""
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +49,42 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
             consumer.partition.topic.name.pulsar,
             CommandAck.ValidationError.Name(request.validation_error),
         )
-    acknowledge = _through if request.ack_type == CommandAck.Cumulative else _one
-    for message_id in request.message_id:
-        if message_id.ledgerId == consumer.partition.id and message_id.entryId < EARLIEST:
-            acknowledge(consumer, message_id)
+    for position, message_id in enumerate(request.message_id):
+        if not _acknowledged_at_once(consumer, request, message_id):
+            return _acknowledged(call, consumer, request, position)
     return _saved(call, consumer, request) if request.HasField("request_id") else None
+
+
+def _acknowledged_at_once(
+    consumer: PulsarConsumer, request: CommandAck, message_id: MessageIdData
+) -> bool:
+    """Take one message id; False where the log has to be asked for its batch."""
+    if message_id.ledgerId != consumer.partition.id or message_id.entryId >= EARLIEST:
+        return True
+    subscription = consumer.subscription
+    if request.ack_type == CommandAck.Cumulative:
+        return subscription.acknowledge_through_at_once(message_id.entryId, _open_mask(message_id))
+    return subscription.acknowledge_at_once(message_id.entryId, _open_mask(message_id))
+
+
+async def _acknowledged(
+    call: Call, consumer: PulsarConsumer, request: CommandAck, position: int
+) -> BaseCommand | None:
+    """Take the message ids from `position` on, one after another.
+
+    What waits for the log is the request itself, of which a connection has few in flight.
+    """
+    subscription = consumer.subscription
+    for number, message_id in enumerate(request.message_id[position:], start=1):
+        if _acknowledged_at_once(consumer, request, message_id):
+            continue
+        if request.ack_type == CommandAck.Cumulative:
+            await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
+        else:
+            await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
+        if number % LOOK_UPS_TOGETHER == 0:
+            await asyncio.sleep(0)  # Others have work too.
+    return await _saved(call, consumer, request) if request.HasField("request_id") else None
 
 
 async def _saved(call: Call, consumer: PulsarConsumer, request: CommandAck) -> BaseCommand:
@@ -62,14 +97,6 @@ def _response(request: CommandAck) -> BaseCommand:
     if request.HasField("request_id"):
         response.request_id = request.request_id
     return BaseCommand(type=BaseCommand.ACK_RESPONSE, ackResponse=response)
-
-
-def _one(consumer: PulsarConsumer, message_id: MessageIdData) -> None:
-    consumer.subscription.acknowledge(message_id.entryId, _open_mask(message_id))
-
-
-def _through(consumer: PulsarConsumer, message_id: MessageIdData) -> None:
-    consumer.subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
 
 
 def _open_mask(message_id: MessageIdData) -> int | None:

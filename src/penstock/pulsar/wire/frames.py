@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 def frame_size(head: memoryview, message_size_max: int) -> int | None:
-    """Return the size of the frame that `head` begins with, or None while it can't be told.
+    """Return the size of the frame that `head` begins with, or None while it is not known.
 
     Raises PeerError when the frame is over `message_size_max` plus padding, before it is read.
     """

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.subscriptions.murmur3 import murmur3_32
+from penstock.broker.subscriptions.selectors.murmur3 import murmur3_32
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.broker.subscriptions.deliveries import Consumer
+    from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.topics.partition import Partition
 
 POINTS_PER_CONSUMER: Final = 100

@@ -96,44 +96,44 @@ def test_more_partitions_are_a_new_generation() -> None:
 async def test_groups_last_and_members_do_not(tmp_path: Path) -> None:
     broker = await Broker.open(tmp_path, BrokerSettings())
     topic = await broker.topics.create(NAME, 2)
-    group = await broker.memberships.create(topic, "billing")
-    await broker.memberships.create(topic, "audit")
+    group = await broker.topic_groups.create(topic, "billing")
+    await broker.topic_groups.create(topic, "audit")
     group.join("a connection")
-    assert broker.memberships.of_member("a connection") == [group]
+    assert broker.topic_groups.of_member("a connection") == [group]
     with pytest.raises(GroupExistsError):
-        await broker.memberships.create(topic, "billing")
+        await broker.topic_groups.create(topic, "billing")
     await broker.close()
 
     again = await Broker.open(tmp_path, BrokerSettings())
     found = again.topics.get(NAME)
     assert found is not None
-    assert again.memberships.get(found, "billing").group_id == 0
-    assert again.memberships.get(found, 1).name == "audit"
-    assert again.memberships.of_member("a connection") == []
+    assert again.topic_groups.get(found, "billing").group_id == 0
+    assert again.topic_groups.get(found, 1).name == "audit"
+    assert again.topic_groups.of_member("a connection") == []
     await again.close()
 
 
 async def test_deleted_group_is_gone_and_its_number_is_not_given_again(tmp_path: Path) -> None:
     broker = await Broker.open(tmp_path, BrokerSettings())
     topic = await broker.topics.create(NAME, 1)
-    group = await broker.memberships.create(topic, "billing")
+    group = await broker.topic_groups.create(topic, "billing")
     group.join("a connection")
-    await broker.memberships.delete(group)
+    await broker.topic_groups.delete(group)
     with pytest.raises(UnknownGroupError):
-        broker.memberships.get(topic, "billing")
+        broker.topic_groups.get(topic, "billing")
     with pytest.raises(UnknownGroupError):
-        await broker.memberships.delete(group)
-    assert (await broker.memberships.create(topic, "billing")).group_id == 1
+        await broker.topic_groups.delete(group)
+    assert (await broker.topic_groups.create(topic, "billing")).group_id == 1
     await broker.close()
 
 
 async def test_groups_go_with_their_topic_and_members_with_their_connection(tmp_path: Path) -> None:
     broker = await Broker.open(tmp_path, BrokerSettings())
     topic = await broker.topics.create(NAME, 1)
-    group = await broker.memberships.create(topic, "billing")
+    group = await broker.topic_groups.create(topic, "billing")
     group.join("a connection")
-    broker.memberships.leave_all("a connection")
+    broker.topic_groups.leave_all("a connection")
     assert group.members == {}
     await broker.topics.delete(topic)
-    assert broker.memberships.all() == []
+    assert broker.topic_groups.all() == []
     await broker.close()

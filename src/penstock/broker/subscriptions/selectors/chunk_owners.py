@@ -5,19 +5,17 @@ Only a consumer that has them all can put them together (PIP-37).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock import limits
 from penstock.log.header import ATTRIBUTE_CHUNK
 from penstock.records.errors import MalformedBatchError
 from penstock.records.pulsar.chunks import is_chunk
 
 if TYPE_CHECKING:
     from penstock.broker.reading.entries import Entry
-    from penstock.broker.subscriptions.deliveries import Consumer
+    from penstock.broker.subscriptions.consumer import Consumer
     from penstock.records.pulsar.chunks import ChunkInfo
-
-UNFINISHED_MAX: Final = 1_000
-"""Messages whose last chunk did not come yet; their producer may have died. The oldest goes."""
 
 
 class ChunkOwners:
@@ -35,7 +33,7 @@ class ChunkOwners:
         owner = self._owners.pop(uuid, chosen)
         if number < total - 1:
             self._owners[uuid] = owner
-            if len(self._owners) > UNFINISHED_MAX:
+            if len(self._owners) > limits.UNFINISHED_CHUNKED_MESSAGES:
                 del self._owners[next(iter(self._owners))]
         return owner
 

@@ -1,0 +1,73 @@
+"""What acknowledgements of single messages cost, by the order that they come in.
+
+Prints acknowledgements a second, the cursor's bytes a message at the worst moment, and what is
+stored when every second message is acknowledged.
+Usage: python benchmarks/acknowledge.py [MESSAGES]
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+import tracemalloc
+from collections.abc import Sequence
+
+from penstock.broker.subscriptions.cursor import Cursor
+from penstock.broker.subscriptions.engine import Engine
+from penstock.broker.subscriptions.leases import Holder
+
+BATCH = 100
+"""Messages in a batch, which is one lease."""
+
+
+def orders(count: int) -> dict[str, Sequence[int]]:
+    shuffled = list(range(count))
+    random.Random(1).shuffle(shuffled)
+    every_second = [*range(1, count, 2), *reversed(range(0, count, 2))]
+    return {"in order": range(count), "every second": every_second, "random": shuffled}
+
+
+def acknowledge(engine: Engine, order: Sequence[int]) -> float:
+    started = time.perf_counter()
+    for offset in order:
+        engine.acknowledge(offset, offset + 1)
+    return time.perf_counter() - started
+
+
+def leased(count: int) -> Engine:
+    """All messages out with one holder."""
+    engine, holder = Engine(Cursor(0), lambda: None), Holder("benchmark")
+    for start in range(0, count, BATCH):
+        engine.acquire(holder, start, min(start + BATCH, count))
+    return engine
+
+
+def bytes_used(order: Sequence[int]) -> int:
+    tracemalloc.start()
+    cursor = Cursor(0)
+    for offset in order:
+        cursor.acknowledge(offset, offset + 1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def main(count: int) -> None:
+    for name, order in orders(count).items():
+        engine = leased(count)
+        seconds = acknowledge(engine, order)
+        assert (engine.cursor.position, len(engine.leases)) == (count, 0)
+        used = bytes_used(order) / count
+        print(f"{name:>12}: {count / seconds:>9,.0f}/s, {used:.2f} bytes a message")
+    cursor = Cursor(0)
+    for offset in range(1, count, 2):
+        cursor.acknowledge(offset, offset + 1)
+    started = time.perf_counter()
+    stored = len(cursor.pack_ranges())
+    milliseconds = (time.perf_counter() - started) * 1000
+    print(f"{'stored':>12}: {stored / count:.2f} bytes a message, in {milliseconds:.1f} ms")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 900_000)

@@ -1,0 +1,65 @@
+"""A consumer that messages are pushed to, and what it is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from penstock.broker.subscriptions.leases import Holder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.broker.reading.entries import Entry
+
+
+class Delivery(NamedTuple):
+    """One batch on its way to one consumer.
+
+    `open_mask` has a bit for each of its messages that is not acknowledged; None means all of them.
+    """
+
+    entry: Entry
+    redelivery_count: int
+    open_mask: int | None
+
+
+class Receiver(Protocol):
+    """A consumer's connection, as its subscription sees it."""
+
+    def deliver(self, deliveries: Sequence[Delivery]) -> None:
+        """Send batches, in order; views in them stay valid."""
+
+    async def writable(self) -> None:
+        """Return when more is welcome. Raises ConnectionResetError when the client is gone."""
+
+    def activated(self, active: bool) -> None:
+        """A Failover consumer was chosen, or another one was."""
+
+    def disconnect(self) -> None:
+        """The consumer was detached: have the client subscribe again where it still wants to."""
+
+    async def is_alive(self) -> bool:
+        """Whether the client still answers; takes a few seconds when it does not."""
+
+
+class Consumer(Holder):
+    """One consumer of a subscription. Lower `priority` is served first.
+
+    `permits` is how many messages it asked for and did not get; `stalled` is set while its
+    connection takes no more, and `blocked` while it holds too many messages.
+    """
+
+    __slots__ = ("blocked", "permits", "priority", "receiver", "stalled")
+
+    def __init__(self, receiver: Receiver, name: str, priority: int = 0) -> None:
+        super().__init__(name)
+        self.receiver = receiver
+        self.priority = priority
+        self.permits = 0
+        self.stalled = False
+        self.blocked = False
+
+    @property
+    def can_take(self) -> bool:
+        """Whether it asked for messages and its connection takes them."""
+        return self.permits > 0 and not self.stalled

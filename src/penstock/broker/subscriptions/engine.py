@@ -1,0 +1,149 @@
+"""The state of one subscription on one partition: where each message is.
+
+A message is acknowledged (below or in the cursor), out with a holder (in a lease), back to be
+delivered again (in a returned range), or was never out (from `fresh` on). What is pushed to
+consumers and what they pull share this state; who gets what next is decided above it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.subscriptions.leases import Lease, Leases
+from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.subscriptions.cursor import Cursor
+    from penstock.broker.subscriptions.leases import Holder
+
+
+class Engine:
+    """All methods belong to the event loop's thread. `moved` is called when the cursor changed."""
+
+    def __init__(self, cursor: Cursor, moved: Callable[[], None]) -> None:
+        self.cursor = cursor
+        self.leases = Leases()
+        self.fresh = cursor.position
+        """The first offset that was never out, or was taken back by `start_over`."""
+        self._returned = ReturnedRanges()
+        self._moved = moved
+
+    def extent(self, offset: int) -> tuple[int, int] | None:
+        """Return the range that was handed out as one and begins at `offset`, if that is known."""
+        known = self.leases.get(offset) or self._returned.get(offset)
+        return None if known is None else (known.start, known.end)
+
+    def has_returned(self, start: int) -> bool:
+        """Whether a range that begins at an offset came back."""
+        return self._returned.get(start) is not None
+
+    def next_returned(self) -> Returned | None:
+        """Return what is to be delivered again first; what was acknowledged meanwhile is not."""
+        while (first := self._returned.first) is not None:
+            if self.cursor.open_count(first.start, first.end):
+                return first
+            self._returned.pop_first()
+        return None
+
+    def acquire(
+        self, holder: Holder, start: int, end: int, deadline: float | None = None
+    ) -> Lease | None:
+        """Lease to a holder what is open of a range, and return the lease; None where nothing is.
+
+        The range is what comes next: of what came back, the beginning of the first range, which
+        may be split; else what follows at `fresh`.
+        """
+        deliveries = 0
+        if end > self.fresh:
+            self.fresh = end
+        else:
+            deliveries = self._withdraw(start, end)
+        open_count = self.cursor.open_count(start, end)
+        if not open_count:
+            return None
+        lease = Lease(start, end, holder, deliveries + 1, deadline, open_count)
+        self.leases.add(lease)
+        return lease
+
+    def acknowledge(self, start: int, end: int) -> None:
+        """Mark messages as acknowledged, whoever holds them."""
+        held = 0
+        for lease in self.leases.overlapping(start, end):
+            low, high = max(start, lease.start), min(end, lease.end)
+            held += high - low
+            self.leases.settle(lease, self.cursor.acknowledge(low, high))
+        if held < end - start:
+            self.cursor.acknowledge(start, end)
+        self.fresh = max(self.fresh, self.cursor.position)
+        self._moved()
+
+    def acknowledge_below(self, end: int) -> None:
+        """Mark every message below an offset as acknowledged."""
+        if end > self.cursor.position:
+            self.acknowledge(self.cursor.position, end)
+
+    def skip(self, start: int, end: int) -> None:
+        """Pass over offsets at which no message is."""
+        self.acknowledge(start, end)
+        if start <= self.fresh < end:
+            self.fresh = end
+
+    def pass_over(self, end: int) -> None:
+        """Go on at `end`: nothing that was never out is open before."""
+        assert not self.cursor.open_count(self.fresh, end), "what is open is handed out"
+        self.fresh = max(self.fresh, end)
+
+    def release(self, holder: Holder, start: int, end: int, *, counted: bool = True) -> None:
+        """Take back what a holder has of a range, to be delivered again.
+
+        `counted` is whether that delivery counts.
+        """
+        for lease in self.leases.overlapping(start, end):
+            if lease.holder is holder:
+                self._take_back(lease, max(start, lease.start), min(end, lease.end), counted)
+
+    def release_all(self, holder: Holder, *, counted: bool = True) -> None:
+        """Take back all that a holder has."""
+        for lease in list(holder.leases.values()):
+            self._take_back(lease, lease.start, lease.end, counted)
+        assert not holder.unacknowledged, "who holds no lease holds no message"
+
+    def expire(self, now: float) -> None:
+        """Take back what was held for too long."""
+        for lease in self.leases.over(now):
+            self._take_back(lease, lease.start, lease.end, counted=True)
+
+    def start_over(self) -> None:
+        """Take everything back: all that is open is to be delivered in order, as if for the first
+        time.
+        """
+        self.leases.clear()
+        self._returned.clear()
+        self.fresh = self.cursor.position
+
+    def reset(self, position: int) -> None:
+        """Move the cursor, and start over there. Nothing says that it moved."""
+        self.cursor.reset(position)
+        self.start_over()
+
+    def _withdraw(self, start: int, end: int) -> int:
+        """Take a range out of what came back; return how often it was delivered."""
+        first = self._returned.pop_first()
+        assert first.start <= start < end <= first.end, "what came back first goes out first"
+        assert not self.cursor.open_count(first.start, start), "nothing is passed over"
+        if end < first.end:
+            self._returned.add(Returned(end, first.end, first.deliveries))
+        return first.deliveries
+
+    def _take_back(self, lease: Lease, start: int, end: int, counted: bool) -> None:
+        self.leases.remove(lease)
+        for low, high in ((lease.start, start), (end, lease.end)):
+            open_count = self.cursor.open_count(low, high)
+            if open_count:
+                self.leases.add(
+                    Lease(low, high, lease.holder, lease.deliveries, lease.deadline, open_count)
+                )
+        deliveries = lease.deliveries if counted else lease.deliveries - 1
+        self._returned.add(Returned(start, end, deliveries))

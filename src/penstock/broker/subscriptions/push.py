@@ -1,0 +1,129 @@
+"""The loop that moves batches from a partition to the consumers of one subscription."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from penstock.broker.subscriptions.consumer import Delivery
+from penstock.broker.subscriptions.upcoming import Upcoming
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.broker.reading.entries import Entry
+    from penstock.broker.subscriptions.consumer import Consumer
+    from penstock.broker.subscriptions.engine import Engine
+    from penstock.broker.subscriptions.selectors.selector import Selector
+    from penstock.broker.topics.partition import Partition
+    from penstock.log.header import Magic
+
+logger = logging.getLogger(__name__)
+
+
+class Push:
+    """Runs while a subscription has consumers; the selector says who gets what.
+
+    A batch is never split: it is sent while the consumer has a permit left, and costs one for each
+    of its messages that is open, so that permits may go below zero. `failed` is called when no more
+    is sent, ever.
+    """
+
+    def __init__(
+        self,
+        partition: Partition,
+        engine: Engine,
+        selector_type: type[Selector],
+        magic: Magic,
+        failed: Callable[[], None],
+    ) -> None:
+        self.selector = selector_type(partition, engine, self.wake)
+        self._partition = partition
+        self._engine = engine
+        self._failed = failed
+        self._upcoming = Upcoming(partition, engine, magic)
+        self._work = asyncio.Event()
+        self._tasks = Tasks()
+
+    def start(self) -> None:
+        self._partition.add_listener(self.wake)
+        self._tasks.start(self._run(), f"push of {self._partition.topic.name.pulsar}")
+
+    def stop(self) -> None:
+        assert not self.selector.consumers, "the last consumer left"
+        self._partition.remove_listener(self.wake)
+        self.selector.stop()
+        self._tasks.cancel()
+
+    def wake(self) -> None:
+        """Something changed that may have messages go out."""
+        self._work.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._work.clear()
+            try:
+                busy = await self._turn()
+            except Exception:
+                logger.exception("a push failed; its consumers are asked to come back")
+                self._failed()
+                return
+            if busy:
+                await asyncio.sleep(0)  # Others have work too, and permits can last long.
+            else:
+                await self._work.wait()
+
+    async def _turn(self) -> bool:
+        """Send one consumer's share; False when nothing can be sent before `wake`."""
+        if self.selector.choose() is None or not self._upcoming.has_more:
+            return False
+        if self._partition.deleted:
+            return False
+        entries = await self._upcoming.entries()
+        consumer = self.selector.choose()  # Anew: reading may have taken its time.
+        if consumer is None:
+            return False
+        self._hand_out(entries, consumer)
+        return self._upcoming.has_more
+
+    def _hand_out(self, entries: Iterator[Entry], consumer: Consumer) -> None:
+        """Send a turn's worth of batches to one consumer, but for those that belong to others."""
+        shares: dict[Consumer, list[Delivery]] = {}
+        for entry in islice(entries, self.selector.batches_per_turn):
+            owner = self.selector.owner(entry, consumer)
+            delivery = self._acquire(owner, entry)
+            if delivery is not None:
+                shares.setdefault(owner, []).append(delivery)
+            if consumer.permits <= 0:
+                break
+        for owner, deliveries in shares.items():
+            self._send(owner, deliveries)
+            self.selector.served(owner)
+
+    def _acquire(self, consumer: Consumer, entry: Entry) -> Delivery | None:
+        """Charge a batch to a consumer; None where nothing of it is open."""
+        start, end = entry.header.base_offset, entry.header.next_offset
+        lease = self._engine.acquire(consumer, start, end)
+        if lease is None:
+            return None
+        if lease.open_count == end - start:
+            consumer.permits -= entry.header.record_count
+            return Delivery(entry, lease.deliveries - 1, None)
+        consumer.permits -= lease.open_count
+        return Delivery(entry, lease.deliveries - 1, self._engine.cursor.open_mask(start, end))
+
+    def _send(self, consumer: Consumer, deliveries: Sequence[Delivery]) -> None:
+        consumer.receiver.deliver(deliveries)
+        consumer.stalled = True
+        self._tasks.start(self._relieve(consumer), "wait for a consumer to take more")
+
+    async def _relieve(self, consumer: Consumer) -> None:
+        try:
+            await consumer.receiver.writable()
+        except ConnectionResetError:
+            return  # Its session is about to detach it.
+        consumer.stalled = False
+        self.wake()

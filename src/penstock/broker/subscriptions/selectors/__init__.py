@@ -1,0 +1,1 @@
+"""Policies: which consumer of a subscription gets what goes out next."""

@@ -1,0 +1,57 @@
+"""What every policy decides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from penstock.broker.reading.entries import Entry
+    from penstock.broker.subscriptions.consumer import Consumer
+    from penstock.broker.subscriptions.engine import Engine
+    from penstock.broker.topics.partition import Partition
+
+
+class Selector(ABC):
+    """Chooses among the consumers of one subscription. `wake` is called when a time that it waited
+    for has come, and its choice is another.
+    """
+
+    batches_per_turn: ClassVar[int | None]
+    """How many batches the chosen consumer gets before there is a new choice; None is no limit."""
+
+    def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
+        self.consumers: list[Consumer] = []
+        self._partition = partition
+        self._engine = engine
+        self._wake = wake
+
+    @abstractmethod
+    def add(self, consumer: Consumer) -> None:
+        """A consumer came."""
+
+    @abstractmethod
+    def remove(self, consumer: Consumer) -> None:
+        """A consumer left; others get what it did not acknowledge."""
+
+    @abstractmethod
+    def choose(self) -> Consumer | None:
+        """Return who gets what goes out next, or None while nobody can take anything."""
+
+    @abstractmethod
+    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+        """Return who gets a batch: the one who was chosen, unless it has to be another one."""
+
+    @abstractmethod
+    def served(self, consumer: Consumer) -> None:
+        """A consumer was given something."""
+
+    @abstractmethod
+    def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
+        """Take back what a consumer holds: the batches at `offsets`, or all."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """The last consumer left."""

@@ -1,0 +1,69 @@
+"""Reads what goes out next: what came back first, in order of offset, then what was never out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.broker.reading.entries import ONE_BATCH, READ_BYTES, EntryReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.broker.reading.entries import Entry
+    from penstock.broker.subscriptions.engine import Engine
+    from penstock.broker.topics.partition import Partition
+    from penstock.log.header import Magic
+
+
+class Upcoming:
+    """The batches that the engine can hand out, in the encoding of `magic`."""
+
+    def __init__(self, partition: Partition, engine: Engine, magic: Magic) -> None:
+        self._partition = partition
+        self._engine = engine
+        # Two places in the log, so that what comes back does not cost what was read ahead.
+        self._fresh = EntryReader(partition, engine.fresh, magic, engine.skip)
+        self._again = EntryReader(partition, engine.fresh, magic, engine.skip)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything to hand out."""
+        if self._engine.next_returned() is not None:
+            return True
+        return self._engine.fresh < self._partition.readable_end()
+
+    async def entries(self) -> Iterator[Entry]:
+        """Return batches to be acquired in their order, as many as are wanted, before anything else
+        is awaited. There may be none, although there is more, when the state changed meanwhile.
+        """
+        if self._engine.next_returned() is not None:
+            return await self._returned_entries()
+        reader, engine = self._fresh, self._engine
+        if reader.position != engine.fresh:
+            reader.rewind(engine.fresh)
+        await reader.fill()
+        return iter(reader.take, None) if reader.position == engine.fresh else iter(())
+
+    def available(self, entry: Entry) -> tuple[int, int]:
+        """Return which offsets of a batch from `entries` can be acquired."""
+        base, end = entry.header.base_offset, entry.header.next_offset
+        returned = self._engine.next_returned()
+        if returned is not None:
+            return max(returned.start, base), min(returned.end, end)
+        return max(self._engine.fresh, base), end
+
+    async def _returned_entries(self) -> Iterator[Entry]:
+        first = self._engine.next_returned()
+        assert first is not None, "something came back"
+        self._again.rewind(first.start)
+        followed = self._engine.has_returned(first.end)
+        await self._again.fill(READ_BYTES if followed else ONE_BATCH)
+        return self._those_that_came_back()
+
+    def _those_that_came_back(self) -> Iterator[Entry]:
+        for entry in iter(self._again.take, None):
+            first = self._engine.next_returned()
+            if first is None or first.start < entry.header.base_offset:
+                return
+            if first.start < entry.header.next_offset:
+                yield entry
