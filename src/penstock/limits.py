@@ -146,6 +146,13 @@ CONVERTED_BYTES: Final = Limit(
     when_hit="what was not read for longest is dropped, and converted again for a later reader",
 )
 
+CONVERTED_AT_ONCE_BYTES: Final = Limit(
+    32 * KIB,
+    "bytes that are converted on the event loop, which takes less than a change of threads",
+    protects="other clients' time",
+    when_hit="the conversion runs in a thread",
+)
+
 CONVERTED_RUNS: Final = Limit(
     4,
     "runs of converted batches of one partition in one encoding",
@@ -158,6 +165,13 @@ CONVERTED_AHEAD_BYTES: Final = Limit(
     "bytes of the longest run that is converted ahead of a reader, which doubles up to there",
     protects="other clients' time, and memory from readers that stop",
     when_hit="the next runs are as long as the last",
+)
+
+READ_PLACES: Final = Limit(
+    256,
+    "ends of recent reads of one partition, so that a reader that goes on needs no index",
+    protects="memory",
+    when_hit="the oldest is forgotten; its reader finds its place through the index",
 )
 
 CHECKPOINT_STATES: Final = Limit(
@@ -193,6 +207,41 @@ PULSAR_TOPIC_NAME: Final = Limit(
     "characters of a Pulsar topic's name",
     protects="the database, and Pulsar's own tools, which put names into URLs",
     when_hit="the topic is not created",
+)
+
+PULSAR_KEEP_ALIVE_SECONDS: Final = Limit(
+    30,
+    "seconds between two PINGs to a Pulsar client (Pulsar's own default)",
+    protects="consumers and producers from the place of one that is gone",
+    when_hit="a client that said nothing since the last PING is closed",
+)
+
+PULSAR_LIVENESS_SECONDS: Final = Limit(
+    5,
+    "seconds that a Pulsar client may take to answer when another one wants its place",
+    protects="the one that wants it, most often the same client over a new connection",
+    when_hit="its consumer or producer is dropped, and the other one gets the place",
+)
+
+PULSAR_CLOSED_PRODUCERS: Final = Limit(
+    1_024,
+    "closed producers that one Pulsar connection remembers, to drop their late messages",
+    protects="memory",
+    when_hit="the oldest is forgotten; a message that is later still closes the connection",
+)
+
+PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
+    100,
+    "message ids of one acknowledgement that are looked up in the log in one turn",
+    protects="other clients' time",
+    when_hit="other connections have their turn before the rest is looked up",
+)
+
+RESET_SUBSCRIPTION_SECONDS: Final = Limit(
+    60,
+    "seconds that a non-durable subscription outlives a reset without a consumer",
+    protects="memory from readers that were sent away by their own seek and never came back",
+    when_hit="the subscription ends",
 )
 
 KAFKA_REQUEST_BYTES: Final = Limit(

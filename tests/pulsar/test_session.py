@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.topics.names import TopicName
-from penstock.pulsar import keep_alive
 from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.handlers.command_32_get_topics_of_namespace import topics_hash
 from penstock.pulsar.handlers.unsupported import UNSUPPORTED
@@ -296,7 +296,7 @@ async def test_a_topic_that_is_given_partitions_has_them(peer: Peer, broker: Bro
 
 
 async def test_silence_ends_a_connection(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keep_alive, "KEEP_ALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "PULSAR_KEEP_ALIVE_SECONDS", 0.05)
     talking, silent, mute = Peer(broker), Peer(broker), Peer(broker)
     await talking.connect()
     await silent.connect()

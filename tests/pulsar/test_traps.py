@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from partition_logs import log_of
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
-from penstock.pulsar import keep_alive
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.message_ids import EARLIEST
 from pulsar_peer import Command, Peer, batch, entry
@@ -129,7 +129,7 @@ async def test_trap_5_errors_come_in_the_answer_of_their_request(peer: Peer) -> 
 async def test_trap_6_a_producer_comes_back_before_its_old_connection_is_missed(
     peer: Peer, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep_alive, "LIVENESS_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "PULSAR_LIVENESS_SECONDS", 0.05)
     await peer.producer("t", producer_name="mine")
     again = await other_peer(broker)
     # The old one does not answer the PING.
@@ -156,7 +156,7 @@ async def test_trap_6_the_name_of_a_living_producer_is_taken(peer: Peer, broker:
 async def test_trap_6_an_exclusive_consumer_comes_back_the_same_way(
     peer: Peer, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keep_alive, "LIVENESS_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "PULSAR_LIVENESS_SECONDS", 0.05)
     await peer.subscribe("t")
     again = await other_peer(broker)
     await again.subscribe("t")

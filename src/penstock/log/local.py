@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from penstock.limits import READ_PLACES
 from penstock.log.batches import no_batches, whole_before
 from penstock.log.checkpoint import Checkpoint
 from penstock.log.commit import Flusher, GroupCommit, Round
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MAX_PLACES: Final = 256
-"""Ends of recent reads kept per log, so that a reader that goes on needs no index."""
 
 _HEADERS_READ_BYTES: Final = 1 << 20
 
@@ -393,9 +392,9 @@ class LocalLog:
 
     def _remember(self, place: Place) -> None:
         self._places[place.offset] = place.position
-        if len(self._places) > _MAX_PLACES:
+        if len(self._places) > READ_PLACES:
             del self._places[next(iter(self._places))]
-        assert len(self._places) <= _MAX_PLACES, "what is remembered is bounded"
+        assert len(self._places) <= READ_PLACES, "what is remembered is bounded"
 
     def _mend_index(self, segment: Segment) -> None:
         """Rebuild an index that a look-up found wrong."""

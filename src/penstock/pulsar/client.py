@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from penstock.limits import PULSAR_CLOSED_PRODUCERS
 from penstock.pulsar.keep_alive import KeepAlive
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 NO_REQUEST: Final = (1 << 64) - 1
 """The request id of what the broker says unasked."""
 
-CLOSED_REMEMBERED: Final = 1_024
-"""Closed producers whose late messages are dropped in silence instead of closing the connection."""
-
 
 class Client(call.Client):
     """The client at the other end of one connection, with its producers and consumers.
@@ -44,7 +42,7 @@ class Client(call.Client):
         self.consumers: dict[int, PulsarConsumer] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
-        self.closed_producers: deque[int] = deque(maxlen=CLOSED_REMEMBERED)
+        self.closed_producers: deque[int] = deque(maxlen=PULSAR_CLOSED_PRODUCERS)
         self.keep_alive = KeepAlive(self.send, transport.close)
         self.is_gone = False
         """Whether the connection is: what was asked on it is nobody's wish any more."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock import limits
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandPing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-KEEP_ALIVE_SECONDS: Final = 30.0
-LIVENESS_SECONDS: Final = 5.0
-"""How long a client may take to answer when somebody else wants its place."""
 
 
 class KeepAlive:
@@ -24,7 +21,7 @@ class KeepAlive:
         self._loop = asyncio.get_running_loop()
         self._heard: asyncio.Future[None] = self._loop.create_future()
         self._awaited = "say CONNECT"
-        self._ticking = self._loop.call_later(KEEP_ALIVE_SECONDS, self._tick)
+        self._ticking = self._loop.call_later(limits.PULSAR_KEEP_ALIVE_SECONDS, self._tick)
 
     def heard(self) -> None:
         """The client said something."""
@@ -37,13 +34,13 @@ class KeepAlive:
         self._heard.cancel()
 
     async def is_alive(self) -> bool:
-        """Whether the client says anything within `LIVENESS_SECONDS` of being asked.
+        """Whether the client says anything within the time that it has of being asked.
 
         Means nothing after `stop`.
         """
         self._ping()
         heard = self._heard
-        await asyncio.wait([heard], timeout=LIVENESS_SECONDS)
+        await asyncio.wait([heard], timeout=limits.PULSAR_LIVENESS_SECONDS)
         return heard.done()
 
     def _ping(self) -> None:
@@ -57,4 +54,4 @@ class KeepAlive:
             self._close(f"the client did not {self._awaited} in time")
             return
         self._ping()
-        self._ticking = self._loop.call_later(KEEP_ALIVE_SECONDS, self._tick)
+        self._ticking = self._loop.call_later(limits.PULSAR_KEEP_ALIVE_SECONDS, self._tick)

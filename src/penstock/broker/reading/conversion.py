@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from penstock import records
-from penstock.limits import INFLATED_BATCH_BYTES
+from penstock.limits import CONVERTED_AT_ONCE_BYTES, INFLATED_BATCH_BYTES
 from penstock.log import CorruptBatchError
 from penstock.log.header import Magic, build_header, stamp, walk
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from penstock.session import Buffer
 
 _LOOK_BACK_BYTES: Final = 1 << 20
-_AT_ONCE_BYTES: Final = 32 << 10
-"""Up to so much is converted on the event loop, which takes less than a change of threads. What is
-more, and what inflates to more, would keep the other connections waiting."""
 
 
 async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
@@ -33,7 +30,7 @@ async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
     pieces: list[Buffer] = [stored]
     if target != Magic.PULSAR:
         pieces = await _whole_messages(log, stored)
-    if sum(map(len, pieces)) > _AT_ONCE_BYTES:
+    if sum(map(len, pieces)) > CONVERTED_AT_ONCE_BYTES:
         converted = await asyncio.to_thread(_convert, pieces, target)
     else:
         converted = _convert(pieces, target)

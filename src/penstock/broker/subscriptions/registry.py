@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.broker.errors import (
     SubscriptionBusyError,
@@ -15,6 +15,7 @@ from penstock.broker.errors import (
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
+from penstock.limits import RESET_SUBSCRIPTION_SECONDS
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.metadata.subscriptions import SubscriptionRepository
-
-RETURN_SECONDS: Final = 60.0
-"""How long a non-durable subscription waits after a reset for the consumer that it sent away."""
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +142,7 @@ class Subscriptions:
                 subscription.end_reset()
         if not subscription.durable:
             loop = asyncio.get_running_loop()
-            loop.call_later(RETURN_SECONDS, self._end_unless_wanted, subscription)
+            loop.call_later(RESET_SUBSCRIPTION_SECONDS, self._end_unless_wanted, subscription)
 
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer, *, force: bool = False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock.limits import PULSAR_LOOK_UPS_TOGETHER
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.message_ids import EARLIEST, mask_from_ack_set
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.handlers.registry import Reply
     from penstock.session import Answer
-
-LOOK_UPS_TOGETHER: Final = 100
-"""Message ids that are looked up before other connections have their turn."""
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +80,7 @@ async def _acknowledged(
             await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
         else:
             await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
-        if number % LOOK_UPS_TOGETHER == 0:
+        if number % PULSAR_LOOK_UPS_TOGETHER == 0:
             await asyncio.sleep(0)  # Others have work too.
     return await _saved(call, consumer, request) if request.HasField("request_id") else None
 
