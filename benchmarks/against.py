@@ -1,7 +1,7 @@
 """This checkout against another one: the same benchmarks in turn, and the ratios of their medians.
 
     git worktree add ../before main~20
-    python benchmarks/against.py ../before --rounds 5 throughput request_cost
+    python benchmarks/against.py ../before throughput request_cost --rounds 5
 
 A machine's speed drifts by more than most changes are worth, so figures of two days don't compare:
 both run here, one after the other, round by round, and the order turns in every round. A benchmark
