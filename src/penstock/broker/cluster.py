@@ -38,8 +38,7 @@ class Cluster:
 
     def leader_of(self, partition: Partition) -> Owner:
         """Return who reads and writes a partition."""
-        del partition
-        return self.this_node
+        return Owner(self.this_node.node_id, partition.leader_epoch)
 
     def coordinator_of(self, key: str) -> Owner:
         """Return who keeps what belongs to a key, such as a group's id."""
