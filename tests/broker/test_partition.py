@@ -316,6 +316,8 @@ async def test_what_is_safe_depends_on_the_flush_policy(partition: Partition) ->
     offset = partition.append(batch(3))
     assert (partition.safe_offset, partition.end_offset) == (0, 3)
     partition.topic.config = configured("written")  # type: ignore[misc]
+    assert partition.safe_offset == 0
+    await partition.written(offset)
     assert partition.safe_offset == 3
     partition.topic.config = configured("acknowledged")  # type: ignore[misc]
     waiting = partition.durable(offset)

@@ -165,6 +165,7 @@ async def test_a_batch_at_the_end_of_the_last_payload_is_not_taken_either(
     body = b"before" + b"".join(inner)
     header = build_header(Magic.PULSAR, body, record_count=9, base_timestamp=1, max_timestamp=1)
     append(log, [header, body])
+    await log.written(log.end_offset - 1)
     disk.content(DIRECTORY / f"{0:020d}.log").live[sum(map(len, stored)) + 30] ^= 1
     batches, damage = await read_all(log)
     assert batches == stored
@@ -177,6 +178,7 @@ async def test_a_flipped_length_takes_no_memory(disk: FaultyFileSystem, flusher:
     stored = [make_batch(size=1 << 20, seed=number) for number in range(8)]
     for parts in stored:
         append(log, parts)
+    await log.written(log.end_offset - 1)
     content = disk.content(DIRECTORY / f"{0:020d}.log")
     content.live[9] ^= 0x40
     tracemalloc.start()

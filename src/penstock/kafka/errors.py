@@ -13,6 +13,7 @@ from penstock.log.errors import (
     LogClosedError,
     LogFailedError,
     LogReadError,
+    LogWriteError,
     OffsetOutOfRangeError,
 )
 from penstock.metadata.errors import MetadataError
@@ -48,6 +49,8 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
         MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
         InvalidBatchError: ErrorCode.INVALID_RECORD,
+        # Clients send a batch again that is refused so.
+        LogWriteError: ErrorCode.KAFKA_STORAGE_ERROR,
         LogFailedError: ErrorCode.KAFKA_STORAGE_ERROR,
         LogReadError: ErrorCode.KAFKA_STORAGE_ERROR,
         LogClosedError: ErrorCode.KAFKA_STORAGE_ERROR,

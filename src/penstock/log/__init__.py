@@ -10,6 +10,7 @@ from penstock.log.errors import (
     LogError,
     LogFailedError,
     LogReadError,
+    LogWriteError,
     OffsetOutOfRangeError,
 )
 from penstock.log.files import File, FileSystem, RealFileSystem
@@ -32,6 +33,7 @@ __all__ = [
     "LogError",
     "LogFailedError",
     "LogReadError",
+    "LogWriteError",
     "OffsetOutOfRangeError",
     "RealFileSystem",
     "RecoveryReport",

@@ -41,8 +41,19 @@ class InvalidBatchError(LogError):
     """The batch to append contradicts itself: its length, magic, epoch or count is impossible."""
 
 
+class LogWriteError(LogError):
+    """A write failed and nothing is left of it: the same may succeed a moment later.
+
+    The message names no file, since clients get it.
+    """
+
+    @classmethod
+    def of(cls, error: OSError) -> LogWriteError:
+        return cls(f"a write failed: {reason_of(error)}")
+
+
 class LogFailedError(LogError):
-    """A write or a flush failed, so the log takes no more writes until it is opened anew.
+    """A flush failed, so the log takes no more writes until it is opened anew.
 
     A failed flush must not be tried again: the kernel may have dropped the pages and then report
     success (fsyncgate, PostgreSQL 2018).
@@ -51,3 +62,8 @@ class LogFailedError(LogError):
 
 class LogClosedError(LogError):
     """The log was closed or deleted."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what is wrong without where: no client hears of files."""
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__

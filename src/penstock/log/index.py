@@ -47,7 +47,7 @@ class EntryFile:
 
     def append(self, entry: Entry) -> None:
         self._tail.append(entry)
-        if len(self._tail) >= _SAVE_AT:
+        if len(self._tail) % _SAVE_AT == 0:
             self.save()
 
     def save(self) -> None:
@@ -56,8 +56,9 @@ class EntryFile:
         data = b"".join(self._layout.pack(*entry) for entry in self._tail)
         with closing(self._files.open(self.path, write=True, create=True)) as file:
             write_all(file, [data] if data else [], self._saved * self._layout.size)
+        # In this order, a reader in another thread finds an entry twice rather than never.
         self._saved += len(self._tail)
-        self._tail.clear()
+        self._tail = []
 
     def last(self) -> Entry | None:
         """Return the newest entry. Raises OSError."""
@@ -70,8 +71,9 @@ class EntryFile:
 
     def below(self, key: int) -> list[Entry]:
         """Return a few of the entries whose first field is at most `key`, nearest first."""
-        cut = bisect_right(self._tail, key, key=lambda entry: entry[0])
-        found = self._tail[max(0, cut - _TRIES) : cut]
+        tail = self._tail
+        cut = bisect_right(tail, key, key=lambda entry: entry[0])
+        found = tail[max(0, cut - _TRIES) : cut]
         if len(found) < _TRIES and self._saved:
             found = self._saved_below(key) + found
         # A damaged entry may have led the search astray.
