@@ -139,6 +139,13 @@ INFLATED_BATCH_BYTES: Final = Limit(
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
 
+CONVERTED_BATCH_BYTES: Final = Limit(
+    256 * MIB,
+    "bytes of one batch in another encoding than the stored one",
+    protects="memory from what every record of a batch repeats, as a producer's name",
+    when_hit="the batch can't be read in another encoding than the one it was written in",
+)
+
 CONVERTED_BYTES: Final = Limit(
     32 * MIB,
     "bytes of batches in another encoding than the stored one, of all partitions",
@@ -361,9 +368,9 @@ UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
 )
 
 DECODED_ROWS: Final = Limit(
-    1 << 22,
+    1 << 20,
     "records, and as many headers, of one batch",
-    protects="memory: each takes some 50 bytes besides its own, which may be as few as 2",
+    protects="memory: each takes some 200 bytes besides its own, which may be as few as 2",
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
 

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
+from penstock.limits import CONVERTED_BATCH_BYTES
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
     CRC_START,
@@ -22,7 +23,7 @@ from penstock.log.header import (
 )
 from penstock.records import field
 from penstock.records.columns import Bytes, Numbers
-from penstock.records.errors import MalformedBatchError
+from penstock.records.errors import MalformedBatchError, OverLimitError
 from penstock.records.kernels.arguments import (
     BytesIn,
     BytesOut,
@@ -86,9 +87,14 @@ class Encoded:
 
     @classmethod
     def allocate(cls, batches: Numbers, bodies: Numbers) -> Encoded:
-        """Make room for bodies of these sizes. A batch without records takes no room at all."""
+        """Make room for bodies of these sizes. A batch without records takes no room at all.
+
+        Raises OverLimitError.
+        """
         sizes = np.where(batches[field.RECORDS] > 0, bodies + HEADER_SIZE, 0)
         ends = np.cumsum(sizes)
+        if len(ends) and (ends[-1] > CONVERTED_BATCH_BYTES or bodies.max() > CONVERTED_BATCH_BYTES):
+            raise OverLimitError(f"over {CONVERTED_BATCH_BYTES} bytes in another encoding")
         out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         return cls(out, ends - bodies, bodies)
 
