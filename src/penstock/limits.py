@@ -337,6 +337,20 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     when_hit="the request is refused",
 )
 
+IGGY_SILENCE_SECONDS: Final = Limit(
+    36,
+    "seconds (iggy-server's heartbeat of 30 s, and a fifth)",
+    protects="the other members of a group from one that is gone and still has partitions",
+    when_hit="the member's partitions go to the others, and its connection is closed",
+)
+
+TOPIC_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Iggy's kind, of all topics",
+    protects="memory and the database",
+    when_hit="the next one is not created",
+)
+
 KAFKA_GROUPS: Final = Limit(
     100_000,
     "consumer groups of Kafka's classic protocol in memory",
@@ -387,6 +401,13 @@ GROUP_MEMBERS: Final = Limit(
     "come back",
     protects="memory and the time that a rebalance takes",
     when_hit="the next one is refused",
+)
+
+GROUP_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes that the members of one Kafka consumer group say of themselves, and of an assignment",
+    protects="memory and the database, where stable groups are kept",
+    when_hit="the member, or the assignment, is refused",
 )
 
 PRODUCERS_REMEMBERED: Final = Limit(
