@@ -154,10 +154,39 @@ CONVERTED_BYTES: Final = Limit(
 )
 
 CONVERTED_AT_ONCE_BYTES: Final = Limit(
-    32 * KIB,
-    "bytes that are converted on the event loop, which takes less than a change of threads",
+    16 * KIB,
+    "bytes, not compressed, that are converted on the event loop: about two milliseconds at most",
     protects="other clients' time",
     when_hit="the conversion runs in a thread",
+)
+
+CONVERTED_AT_ONCE_BATCHES: Final = Limit(
+    64,
+    "batches that are converted on the event loop",
+    protects="other clients' time",
+    when_hit="the conversion runs in a thread",
+)
+
+CONVERTED_AT_ONCE_RECORDS: Final = Limit(
+    1024,
+    "records that are converted on the event loop",
+    protects="other clients' time",
+    when_hit="the conversion runs in a thread",
+)
+
+CONVERSION_THREADS: Final = Limit(
+    2,
+    "conversions that run in threads at the same time",
+    protects="memory from many batches that inflate at once, and the processor",
+    when_hit="the next one waits",
+)
+
+CHUNK_RUNS: Final = Limit(
+    256,
+    "runs of a megabyte of earlier batches that the chunks of the Pulsar messages of one run are "
+    "looked for in",
+    protects="the disk and other clients' time from last chunks whose message was never sent",
+    when_hit="the message is left out, as one whose chunks are gone",
 )
 
 CONVERTED_RUNS: Final = Limit(

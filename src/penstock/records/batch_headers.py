@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 from fastcrc.crc32 import iscsi as crc32c
 
-from penstock.limits import CONVERTED_BATCH_BYTES
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
     CRC_START,
@@ -22,8 +21,9 @@ from penstock.log.header import (
     Magic,
 )
 from penstock.records import field
+from penstock.records.arena import checked_size
 from penstock.records.columns import Bytes, Numbers
-from penstock.records.errors import MalformedBatchError, OverLimitError
+from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels.arguments import (
     BytesIn,
     BytesOut,
@@ -93,9 +93,7 @@ class Encoded:
         """
         sizes = np.where(batches[field.RECORDS] > 0, bodies + HEADER_SIZE, 0)
         ends = np.cumsum(sizes)
-        if len(ends) and (ends[-1] > CONVERTED_BATCH_BYTES or bodies.max() > CONVERTED_BATCH_BYTES):
-            raise OverLimitError(f"over {CONVERTED_BATCH_BYTES} bytes in another encoding")
-        out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        out = np.empty(checked_size(int(ends[-1])) if len(ends) else 0, np.uint8)
         return cls(out, ends - bodies, bodies)
 
 

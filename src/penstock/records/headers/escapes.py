@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.log.header import Magic
 from penstock.records import field, header_kinds
-from penstock.records.arena import header_arena
+from penstock.records.arena import checked_size, header_arena
 from penstock.records.columns import Columns, Mask
 from penstock.records.headers import reserved
 from penstock.records.headers.additions import Additions
@@ -42,7 +42,8 @@ def escape(columns: Columns, target: Magic) -> Columns:
     arena = header_arena(columns)
     starts = np.empty(len(columns) + 1, np.int64)
     tables = (columns.records, columns.headers, columns.header_start)
-    out = np.empty(measure_escapes(*tables, forms, largest, starts), np.uint8)
+    size = checked_size(measure_escapes(*tables, forms, largest, starts))
+    out = np.empty(size, np.uint8)
     headers = np.empty((field.HEADER_FIELDS, int(starts[-1])), np.int64)
     data = (columns.data, columns.header_data)
     write_escapes(*data, *tables, forms, largest, arena.add(out), headers, out)
