@@ -24,6 +24,7 @@ class Conversation:
     ) -> None:
         self.session = session
         self.failed = failed
+        self.has_turns = True
         self.answers = Answers(write)
         self.pipeline = Pipeline(session, self.answers, self, "a test's conversation")
 
@@ -34,8 +35,8 @@ class Conversation:
         self.pipeline.take(view)
 
     def work_came(self) -> None:
-        """See Owner: this one's turns never end."""
-        while self.pipeline.has_work:
+        """See Owner: its turns never end, where it has any."""
+        while self.has_turns and self.pipeline.has_work:
             self.pipeline.go_on(Turn(steps=1_000, until=math.inf))
 
     def settled(self) -> None:

@@ -257,9 +257,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _set_reading(self) -> None:
         wanted = (
-            self.closing_since is None
-            and not self._saturated()
-            and not self._intake.may_have_frame
+            self.closing_since is None and not self._saturated() and not self._intake.may_have_frame
         )
         if wanted == self._reading or self._lost:
             return

@@ -16,8 +16,8 @@ from typing import Final, Protocol
 from penstock import limits
 
 _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
-_UNNOTICED_SECONDS: Final = _SHARE_SECONDS / 8
-"""What may be used before it is worth an entry in the event loop to begin a new pass."""
+_NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
+"""Below it, it is worth an entry in the event loop to begin a new pass."""
 
 
 class Turn:
@@ -63,11 +63,11 @@ class Turns:
             return
         worker.in_line = True
         self._give(worker, limits.TURN_STEPS)
-        if self._seconds_left < _SHARE_SECONDS - _UNNOTICED_SECONDS:
+        if self._left_over or self._seconds_left < _NOTICED_SECONDS_LEFT:
             self._begin_pass_soon()
 
     def soon(self, worker: Worker) -> None:
-        """Give a turn to a worker in the next pass, together with whatever it gets to do by then."""
+        """Give a turn to a worker in the next pass, for all that it gets to do by then."""
         if not worker.in_line:
             worker.in_line = True
             self._arrived.append(worker)
@@ -80,18 +80,18 @@ class Turns:
 
     def _pass(self) -> None:
         self._pass_is_due = False
-        left_over_now = len(self._left_over)
+        in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
         while self._arrived and self._seconds_left > 0:
             # Few steps: the next one may have a single request.
             self._give(self._arrived.popleft(), limits.FIRST_TURN_STEPS)
-        arrivals_left = self._seconds_left
-        self._seconds_left = _SHARE_SECONDS
-        while left_over_now and self._seconds_left > 0:
-            left_over_now -= 1
+        arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
+        for _ in range(in_rotation):
             self._give(self._left_over.popleft(), limits.TURN_STEPS)
+            if self._seconds_left <= 0:
+                break
         self._seconds_left = arrivals_left
-        if self._arrived or self._left_over or arrivals_left < _SHARE_SECONDS - _UNNOTICED_SECONDS:
+        if self._arrived or self._left_over or arrivals_left < _NOTICED_SECONDS_LEFT:
             self._begin_pass_soon()
 
     def _give(self, worker: Worker, steps: int) -> None:
