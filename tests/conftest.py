@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from broker_process import BrokerProcess
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
+from stalls import busy_stalls
 
 settings.register_profile(
     "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -38,8 +39,16 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     await opened.close()
 
 
+def check_stalls(request: pytest.FixtureRequest, log: str) -> None:
+    """Fail a test whose broker kept everybody waiting, unless it is marked with `stalls`."""
+    if request.node.get_closest_marker("stalls") is None:
+        assert busy_stalls(log) == []
+
+
 @pytest.fixture
-def start_server(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+def start_server(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[..., BrokerProcess]]:
     """Start brokers with flags of the test's own, each over a data folder of its own."""
     started: list[BrokerProcess] = []
 
@@ -54,6 +63,8 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
     yield start
     for broker in started:
         broker.end()
+    for broker in started:
+        check_stalls(request, broker.log)
 
 
 @pytest.fixture
@@ -62,9 +73,19 @@ def server(start_server: Callable[..., BrokerProcess]) -> BrokerProcess:
     return start_server()
 
 
-@pytest.fixture(scope="session")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+@pytest.fixture
+def shared_server(
+    request: pytest.FixtureRequest, server_of_the_session: BrokerProcess
+) -> Iterator[BrokerProcess]:
     """One broker for all tests that use topics of their own and leave it running."""
+    before = len(server_of_the_session.log)
+    yield server_of_the_session
+    check_stalls(request, server_of_the_session.log[before:])
+
+
+@pytest.fixture(scope="session")
+def server_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """What is behind `shared_server`."""
     broker = BrokerProcess(tmp_path_factory.mktemp("shared-broker"))
     broker.start()
     yield broker
