@@ -73,20 +73,22 @@ def server(start_server: Callable[..., BrokerProcess]) -> BrokerProcess:
     return start_server()
 
 
-@pytest.fixture
-def shared_server(
-    request: pytest.FixtureRequest, server_of_the_session: BrokerProcess
-) -> Iterator[BrokerProcess]:
-    """One broker for all tests that use topics of their own and leave it running."""
-    before = len(server_of_the_session.log)
-    yield server_of_the_session
-    check_stalls(request, server_of_the_session.log[before:])
-
-
 @pytest.fixture(scope="session")
-def server_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """What is behind `shared_server`."""
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker for all tests that use topics of their own and leave it running."""
     broker = BrokerProcess(tmp_path_factory.mktemp("shared-broker"))
     broker.start()
     yield broker
     broker.end()
+
+
+@pytest.fixture(autouse=True)
+def shared_server_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Blame the test that held the shared broker up."""
+    if "shared_server" not in request.fixturenames:
+        yield
+        return
+    server: BrokerProcess = request.getfixturevalue("shared_server")
+    before = len(server.log)
+    yield
+    check_stalls(request, server.log[before:])

@@ -47,10 +47,9 @@ class Watchdog:
         self._onlooker = threading.Thread(target=self._look_on, name="watchdog", daemon=True)
         self._timer: asyncio.TimerHandle | None = None
         self._seen = ""
-        self._begin_beat()
 
     def start(self) -> None:
-        self._timer = self._loop.call_later(_BEAT_SECONDS, self._beat)
+        self._begin_beat()
         self._onlooker.start()
 
     def stop(self) -> None:
@@ -63,6 +62,7 @@ class Watchdog:
     # On the event loop.
 
     def _begin_beat(self) -> None:
+        self._timer = self._loop.call_later(_BEAT_SECONDS, self._beat)
         self._due = time.perf_counter() + _BEAT_SECONDS
         self._busy_before = time.thread_time()
         self._queued_before = self._waits.seconds()
@@ -72,7 +72,6 @@ class Watchdog:
         if late > _LIMIT_SECONDS:
             self._report(late)
         self._begin_beat()
-        self._timer = self._loop.call_later(_BEAT_SECONDS, self._beat)
 
     def _report(self, late: float) -> None:
         seen, self._seen = self._seen, ""
@@ -104,7 +103,7 @@ class Watchdog:
         frame = sys._current_frames().get(self._thread_id)
         task = asyncio.current_task(self._loop)
         whom = task.get_name() if task is not None else ""
-        lines = []
+        lines: list[str] = []
         while frame is not None:
             whom = _served_by(frame) or whom
             if len(lines) < _FRAMES_SHOWN:
