@@ -55,11 +55,11 @@ async def test_a_turn_that_is_busy_for_too_long_is_named(caplog: pytest.LogCaptu
 
 @pytest.mark.usefixtures("watchdog")
 async def test_a_call_that_blocks_is_named_too(caplog: pytest.LogCaptureFixture) -> None:
-    asyncio.get_running_loop().call_soon(time.sleep, 0.4)
+    asyncio.get_running_loop().call_soon(time.sleep, 0.5)
     await a_beat()
     await a_beat()
-    (line,) = stalls(caplog)
-    assert int(line.split("waiting ")[1].split(" ms")[0]) > 200
+    waited = [int(line.split("waiting ")[1].split(" ms")[0]) for line in stalls(caplog)]
+    assert max(waited) > 200, stalls(caplog)
 
 
 @pytest.mark.usefixtures("watchdog")
