@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from broker_process import BrokerProcess
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
-from stand import Stand
 from stalls import busy_stalls
+from stand import Stand
 
 settings.register_profile(
     "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
