@@ -17,12 +17,13 @@ from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.metadata.database import Database
 from penstock.metadata.errors import MetadataError
-from penstock.metadata.migrations import migrate
+from penstock.metadata.migrations import STEPS, migrate
 from penstock.metadata.sqlite import SqliteDatabase
 from penstock.metadata.statements import Statement
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.tables import TABLES
 
+NEWEST = len(STEPS) + 1
 VERSION_1 = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
 
 
@@ -115,6 +116,7 @@ async def test_a_database_of_version_1_opens_with_all_that_is_in_it(tmp_path: Pa
     assert consumer == {4: CommittedOffset(1 << 40)}
     assert [group.name for group in broker.topic_groups.of_topic(orders)] == ["readers", "writers"]
     # Its messages are not part of the dump, so its acknowledgements are taken back.
+    await orders.partitions[0].opened()
     audit = broker.subscriptions.get(orders.partitions[0], "audit")
     assert audit is not None
     assert (audit.cursor.position, audit.properties) == (0, {"team": "blue"})
@@ -177,6 +179,8 @@ def test_a_database_of_a_version_that_is_not_known_is_left_alone(file: Path, fou
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE properties SET value = ?", [found])
         connection.execute("DROP TABLE subscriptions")
-    with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads 1; use the"):
+    with pytest.raises(
+        MetadataError, match=f"version {found}, and this Penstock reads {NEWEST}; use"
+    ):
         MetadataStore.open(file)
     assert not read(file, "SELECT * FROM sqlite_master WHERE name = 'subscriptions'")

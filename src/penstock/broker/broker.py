@@ -62,16 +62,16 @@ class Broker:
         store = MetadataStore.open(made_folder(data_folder) / DATABASE_FILE)
         epoch = PropertyRepository(store).next_epoch()
         broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
-        await broker.topics.load()
+        broker.topics.load()
         broker.topic_groups.load()
-        await broker.subscriptions.load()
+        broker.subscriptions.load()
         return broker
 
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
         await self.subscriptions.close()
-        await self._store.close()
         await self.topics.close()
+        await self._store.close()
         self._storage.close()
 
     def _forget(self, topic: Topic) -> None:

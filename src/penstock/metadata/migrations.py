@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.metadata.errors import MetadataError
+from penstock.metadata.statements import Statement
 from penstock.metadata.tables import PROPERTIES, TABLES
 
 if TYPE_CHECKING:
@@ -20,7 +21,27 @@ if TYPE_CHECKING:
 
 Step: TypeAlias = Callable[["Database"], None]
 
-STEPS: Final[tuple[Step, ...]] = ()
+_RESERVE_ID: Final = (
+    """INSERT INTO "partitions" ("topic_id", "number") VALUES ('', -1)""",
+    """INSERT INTO "properties" ("name", "value")
+    SELECT 'partition_ids_given', CAST(MAX("id") - 1 AS VARCHAR) FROM "partitions" """,
+    """DELETE FROM "partitions" WHERE "topic_id" = '' """,
+)
+
+
+def _keep_deletions(database: Database) -> None:
+    """Have deletions noted until they are done, and partition ids given by the broker."""
+    _run(database, """CREATE TABLE "deleted_topics" ("id" VARCHAR(32) NOT NULL PRIMARY KEY)""")
+    # Only the database knows the highest id that it ever gave: a row more has the next one.
+    for sql in _RESERVE_ID:
+        _run(database, sql)
+
+
+def _run(database: Database, sql: str) -> None:
+    database.execute(Statement("", sql))
+
+
+STEPS: Final[tuple[Step, ...]] = (_keep_deletions,)
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""
 
