@@ -179,8 +179,6 @@ def test_a_database_of_a_version_that_is_not_known_is_left_alone(file: Path, fou
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE properties SET value = ?", [found])
         connection.execute("DROP TABLE subscriptions")
-    with pytest.raises(
-        MetadataError, match=f"version {found}, and this Penstock reads {NEWEST}; use"
-    ):
+    with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads {NEWEST};"):
         MetadataStore.open(file)
     assert not read(file, "SELECT * FROM sqlite_master WHERE name = 'subscriptions'")

@@ -42,7 +42,7 @@ def opened(topics: Iterable[Topic], answer: Callable[[], ReplyT]) -> Answer[Repl
 
 def message_count(topic: Topic) -> int:
     """Return how many messages a topic holds."""
-    return sum(p.end_offset - p.start_offset for p in topic.partitions if p.is_open)
+    return sum(p.readable_end() - p.start_offset for p in topic.partitions if p.is_open)
 
 
 def size(topic: Topic) -> int:
@@ -109,7 +109,7 @@ def _describe_partition(partition: Partition) -> replies.Partition:
         segments_count=max(1, partition.segment_count),
         current_offset=current_offset(partition),
         size=partition.size_bytes,
-        messages_count=partition.end_offset - partition.start_offset,
+        messages_count=partition.readable_end() - partition.start_offset,
     )
 
 

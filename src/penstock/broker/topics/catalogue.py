@@ -271,6 +271,8 @@ class Topics:
             self._index.rename(topic, name)
             topic.config = self._config(config)
             _warn(topic)
+            for partition in topic.partitions:
+                partition.reconfigured()
 
     async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:

@@ -22,6 +22,6 @@ async def store_consumer_offset(request: requests.StoreConsumerOffset, call: Cal
     partition = find_partition(topic, request.partition_id)
     owner = owner_of(call.broker, topic, request.consumer)
     await partition.opened()
-    if request.offset >= partition.end_offset:
+    if request.offset >= partition.readable_end():
         raise IggyError(ErrorCode.INVALID_OFFSET, str(request.offset))
     await store_offset(call.broker, owner, partition, request.offset)
