@@ -423,7 +423,7 @@ class LocalLog:
 
     def _mend_index(self, segment: Segment) -> None:
         """Rebuild an index that a look-up found wrong."""
-        if segment.index.fits:
+        if segment.index.fits or segment.index_is_rebuilt:
             return
         try:
             segment.rebuild_index()
