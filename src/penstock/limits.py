@@ -41,6 +41,20 @@ OPEN_FILES: Final = Limit(
     when_hit="connections are not accepted and partitions are not created until some are closed",
 )
 
+LOGS_OPENED_TOGETHER: Final = Limit(
+    16,
+    "logs",
+    protects="other requests from one that needs every log of the broker for the first time",
+    when_hit="the next logs are opened when these are open",
+)
+
+LOG_OPEN_RETRY_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="disk and log file from clients that keep asking for a log that can't be opened",
+    when_hit="the error of the last try is given again",
+)
+
 FIRST_FRAME_SECONDS: Final = Limit(
     10,
     "seconds",
@@ -116,6 +130,35 @@ REQUEST_BYTES_IN_FLIGHT: Final = Limit(
     "bytes of requests on one connection",
     protects="memory",
     when_hit="the connection is not read until answers went out",
+)
+
+TURN_MICROSECONDS: Final = Limit(
+    1_000,
+    "microseconds of one pass of the event loop for what connections have just asked, and as many "
+    "for what they asked before",
+    protects="other clients' time from many requests at once",
+    when_hit="the rest waits for the next pass",
+)
+
+TURN_STEPS: Final = Limit(
+    64,
+    "requests and answers of one connection in one turn",
+    protects="other clients' time from one connection's many requests",
+    when_hit="the connection is not read, and its next turn comes after the others'",
+)
+
+FIRST_TURN_STEPS: Final = Limit(
+    8,
+    "requests and answers of one connection in its first turn, where others have theirs to come",
+    protects="clients that ask one thing at a time",
+    when_hit="the connection is not read, and its next turn comes after the others'",
+)
+
+LOOP_TURN_MILLISECONDS: Final = Limit(
+    100,
+    "milliseconds of one turn of the event loop",
+    protects="nobody by itself: it tells what to mend where others were kept waiting",
+    when_hit="a warning in the log names what ran",
 )
 
 WRITES_TOGETHER_BYTES: Final = Limit(
@@ -268,9 +311,11 @@ PULSAR_CLOSED_PRODUCERS: Final = Limit(
 
 PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
     100,
-    "message ids of one acknowledgement that are looked up in the log in one turn",
+    "message ids of one acknowledgement that are looked up in the log in one turn, and damaged "
+    "batches that are passed over to find the last message of a topic",
     protects="other clients' time",
-    when_hit="other connections have their turn before the rest is looked up",
+    when_hit="other connections have their turn before the rest is looked up; the last message is "
+    "said to be the damaged one",
 )
 
 RESET_SUBSCRIPTION_SECONDS: Final = Limit(
