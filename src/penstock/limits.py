@@ -34,6 +34,13 @@ CONNECTIONS: Final = Limit(
     when_hit="a new connection is closed at once",
 )
 
+CONNECTION_FILES_PERCENT: Final = Limit(
+    50,
+    "percent of the files that the process may have open, for connections",
+    protects="logs: a flood of connections leaves them the files that they need",
+    when_hit="a new connection is closed at once",
+)
+
 OPEN_FILES: Final = Limit(
     1 << 20,
     "files and connections, where the operating system allows as many",
@@ -41,11 +48,20 @@ OPEN_FILES: Final = Limit(
     when_hit="connections are not accepted and partitions are not created until some are closed",
 )
 
-FIRST_FRAME_SECONDS: Final = Limit(
+FRAME_SECONDS: Final = Limit(
     10,
-    "seconds",
-    protects="connections from clients that connect and never ask anything",
-    when_hit="the connection is closed",
+    "seconds from the first byte of a request to its last, besides what its size takes; a "
+    "connection's first request begins with the connection",
+    protects="memory and connections from clients that never ask anything, or never to the end",
+    when_hit="the connection is cut",
+)
+
+FRAME_BYTES_A_SECOND: Final = Limit(
+    32 * KIB,
+    "bytes a second at which a request of any size may arrive; the time in which the broker does "
+    "not read is left out",
+    protects="memory from large requests that trickle in, and slow clients from their time",
+    when_hit="the connection is cut once it falls behind by FRAME_SECONDS",
 )
 
 IDLE_SECONDS: Final = Limit(
@@ -60,6 +76,48 @@ WRITE_STALL_SECONDS: Final = Limit(
     "seconds (a Kafka consumer may read nothing for five minutes between two polls)",
     protects="memory from clients that ask and never read the answers",
     when_hit="the connection is cut",
+)
+
+LOG_LINES_AT_ONCE: Final = Limit(
+    1_000,
+    "log lines of one kind",
+    protects="the disk and the processor from what clients make the broker say",
+    when_hit="lines of this kind are left out until some are allowed again, and counted",
+)
+
+LOG_LINES_A_MINUTE: Final = Limit(
+    60,
+    "log lines of one kind after those at once",
+    protects="the disk and the processor from what clients make the broker say",
+    when_hit="lines of this kind are left out, and counted",
+)
+
+ADDRESS_LOG_LINES_AT_ONCE: Final = Limit(
+    20,
+    "log lines of one kind about clients of one address",
+    protects="what is said about other clients",
+    when_hit="lines of this kind about this address are left out until some are allowed again",
+)
+
+ADDRESS_LOG_LINES_A_MINUTE: Final = Limit(
+    6,
+    "log lines of one kind about clients of one address after those at once",
+    protects="what is said about other clients",
+    when_hit="lines of this kind about this address are left out, and counted",
+)
+
+LOG_REPORT_SECONDS: Final = Limit(
+    60,
+    "seconds between two lines that say how many of a kind were left out",
+    protects="the operator from silence about what was left out",
+    when_hit="the line is written",
+)
+
+ADDRESSES_REMEMBERED: Final = Limit(
+    10_000,
+    "addresses of which the broker knows what they had lately",
+    protects="memory",
+    when_hit="the one that came back longest ago is forgotten, and may have everything anew",
 )
 
 CLOSING_SECONDS: Final = Limit(

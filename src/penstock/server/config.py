@@ -59,6 +59,10 @@ def _count(text: str) -> int:
     return _number(text, 1, 10_000, "a whole number from 1 to 10000")
 
 
+def _count_or_default(text: str) -> int:
+    return _number(text, 0, 10_000, "a whole number from 0 to 10000 (0 is the default)")
+
+
 def _number(text: str, least: int, most: int, expected: str) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
         raise ValueError(expected)
@@ -115,6 +119,13 @@ class Config:
         default="",
         metadata=_about(
             str, "Host that clients are told to connect to; empty is the one they connected to."
+        ),
+    )
+    address_connections: int = field(
+        default=0,
+        metadata=_about(
+            _count_or_default,
+            "Connections that clients of one address may have; 0 is half of all that there may be.",
         ),
     )
     flush: str = field(

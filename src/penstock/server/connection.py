@@ -8,13 +8,15 @@ half way through changing what all share. Only its answer is dropped. What still
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from penstock import limits
 from penstock.server.answers import Answers
+from penstock.server.frame_clock import FrameClock
 from penstock.server.intake import Intake
 from penstock.server.pipeline import Pipeline
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SessionFactory: TypeAlias = Callable[[Transport], Session]
+
+_CLIENT_NETWORK_BITS: Final = 64
+"""The network that an IPv6 host is given (RFC 6177): it may use any address in it."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -51,9 +56,11 @@ class Connection(asyncio.BufferedProtocol):
         self._close_reason = ""
         self.protocol = protocol
         self.peer = "?"
+        self.address = "?"
         self.local_address = ("", 0)
         self.served = False
         self.last_activity = self._loop.time()
+        self.frame_clock = FrameClock(self.last_activity)
         self.closing_since: float | None = None
         self.stalled_since: float | None = None
 
@@ -62,12 +69,15 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
-        self.peer = _written(transport.get_extra_info("peername"))
+        peer = transport.get_extra_info("peername")
+        self.peer = _written(peer)
+        self.address = _network_address(peer)
         host, port = transport.get_extra_info("sockname")[:2]
         self.local_address = (self._connections.advertised_host or host, port)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if not self._connections.admit(self):
-            self.abort("the broker has as many connections as it may have")
+        refused = self._connections.admit(self)
+        if refused is not None:
+            self.abort(refused)
             return
         try:
             session = self._factory(self)
@@ -167,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self, reason: str) -> None:
         """Cut the connection; what was not sent is dropped."""
         self._note_closing(reason)
-        logger.info("%s %s cut: %s", self.protocol, self.peer, reason)
+        logger.info("%s %s cut: %s", self.protocol, self.peer, reason, extra=self._log_extra)
         self._transport.abort()
 
     # Frames in.
@@ -179,17 +189,23 @@ class Connection(asyncio.BufferedProtocol):
         try:
             if not self.served:
                 self._recognise()
+            is_another = False
             while not self._saturated() and self.closing_since is None:
                 frame = self._intake.next_frame(session.frame_size)
                 if frame is None:
+                    self._time_frame(is_another)
                     break
-                self.served = True
+                self.served = is_another = True
                 pipeline.take(frame)
             self._intake.keep()
         except Exception as error:
             self.failed(error)
         self._send()
         self._set_reading()
+
+    def _time_frame(self, is_another: bool) -> None:
+        unfinished = self._intake.unfinished_bytes
+        self.frame_clock.received(unfinished, self.last_activity, is_another=is_another)
 
     def _end_turn_soon(self) -> None:
         if not self._turn_end_is_due:
@@ -227,8 +243,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._reading = wanted
         if wanted:
+            self.frame_clock.resume(self._loop.time())
             self._transport.resume_reading()
         else:
+            self.frame_clock.pause(self._loop.time())
             self._transport.pause_reading()
 
     def _resume(self) -> None:
@@ -250,6 +268,10 @@ class Connection(asyncio.BufferedProtocol):
 
     # The end.
 
+    @property
+    def _log_extra(self) -> dict[str, str]:
+        return {"address": self.address}
+
     def _note_closing(self, reason: str) -> None:
         if self.closing_since is None:
             self.closing_since = self._loop.time()
@@ -267,13 +289,19 @@ class Connection(asyncio.BufferedProtocol):
         hint = other_protocol(self._intake.head(RECOGNISED_BYTES), self.protocol)
         if hint is not None and not self.served:
             reason = f"{reason}; {hint}"
-        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason)
+        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason, extra=self._log_extra)
         self.close(reason)
 
     def _break(self, error: Exception) -> None:
         if self._lost and isinstance(error, ConnectionResetError):
             return
-        logger.error("%s %s closed: a bug in the broker", self.protocol, self.peer, exc_info=error)
+        logger.error(
+            "%s %s closed: a bug in the broker",
+            self.protocol,
+            self.peer,
+            exc_info=error,
+            extra=self._log_extra,
+        )
         self.close("a bug in the broker")
 
 
@@ -282,3 +310,15 @@ def _written(address: tuple[str, int] | None) -> str:
         return "?"
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _network_address(address: tuple[str, int] | None) -> str:
+    """Return what one client can't have many of: of IPv6 the network, of which each has one."""
+    if not address:
+        return "?"
+    given = ipaddress.ip_address(address[0].partition("%")[0])
+    if isinstance(given, ipaddress.IPv6Address):
+        if given.ipv4_mapped is not None:
+            return str(given.ipv4_mapped)
+        return str(ipaddress.ip_network((given, _CLIENT_NETWORK_BITS), strict=False))
+    return str(given)

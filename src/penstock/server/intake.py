@@ -41,6 +41,11 @@ class Intake:
         """At most `count` first bytes of what was not taken yet."""
         return bytes(self._window[:count]) or bytes((self._frame or b"")[: self._filled][:count])
 
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of a frame that is not whole, once `next_frame` has returned None."""
+        return self._filled if self._frame is not None else len(self._window) + len(self._rest)
+
     def space(self) -> memoryview:
         """Where the socket may write next. Never empty."""
         if self._frame is not None:
