@@ -73,6 +73,6 @@ class LogLines(logging.Filter):
 def limit_log_lines() -> LogLines:
     """Have all handlers of this process leave out what is too much."""
     lines = LogLines()
-    for handler in logging.getLogger().handlers:
+    for handler in logging.root.handlers:
         handler.addFilter(lines)
     return lines
