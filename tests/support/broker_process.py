@@ -46,6 +46,13 @@ class BrokerProcess:
         return self._running().pid
 
     @property
+    def is_running(self) -> bool:
+        """Whether it was started and not ended; raises AssertionError where it ended by itself."""
+        code = None if self._process is None else self._process.poll()
+        assert code is None, f"the broker ended by itself with {code}:\n{self.log[-8000:]}"
+        return self._process is not None
+
+    @property
     def log(self) -> str:
         """All log lines since the first start."""
         return self._log_file.read_text(encoding="utf-8")
@@ -54,9 +61,7 @@ class BrokerProcess:
         """Start the broker and return when clients can connect."""
         assert self._process is None, "the broker runs already"
         with self._log_file.open("a", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
-                self._command(), stdout=subprocess.PIPE, stderr=log, text=True, env=_environment()
-            )
+            self._process = self._launch(log)
         assert self._process.stdout is not None
         line = _first_line(self._process.stdout)
         if not line:
@@ -94,9 +99,14 @@ class BrokerProcess:
             assert time.monotonic() < deadline, f"no {text!r} in the log:\n{self.log}"
             time.sleep(0.01)
 
-    def _command(self) -> list[str]:
-        command = [sys.executable, "-m", "penstock", "serve", "--format", "json"]
-        command += ["--data-folder", str(self.data_folder)]
+    def _launch(self, log: IO[str]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "penstock", *self._arguments()]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment()
+        )
+
+    def _arguments(self) -> list[str]:
+        command = ["serve", "--format", "json", "--data-folder", str(self.data_folder)]
         for protocol, port in self._ports.items():
             command += [f"--{protocol}-port", str(port)]
         return [*command, *self._flags]
@@ -118,8 +128,8 @@ class BrokerProcess:
             process.stdout.close()
 
 
-def _environment() -> dict[str, str]:
-    # A developer's own settings must not change what is tested.
+def environment() -> dict[str, str]:
+    """What a broker is started with: a developer's own settings must not change what is tested."""
     return {key: text for key, text in os.environ.items() if not key.startswith("PENSTOCK_")}
 
 
