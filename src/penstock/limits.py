@@ -176,6 +176,28 @@ REQUEST_BYTES_IN_FLIGHT: Final = Limit(
     when_hit="the connection is not read until answers went out",
 )
 
+TURN_MICROSECONDS: Final = Limit(
+    1_000,
+    "microseconds of one pass of the event loop for what connections have just asked, and as many "
+    "for what they asked before",
+    protects="other clients' time from many requests at once",
+    when_hit="the rest waits for the next pass",
+)
+
+TURN_STEPS: Final = Limit(
+    64,
+    "requests and answers of one connection in one turn",
+    protects="other clients' time from one connection's many requests",
+    when_hit="the connection is not read, and its next turn comes after the others'",
+)
+
+FIRST_TURN_STEPS: Final = Limit(
+    8,
+    "requests and answers of one connection in its first turn, where others have theirs to come",
+    protects="clients that ask one thing at a time",
+    when_hit="the connection is not read, and its next turn comes after the others'",
+)
+
 WRITES_TOGETHER_BYTES: Final = Limit(
     64 * KIB,
     "bytes of answers on one connection",

@@ -10,6 +10,7 @@ from typing import Protocol
 from penstock import limits
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
+from penstock.server.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class Connections:
     ) -> None:
         self.advertised_host = advertised_host
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        self.turns = Turns()
         self._connections_max = connections_max
         self._address_connections_max = address_connections_max
         self._open: set[Connection] = set()
