@@ -41,6 +41,28 @@ CONNECTION_FILES_PERCENT: Final = Limit(
     when_hit="a new connection is closed at once",
 )
 
+MEMORY_BYTES_LEAST: Final = Limit(
+    256 * MIB,
+    "bytes of the budget for memory where it is not set and the machine is small",
+    protects="requests of ordinary size from a budget that they hardly fit in",
+    when_hit="the budget is as large as this",
+)
+
+LITTLE_MEMORY_BYTES: Final = Limit(
+    1280 * KIB,
+    "bytes that one connection holds when it holds little: a megabyte of messages and what a "
+    "protocol puts around them",
+    protects="the last quarter of the budget for memory, which is for those who hold little",
+    when_hit="the connection shares the other three quarters with those who hold more",
+)
+
+SHORTAGE_SECONDS: Final = Limit(
+    1,
+    "seconds that somebody waits for memory before others are cut",
+    protects="clients from those who hold memory and do not get on with it",
+    when_hit="the connection is cut that got stuck first",
+)
+
 OPEN_FILES: Final = Limit(
     1 << 20,
     "files and connections, where the operating system allows as many",

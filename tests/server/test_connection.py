@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock import limits
+from penstock.memory import Memory
 from penstock.server.connection import Connection, _network_address
 from penstock.server.connections import Connections
 from penstock.session import NO_LANES, Answer, Buffers, Deferred, PeerError, Transport
@@ -122,7 +123,7 @@ class Host:
     """A listening server whose sessions are scripted."""
 
     def __init__(self, defers: bool = False) -> None:
-        self.connections = Connections("")
+        self.connections = Connections("", Memory())
         self.defers = defers
         self.sessions: list[ScriptedSession] = []
 
@@ -429,7 +430,7 @@ async def test_a_client_that_leaves_ends_its_session_once_and_its_requests_run_o
 
 async def test_one_connection_too_many_is_closed(monkeypatch):
     host = Host()
-    host.connections = Connections("", connections_max=1)
+    host.connections = Connections("", Memory(), connections_max=1)
     await host.start()
     first = await host.connect()
     reader, _ = await asyncio.open_connection("127.0.0.1", host.port)
@@ -494,7 +495,7 @@ async def test_connections_that_drip_are_all_cut(monkeypatch):
 
 async def test_one_address_has_its_share_of_connections_only():
     host = Host()
-    host.connections = Connections("", address_connections_max=2)
+    host.connections = Connections("", Memory(), address_connections_max=2)
     await host.start()
     for _ in range(3):
         first, second = await host.connect(), await host.connect()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess, environment
 
 FILES = 240
 TOPICS = 20
@@ -19,8 +22,15 @@ TOPICS = 20
 class BrokerWithFewFiles(BrokerProcess):
     """One that may open `FILES` files, of which half are for connections."""
 
-    def _command(self) -> list[str]:
-        return ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"', *super()._command()]
+    def _launch(self, log: IO[str]) -> subprocess.Popen[str]:
+        command = ["sh", "-c", f'ulimit -n {FILES}; exec "$0" "$@"', sys.executable, "-m"]
+        return subprocess.Popen(
+            [*command, "penstock", *self._arguments()],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment(),
+        )
 
 
 @pytest.fixture

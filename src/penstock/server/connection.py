@@ -19,11 +19,13 @@ from penstock.server.answers import Answers
 from penstock.server.frame_clock import FrameClock
 from penstock.server.intake import Intake
 from penstock.server.pipeline import Pipeline
+from penstock.server.progress import Progress
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
 from penstock.server.turns import Turn
 from penstock.session import Buffer, Buffers, PeerError, Session, Transport
 
 if TYPE_CHECKING:
+    from penstock.memory import Wanted
     from penstock.server.connections import Connections
 
 logger = logging.getLogger(__name__)
@@ -46,10 +48,13 @@ class Connection(asyncio.BufferedProtocol):
         self._factory = factory
         self._connections = connections
         self._turns = connections.turns
-        self._intake = Intake(connections.receive_buffer)
-        self._answers = Answers(self.write)
+        self._memory = connections.memory
+        self._intake = Intake(connections.receive_buffer, self._memory.receiving)
+        self._answers = Answers(self.write, self._memory)
         self._outgoing: list[Buffer] = []
         self._outgoing_bytes = 0
+        self._unsent_bytes = 0
+        self._wanted: Wanted | None = None
         self._turn_end_is_due = False
         self._session: Session | None = None
         self._pipeline: Pipeline | None = None
@@ -67,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         self.frame_clock = FrameClock(self.last_activity)
         self.closing_since: float | None = None
         self.stalled_since: float | None = None
+        self.moved_bytes = 0
+        self.progress = Progress()
 
     # Called by the event loop.
 
@@ -97,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self.last_activity = self._loop.time()
+        self.moved_bytes += count
         self._intake.filled(count)
         self._turns.now(self)
         if self.in_line:
@@ -110,9 +118,12 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self.stalled_since = self._loop.time()
         self._writable = self._loop.create_future()
+        self._hold_back(True)
+        self.count_unsent()
         self._set_reading()
 
     def resume_writing(self) -> None:
+        self.count_unsent()
         self._wake_writers(None)
         self._turns.soon(self)
 
@@ -128,12 +139,15 @@ class Connection(asyncio.BufferedProtocol):
             except Exception:
                 logger.exception("%s %s: closing the session failed", self.protocol, self.peer)
         self._wake_writers(ConnectionResetError("the client is gone"))
+        self._release()
         if self._pipeline:
             self._connections.leave(self._pipeline)
 
     # Called by the session: penstock.session.Transport.
 
     def write(self, parts: Buffers) -> None:
+        if self._lost:
+            return
         # Small answers of one turn of the event loop share one system call.
         self._outgoing.extend(parts)
         self._outgoing_bytes += sum(map(len, parts))
@@ -186,6 +200,21 @@ class Connection(asyncio.BufferedProtocol):
     def in_flight(self) -> int:
         """Requests whose answers are still owed."""
         return len(self._answers)
+
+    @property
+    def held_bytes(self) -> int:
+        """What this connection holds of the node's memory."""
+        answers = self._answers
+        answered = answers.waiting_bytes + self._unsent_bytes
+        return self._intake.held_bytes + answers.request_bytes + answered
+
+    def count_unsent(self) -> None:
+        """Find out how much of the answers the client did not take yet."""
+        if not self._lost:
+            unsent = self._outgoing_bytes + self._transport.get_write_buffer_size()
+            self._memory.answers.take(unsent - self._unsent_bytes)
+            self.moved_bytes += self._unsent_bytes - unsent
+            self._unsent_bytes = unsent
 
     def abort(self, reason: str) -> None:
         """Cut the connection; what was not sent is dropped."""
@@ -255,8 +284,13 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self) -> None:
         if self._outgoing and not self._lost:
             parts, self._outgoing = self._outgoing, []
-            self._outgoing_bytes = 0
+            size, self._outgoing_bytes = self._outgoing_bytes, 0
+            is_behind = self._transport.get_write_buffer_size() > 0
             self._transport.writelines(parts)
+            # Whoever takes small answers as they come need not be counted.
+            if is_behind or self._unsent_bytes or size >= limits.WRITES_TOGETHER_BYTES:
+                self.moved_bytes += size
+                self.count_unsent()
 
     def _recognise(self) -> None:
         foreign = never_ours(self._intake.head(RECOGNISED_BYTES))
@@ -270,7 +304,35 @@ class Connection(asyncio.BufferedProtocol):
             self._writable is not None
             or len(self._answers) >= limits.REQUESTS_IN_FLIGHT
             or self._answers.request_bytes >= limits.REQUEST_BYTES_IN_FLIGHT
+            or self._answers.waiting_bytes >= limits.WRITE_BUFFER_BYTES
+            or (self._memory.used >= self._memory.ample and self._waits_for_memory())
         )
+
+    def _hold_back(self, held_back: bool) -> None:
+        if self._pipeline is not None:
+            self._pipeline.held_back = held_back
+
+    def _waits_for_memory(self) -> bool:
+        if self._wanted is None and not self._lost:
+            held = self.held_bytes
+            if self._memory.fits(1, held):
+                return False
+            self._wanted = self._memory.wait(1, held, self._has_memory)
+        return True
+
+    def _has_memory(self) -> None:
+        self._wanted = None
+        self._turns.soon(self)
+
+    def _release(self) -> None:
+        """Give back what is held for the client, but for the requests that run on."""
+        self._intake.discard()
+        self._answers.discard()
+        self._memory.answers.take(-self._unsent_bytes)
+        self._unsent_bytes = 0
+        self._outgoing.clear()
+        if self._wanted is not None:
+            self._memory.forget(self._wanted)
 
     def _set_reading(self) -> None:
         wanted = (
@@ -288,6 +350,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _wake_writers(self, error: Exception | None) -> None:
         self.stalled_since = None
+        self._hold_back(False)
         writable, self._writable = self._writable, None
         if writable is None:
             return

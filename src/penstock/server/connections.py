@@ -8,8 +8,10 @@ from collections import Counter
 from typing import Protocol
 
 from penstock import limits
+from penstock.memory import Memory
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
+from penstock.server.progress import Holder, StuckHolders
 from penstock.server.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -18,7 +20,7 @@ SWEEP_SECONDS = 1.0
 """How often deadlines are looked at: one pass over all connections instead of a timer for each."""
 
 
-class Connection(Protocol):
+class Connection(Holder, Protocol):
     """One connection, as far as its deadlines and its end are concerned; times are the loop's."""
 
     address: str
@@ -45,15 +47,19 @@ class Connections:
     def __init__(
         self,
         advertised_host: str,
+        memory: Memory,
         connections_max: int = limits.CONNECTIONS,
         address_connections_max: int = limits.CONNECTIONS,
     ) -> None:
         self.advertised_host = advertised_host
+        self.memory = memory
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.turns = Turns()
         self._connections_max = connections_max
         self._address_connections_max = address_connections_max
         self._open: set[Connection] = set()
+        self._stuck = StuckHolders(self._open)
+        memory.set_reclaimer(self._stuck)
         self._of_address: Counter[str] = Counter()
         self._left: list[tuple[float, Pipeline]] = []
         self._empty = asyncio.Event()
@@ -96,6 +102,8 @@ class Connections:
 
     def sweep(self, now: float) -> None:
         """Cut every connection that is past a deadline at the time `now` of the event loop."""
+        if self.memory.used >= self.memory.ample:
+            self._stuck.look(now)
         for connection in tuple(self._open):
             reason = _overdue(connection, now)
             if reason is not None:

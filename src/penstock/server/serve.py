@@ -23,9 +23,11 @@ from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
 from penstock.server.log_lines import limit_log_lines
+from penstock.server.machine import default_budget
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
+    from penstock.memory import Memory
     from penstock.server.config import Config
 
 logger = logging.getLogger(__name__)
@@ -47,7 +49,7 @@ class Server:
     def __init__(self, broker: Broker, config: Config) -> None:
         self._broker = broker
         self._config = config
-        self._connections = _connections(config)
+        self._connections = _connections(config, broker.memory)
         self._listeners: list[Listener] = []
         self._tasks = Tasks()
         self._log_lines = limit_log_lines()
@@ -132,11 +134,11 @@ def _allow_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
-def _connections(config: Config) -> Connections:
+def _connections(config: Config, memory: Memory) -> Connections:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_all = min(limits.CONNECTIONS, files * limits.CONNECTION_FILES_PERCENT // 100)
     of_address = config.address_connections or max(1, in_all // 2)
-    return Connections(config.advertised_host, in_all, of_address)
+    return Connections(config.advertised_host, memory, in_all, of_address)
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -167,6 +169,7 @@ def _broker_settings(config: Config) -> BrokerSettings:
         default_partitions=config.default_partitions,
         flush=Flush(config.flush),
         log=LogConfig(segment_bytes=config.segment_bytes),
+        memory_bytes=config.memory_bytes or default_budget(),
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
     )
