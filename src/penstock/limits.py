@@ -484,6 +484,13 @@ GROUP_MEMBERS: Final = Limit(
     when_hit="the next one is refused",
 )
 
+GROUP_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes that the members of one Kafka consumer group say of themselves, and of an assignment",
+    protects="memory and the database, where stable groups are kept",
+    when_hit="the member, or the assignment, is refused",
+)
+
 PRODUCERS_REMEMBERED: Final = Limit(
     10_000,
     "idempotent producers of one partition",

@@ -168,7 +168,10 @@ def _broker_settings(config: Config) -> BrokerSettings:
         auto_create_topics=config.auto_create_topics,
         default_partitions=config.default_partitions,
         flush=Flush(config.flush),
-        log=LogConfig(segment_bytes=config.segment_bytes),
+        log=LogConfig(
+            segment_bytes=config.segment_bytes,
+            flush_interval_seconds=config.flush_interval_ms / 1000,
+        ),
         memory_bytes=config.memory_bytes or default_budget(),
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
