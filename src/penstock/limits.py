@@ -220,6 +220,13 @@ FIRST_TURN_STEPS: Final = Limit(
     when_hit="the connection is not read, and its next turn comes after the others'",
 )
 
+LOOP_TURN_MILLISECONDS: Final = Limit(
+    100,
+    "milliseconds of one turn of the event loop",
+    protects="nobody by itself: it tells what to mend where others were kept waiting",
+    when_hit="a warning in the log names what ran",
+)
+
 WRITES_TOGETHER_BYTES: Final = Limit(
     64 * KIB,
     "bytes of answers on one connection",

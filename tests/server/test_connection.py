@@ -5,144 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 
 import pytest
 
 from penstock import limits
 from penstock.memory import Memory
-from penstock.server.connection import Connection, _network_address
 from penstock.server.connections import Connections
-from penstock.session import NO_LANES, Answer, Buffers, Deferred, PeerError, Transport
-
-FRAME_MAX = 64 << 20
-
-
-class ScriptedRequest:
-    """Its reply is what is sent."""
-
-    lane = None
-
-    def __init__(self, answer: Answer[Buffers | None]) -> None:
-        self.answer = answer
-
-    def begin(self) -> Answer[Buffers | None]:
-        return self.answer
-
-    def encode(self, reply: Buffers | None) -> Buffers | None:
-        return reply
-
-    def refuse(self, error: Exception) -> Buffers | None:
-        raise error
-
-
-class ScriptedSession:
-    """Frames are 4 bytes of size and a text; the text says what to do."""
-
-    conflicts = NO_LANES
-
-    def __init__(self, transport: Transport, defers: bool) -> None:
-        self.transport = transport
-        self.defers = defers
-        self.received: list[bytes] = []
-        self.waits: dict[bytes, asyncio.Future[Buffers | None]] = {}
-        self.closed = 0
-
-    def frame_size(self, head: memoryview) -> int | None:
-        if len(head) < 4:
-            return None
-        size = int.from_bytes(head[:4])
-        if size > FRAME_MAX:
-            raise PeerError(f"a frame of {size} bytes is over the limit")
-        return 4 + size
-
-    def receive(self, frame: memoryview) -> ScriptedRequest:
-        return ScriptedRequest(self._answer(frame))
-
-    def _answer(self, frame: memoryview) -> Answer[Buffers | None]:
-        text = bytes(frame[4:])
-        self.received.append(text)
-        if text.startswith(b"wait"):
-            self.waits[text] = asyncio.get_running_loop().create_future()
-            return self._deferred(self.waits[text]) if self.defers else _wait(self.waits[text])
-        if text == b"silent":
-            return None
-        if text == b"bug":
-            raise ZeroDivisionError("scripted")
-        if text == b"refuse":
-            raise PeerError("scripted refusal")
-        if text == b"quit":
-            self.transport.close("scripted end")
-        return [frame[:4], frame[4:]]
-
-    def close(self) -> None:
-        self.closed += 1
-
-    def _deferred(self, answer: asyncio.Future[Buffers | None]) -> Deferred[Buffers | None]:
-        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def pass_on(_: object) -> None:
-            if answer.exception() is None:
-                ready.set_result(None)
-            else:
-                ready.set_exception(answer.exception())
-
-        def make(failure: BaseException | None) -> Buffers | None:
-            if failure is not None:
-                raise failure
-            return answer.result()
-
-        answer.add_done_callback(pass_on)
-        return Deferred(ready, make)
-
-
-async def _wait(answer: asyncio.Future[Buffers | None]) -> Buffers | None:
-    return await answer
-
-
-class Peer:
-    """The client's end, and the session at the other end."""
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        session: ScriptedSession,
-    ) -> None:
-        self.reader, self.writer, self.session = reader, writer, session
-
-    def send(self, *texts: bytes) -> None:
-        self.writer.write(b"".join(frame(text) for text in texts))
-
-    async def answer(self) -> bytes:
-        size = int.from_bytes(await self.reader.readexactly(4))
-        return await self.reader.readexactly(size)
-
-
-class Host:
-    """A listening server whose sessions are scripted."""
-
-    def __init__(self, defers: bool = False) -> None:
-        self.connections = Connections("", Memory())
-        self.defers = defers
-        self.sessions: list[ScriptedSession] = []
-
-    async def start(self) -> None:
-        self.server = await asyncio.get_running_loop().create_server(
-            lambda: Connection("kafka", self._session, self.connections), "127.0.0.1", 0
-        )
-        self.port = self.server.sockets[0].getsockname()[1]
-
-    def _session(self, transport: Transport) -> ScriptedSession:
-        self.sessions.append(ScriptedSession(transport, self.defers))
-        return self.sessions[-1]
-
-    async def connect(self) -> Peer:
-        count = len(self.sessions)
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        await until(lambda: len(self.sessions) > count)
-        return Peer(reader, writer, self.sessions[-1])
-
+from penstock.session import PeerError
+from scripted_host import Host, frame, until
 
 ONLY_AWAITED = pytest.mark.parametrize("host", [False], indirect=True)
 """What is deferred ends by itself and is never cancelled."""
@@ -155,16 +25,6 @@ async def host(request):
     yield host
     host.server.close()
     await host.connections.cut()
-
-
-def frame(text: bytes) -> bytes:
-    return len(text).to_bytes(4) + text
-
-
-async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.002)
 
 
 def arrived(intake):
@@ -464,59 +324,3 @@ async def test_the_advertised_host_replaces_the_one_connected_to(host):
     peer = await host.connect()
     assert peer.session.transport.local_address == ("broker.example", host.port)
     assert peer.session.transport.peer.startswith("127.0.0.1:")
-
-
-async def test_connections_that_drip_are_all_cut(monkeypatch):
-    # Goal: 300 clients that send a byte now and then, of a head or of a body, keep no place.
-    monkeypatch.setattr(limits, "FRAME_SECONDS", 1)
-    host = Host()
-    await host.start()
-    peers = [await host.connect() for _ in range(300)]
-    beginnings = [frame(bytes(1 << 20))[:size] for size in (1, 5, 9)]
-    for number, peer in enumerate(peers):
-        if number % 2:
-            peer.send(b"served once")
-        peer.writer.write(beginnings[number % 3])
-
-    async def drip() -> None:
-        while True:
-            for peer in peers:
-                if not peer.writer.is_closing():
-                    peer.writer.write(b"\x10")
-            await asyncio.sleep(0.2)
-            host.connections.sweep(asyncio.get_running_loop().time())
-
-    dripping = asyncio.ensure_future(drip())
-    await until(lambda: all(peer.session.closed for peer in peers))
-    assert dripping.cancel(), "it went on to the end"
-    assert len(host.connections) == 0
-    host.server.close()
-
-
-async def test_one_address_has_its_share_of_connections_only():
-    host = Host()
-    host.connections = Connections("", Memory(), address_connections_max=2)
-    await host.start()
-    for _ in range(3):
-        first, second = await host.connect(), await host.connect()
-        reader, _ = await asyncio.open_connection("127.0.0.1", host.port)
-        with contextlib.suppress(ConnectionResetError):
-            assert await reader.read() == b""
-        for peer in (first, second):
-            peer.writer.close()
-        await until(lambda: len(host.connections) == 0)
-    host.server.close()
-
-
-@pytest.mark.parametrize(
-    ("peer", "network"),
-    [
-        (("10.1.2.3", 80), "10.1.2.3"),
-        (("2001:db8:1:2:3:4:5:6", 80, 0, 0), "2001:db8:1:2::/64"),
-        (("fe80::1%eth0", 80, 0, 2), "fe80::/64"),
-        (("::ffff:10.1.2.3", 80, 0, 0), "10.1.2.3"),
-        (None, "?"),
-    ],
-)
-def test_an_address_is_what_one_client_has_only_one_of(peer, network):
-    assert _network_address(peer) == network

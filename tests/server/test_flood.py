@@ -13,7 +13,8 @@ from typing import IO
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.support.broker_process import BrokerProcess, environment
+
+from broker_process import BrokerProcess, environment
 
 FILES = 240
 TOPICS = 20

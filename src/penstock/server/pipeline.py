@@ -58,19 +58,19 @@ class Pipeline:
         "_answers",
         "_lanes",
         "_may_begin",
-        "_name",
         "_owner",
         "_ready",
         "_session",
         "_tasks",
         "held_back",
+        "name",
     )
 
     def __init__(self, session: Session, answers: Answers, owner: Owner, name: str) -> None:
         self._session = session
         self._answers = answers
         self._owner = owner
-        self._name = name
+        self.name = name
         self._lanes: Lanes[Parked] = Lanes(session.conflicts)
         self._tasks = Tasks()
         self._ready: deque[Ready] = deque()
@@ -144,7 +144,7 @@ class Pipeline:
                 answer = answer.result()
             elif isinstance(answer, CoroutineType):
                 slot = slot or self._reserve(request.lane, size)
-                self._tasks.start(self._run(request, slot, answer), self._name)
+                self._tasks.start(self._run(request, slot, answer), self.name)
                 return
             parts = request.encode(answer)
         except Exception as error:

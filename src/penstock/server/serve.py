@@ -24,6 +24,7 @@ from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
 from penstock.server.log_lines import limit_log_lines
 from penstock.server.machine import default_budget
+from penstock.server.watchdog import Watchdog
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -97,13 +98,16 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
         # may be ended by them as a crash would.
         stop_asked = _stop_on_signals()
         server = Server(broker, config)
+        watchdog = Watchdog()
         try:
             await server.start()
             # What start-up made stays: the collector need not walk through it under load (0.1 s).
             gc.freeze()
+            watchdog.start()
             started(Ready(server.addresses, config))
             await stop_asked.wait()
         finally:
+            watchdog.stop()
             began = time.monotonic()
             await _each(server.stop, lambda: _close(broker))
             logger.info("stopped in %.2f s", time.monotonic() - began)
