@@ -439,6 +439,20 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     when_hit="the request is refused",
 )
 
+IGGY_SILENCE_SECONDS: Final = Limit(
+    36,
+    "seconds (iggy-server's heartbeat of 30 s, and a fifth)",
+    protects="the other members of a group from one that is gone and still has partitions",
+    when_hit="the member's partitions go to the others, and its connection is closed",
+)
+
+TOPIC_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Iggy's kind, of all topics",
+    protects="memory and the database",
+    when_hit="the next one is not created",
+)
+
 KAFKA_GROUPS: Final = Limit(
     100_000,
     "consumer groups of Kafka's classic protocol in memory",

@@ -94,7 +94,7 @@ def _describe_partition(partition: Partition) -> replies.Partition:
 def describe_group(group: TopicGroup) -> replies.ConsumerGroup:
     """Describe a group without its members."""
     return replies.ConsumerGroup(
-        group.group_id, len(group.topic.partitions), len(group.members), group.name
+        group.group_id, len(group.topic.partitions), group.members_count, group.name
     )
 
 
