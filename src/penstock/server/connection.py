@@ -107,7 +107,8 @@ class Connection(asyncio.BufferedProtocol):
         self.moved_bytes += count
         self._intake.filled(count)
         self._turns.now(self)
-        if self.in_line:
+        if self._intake.may_have_frame:
+            # It has no turn now, or may not take frames.
             self._intake.keep()
             self._set_reading()
 
