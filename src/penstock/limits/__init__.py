@@ -56,6 +56,20 @@ OPEN_FILES: Final = Limit(
     when_hit="connections are not accepted and partitions are not created until some are closed",
 )
 
+LOGS_OPENED_TOGETHER: Final = Limit(
+    16,
+    "logs",
+    protects="other requests from one that needs every log of the broker for the first time",
+    when_hit="the next logs are opened when these are open",
+)
+
+LOG_OPEN_RETRY_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="disk and log file from clients that keep asking for a log that can't be opened",
+    when_hit="the error of the last try is given again",
+)
+
 FRAME_SECONDS: Final = Limit(
     10,
     "seconds from the first byte of a request to its last, besides what its size takes; a "

@@ -102,9 +102,11 @@ PULSAR_CLOSED_PRODUCERS: Final = Limit(
 
 PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
     100,
-    "message ids of one acknowledgement that are looked up in the log in one turn",
+    "message ids of one acknowledgement that are looked up in the log in one turn, and damaged "
+    "batches that are passed over to find the last message of a topic",
     protects="other clients' time",
-    when_hit="other connections have their turn before the rest is looked up",
+    when_hit="other connections have their turn before the rest is looked up; the last message is "
+    "said to be the damaged one",
 )
 
 IGGY_REQUEST_BYTES: Final = Limit(
