@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import struct
 import tracemalloc
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from faulty_files import FaultyFileSystem, Survival
 from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read, read_all
 from penstock.log import CorruptBatchError, Flusher, LocalLog, LogConfig, LogReadError
-from penstock.log.header import Magic, build_header
+from penstock.log.header import BatchHeader, Magic, build_header
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200)
 
@@ -235,4 +236,79 @@ async def test_times_below_the_start_are_not_found_over_damage_either(
     disk.content(DIRECTORY / f"{0:020d}.log").live[size] ^= 1
     assert await log.find_time(850) is None
     assert await log.find_time(750) == 6
+    log.close()
+
+
+INDEXED = LogConfig(index_interval_bytes=150)
+
+
+@pytest.fixture
+def indexed_log(disk: FaultyFileSystem, flusher: Flusher) -> list[BatchHeader]:
+    """Make a closed log of one segment whose times go up and down and come again."""
+    log = open_log(disk, flusher, INDEXED)
+    times = (1_000, 1_005, 1_010, 1_020, 1_005, 1_010, 1_010, 1_015, 1_030, 1_020, 1_030, 1_040)
+    stored = []
+    for number, time in enumerate(times):
+        parts = make_batch(1, 40, time, seed=number)
+        append(log, parts)
+        stored.append(b"".join(parts))
+    log.close()
+    return headers_of(stored)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+async def test_a_flip_in_any_bit_of_an_index_hides_nothing(
+    disk: FaultyFileSystem, flusher: Flusher, indexed_log: list[BatchHeader], suffix: str
+) -> None:
+    path = DIRECTORY / f"{0:020d}{suffix}"
+    size = disk.entries(DIRECTORY)[path.name]
+    assert size >= 4 * (8 if suffix == ".index" else 12)
+    times = sorted({header.max_timestamp for header in indexed_log})
+    for bit in range(8 * size):
+        copy = disk.after_crash(Survival.ALL)
+        copy.content(path).live[bit // 8] ^= 1 << bit % 8
+        log = open_log(copy, flusher, INDEXED)
+        for time in (0, *times, *(each + 1 for each in times)):
+            later = [each.base_offset for each in indexed_log if each.max_timestamp >= time]
+            assert await log.find_time(time) == (later[0] if later else None), (bit, time)
+        for header in reversed(indexed_log):
+            assert await log.batch_at(header.last_offset) == header, bit
+        assert log.corrupt_ranges == 0
+        assert log.rebuilt_indexes <= 1
+        log.abandon()
+
+
+@pytest.mark.parametrize("position", [-1, -(2**31), 2**31 - 1, 1, 61])
+async def test_an_index_position_that_can_not_be_is_reported_and_the_index_rebuilt(
+    disk: FaultyFileSystem,
+    flusher: Flusher,
+    indexed_log: list[BatchHeader],
+    caplog: pytest.LogCaptureFixture,
+    position: int,
+) -> None:
+    caplog.set_level(logging.WARNING, "penstock.log")
+    path = DIRECTORY / f"{0:020d}.index"
+    sound = bytes(disk.content(path).live)
+    disk.content(path).live[-4:] = struct.pack(">i", position)
+    log = open_log(disk, flusher, INDEXED)
+    assert await log.batch_at(indexed_log[-1].last_offset) == indexed_log[-1]
+    assert log.rebuilt_indexes == 1
+    assert "indexing it anew" in caplog.text
+    log.close()
+    assert bytes(disk.content(path).live) == sound
+
+
+async def test_a_segment_whose_damage_no_index_fits_is_indexed_anew_once(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, INDEXED)
+    sizes = (20, 400, 20, 20)
+    for number, size in enumerate(sizes):
+        append(log, make_batch(1, size, seed=number))
+    disk.content(DIRECTORY / f"{0:020d}.log").live[200] ^= 1
+    for _ in range(3):
+        batches, damage = await read_all(log, max_bytes=1)
+        assert (len(batches), len(damage)) == (3, 1)
+        assert await log.batch_at(2) is not None
+    assert log.rebuilt_indexes <= 1
     log.close()

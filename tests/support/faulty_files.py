@@ -90,6 +90,8 @@ class FaultyFile:
     def pread(self, size: int, position: int) -> bytes:
         assert self._is_open, f"{self._path} is closed"
         self._system.before("pread", self._path)
+        if position < 0:
+            raise OSError(errno.EINVAL, "a negative position", str(self._path))
         return bytes(self._content.live[position : position + size])
 
     def pwritev(self, parts: Sequence[Buffer], position: int) -> int:

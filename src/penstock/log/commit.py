@@ -150,6 +150,17 @@ class GroupCommit:
         assert self._writing is None, "nothing is written any more"
         assert self._running is None, "nothing uses the files any more"
 
+    async def idle(self) -> None:
+        """Return when nothing is written or flushed; nothing begins once `close` was called."""
+        jobs = [self._writing, None if self._running is None else self._running[1]]
+        waiting = [asyncio.wrap_future(job) for job in jobs if job is not None]
+        if waiting:
+            await asyncio.wait(waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        return self._running is None and self._writing is None
+
     def run_now(self) -> None:
         """Run a round and block until it is over. Raises LogError."""
         self._is_asked = True
@@ -294,6 +305,8 @@ class GroupCommit:
             self.advanced()
 
     def _fail_flush(self, error: BaseException) -> None:
+        if isinstance(self.failure, LogClosedError):
+            return  # Abandoned meanwhile: nobody is waiting for what it was to make durable.
         logger.error("%s: closed for writing: a flush failed: %s", self._name, error)
         failure = LogFailedError(f"a flush failed: {reason_of(error)}")
         failure.__cause__ = error

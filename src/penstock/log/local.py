@@ -285,18 +285,27 @@ class LocalLog:
             self._release()
 
     def abandon(self) -> None:
-        """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
-        self._commit.settle()
+        """Close without a flush: the log is about to be removed, once `released` returns."""
+        self._is_closed = True
+        self._commit.close()
+        if self._commit.is_idle:
+            self._release()
+
+    async def released(self) -> None:
+        """Return when nothing uses the files of a log that was abandoned."""
+        await self._commit.idle()
         self._release()
 
     @property
     def _is_checkpointed(self) -> bool:
         known = self._checkpoint
         is_whole = (known.start_offset, known.offset) == (self.start_offset, self.end_offset)
-        return is_whole and self._states.are_kept
+        # Of a log without a batch there is no state to keep.
+        return is_whole and (self._states.are_kept or not self.end_offset)
 
     def _release(self) -> None:
         self._is_closed = True
+        self._appender.settle()
         self._commit.close()
         for segment in self._segments:
             if segment.file is not None:
@@ -380,7 +389,7 @@ class LocalLog:
 
     def _mend_index(self, segment: Segment) -> None:
         """Rebuild an index that a look-up found wrong."""
-        if segment.index.fits:
+        if segment.index.fits or segment.index_is_rebuilt:
             return
         try:
             with self._appender.writer.pausing():

@@ -86,7 +86,7 @@ def is_possible(header: BatchHeader, room: int, bounds: Bounds) -> bool:
 def header_at(file: File, position: int, bounds: Bounds) -> BatchHeader | None:
     """Return the header at `position`, or None where there can't be one."""
     room = bounds.end_position - position
-    if room < HEADER_SIZE:
+    if position < 0 or room < HEADER_SIZE:
         return None
     data = file.pread(HEADER_SIZE, position)
     if len(data) < HEADER_SIZE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import read_header
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from penstock.log.index import SegmentIndex
 
 logger = logging.getLogger(__name__)
+
+_WITNESSES: Final = 2
+"""Time entries that have to agree, so that one flipped bit can't hide a batch."""
 
 
 class Segment:
@@ -55,6 +58,8 @@ class Segment:
         self.file: File | None = None
         self.corrupt: dict[int, CorruptRange] = {}
         """The damage seen so far, by base offset."""
+        self.index_is_rebuilt = False
+        """Whether the index was built anew. What doesn't fit after that is the segment's damage."""
         self._max_leader_epoch = max_leader_epoch
 
     @property
@@ -88,6 +93,7 @@ class Segment:
         logger.warning("%s: its index is missing or does not fit: indexing it anew", self.path)
         end = end or Place(self.size, self.end_offset)
         assert end.position <= self.size, "only what is there is indexed"
+        self.index_is_rebuilt = True
         self.index.clear()
         for batch in self._sound_batches(Place(0, self.base_offset), end):
             self.add_to_index(batch)
@@ -211,15 +217,30 @@ class Segment:
         """Return the highest timestamp here, or a very high one where the index can't be sure."""
         timestamp, last_offset = self.index.latest()
         if self._has_timestamp(file, timestamp, last_offset) is None:
+            # None is below 0.
+            self.index.fits = self.index.fits and (timestamp < 0 or self._is_ahead(last_offset))
             return 1 << 62
         return timestamp
 
     def _before_time(self, file: File, timestamp: int) -> Place:
-        """Return a place before which no batch is as late as `timestamp`."""
+        """Return a place before which no batch is as late as `timestamp`.
+
+        An entry that names the wrong batch holds all the same where that batch has the same time,
+        and what lies between would be passed over. So two entries have to agree.
+        """
+        held = []
         for entry in self.index.times.below(timestamp - 1):
             if place := self._has_timestamp(file, *entry):
-                return place
+                held.append(place)
+            elif not self._is_ahead(entry[1]):
+                self.index.fits = False
+            if len(held) == _WITNESSES:
+                return min(held)
         return Place(0, self.base_offset)
+
+    def _is_ahead(self, last_offset: int) -> bool:
+        """Whether an entry is of what the writer has just added, and nobody reads yet."""
+        return self.file is not None and self.base_offset + last_offset >= self.end_offset
 
     def _has_timestamp(self, file: File, timestamp: int, last_offset: int) -> Place | None:
         offset = self.base_offset + last_offset

@@ -1,12 +1,19 @@
-"""Message ids as offsets, and back."""
+"""Message ids as offsets, and back.
+
+A damaged batch is an entry like others, for consumers get one in its place: it can be named and
+acknowledged. Only the last message of a topic is one that can be read.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.log.header import HEADER_SIZE, Magic
+from penstock.limits import PULSAR_LOOK_UPS_TOGETHER
+from penstock.log.errors import CorruptBatchError
+from penstock.log.header import HEADER_SIZE, Magic, read_header
 from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
 from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
+from penstock.records.errors import MalformedBatchError
 from penstock.records.pulsar.entry import read_entry
 
 if TYPE_CHECKING:
@@ -23,8 +30,8 @@ async def position_at(partition: Partition, message_id: MessageIdData) -> int:
         return partition.start_offset
     if ledger == LATEST or ledger > partition.id or entry >= partition.readable_end():
         return partition.readable_end()
-    header = await partition.batch_at(max(entry, partition.start_offset))
-    return partition.readable_end() if header is None else header.base_offset
+    extent = await _extent_at(partition, max(entry, partition.start_offset))
+    return partition.readable_end() if extent is None else extent[0]
 
 
 async def position_at_time(partition: Partition, timestamp_ms: int) -> int:
@@ -37,26 +44,53 @@ async def entry_before(partition: Partition, position: int) -> int:
     """Return the entry id that is all acknowledged when `position` is the next offset to read."""
     if position <= partition.start_offset:
         return position - 1 if position else EARLIEST
-    header = await partition.batch_at(position - 1)
-    if header is None:
+    extent = await _extent_at(partition, position - 1)
+    if extent is None:
         return position - 1
-    if header.next_offset > position:
-        return await entry_before(partition, header.base_offset)
-    return header.base_offset
+    base_offset, next_offset = extent
+    if next_offset > position:
+        return await entry_before(partition, base_offset)
+    return base_offset
 
 
 async def last_message_id(partition: Partition) -> MessageIdData:
-    """Return the id of the last message; both numbers are the highest while there is none."""
+    """Return the id of the last message that is not damaged.
+
+    Both numbers are the highest while there is none. Where there was one and can't be read any
+    more, it is the last offset.
+    """
     index = partition.index if partition.topic.partitioned else -1
     end = partition.readable_end()
     if end == 0:
         return MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
     last = MessageIdData(ledgerId=partition.id, entryId=end - 1, partition=index)
-    header = await partition.batch_at(end - 1) if partition.start_offset < end else None
-    if header is not None:
-        last.entryId = header.base_offset
-        # A batch of one is a batch, which only its own metadata tells.
-        (batch,) = await partition.read(header.base_offset, 1, Magic.PULSAR)
-        if read_entry(memoryview(batch)[HEADER_SIZE:]).is_batch:
-            last.batch_index = header.record_count - 1
+    for _ in range(PULSAR_LOOK_UPS_TOGETHER):
+        if end <= partition.start_offset:
+            break
+        extent = await _extent_at(partition, end - 1)
+        if extent is None or await _name_last_message(partition, extent[0], last):
+            break
+        end = extent[0]
     return last
+
+
+async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> bool:
+    """Set `last` to the last message of the batch at `offset`; False where it can't be read."""
+    try:
+        (batch,) = await partition.read(offset, 1, Magic.PULSAR)
+    except (CorruptBatchError, MalformedBatchError):
+        return False
+    last.entryId = offset
+    # A batch of one is a batch, which only its own metadata tells.
+    if read_entry(memoryview(batch)[HEADER_SIZE:]).is_batch:
+        last.batch_index = read_header(batch).record_count - 1
+    return True
+
+
+async def _extent_at(partition: Partition, offset: int) -> tuple[int, int] | None:
+    """Return base offset and next offset of the batch that contains `offset`; None at the end."""
+    try:
+        header = await partition.batch_at(offset)
+    except CorruptBatchError as damage:
+        return damage.base_offset, damage.next_offset
+    return None if header is None else (header.base_offset, header.next_offset)

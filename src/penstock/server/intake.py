@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from penstock import limits
+from penstock.memory import Account
 from penstock.session import PeerError
 
 FrameSize: TypeAlias = Callable[[memoryview], int | None]
@@ -23,23 +24,45 @@ _new_bytearray.restype = ctypes.py_object
 class Intake:
     """The bytes of one connection between the socket and its session.
 
-    The caller alternates `space` and `filled`, takes frames until there is none, and calls `keep`
-    before another connection may use the shared buffer.
+    The caller alternates `space` and `filled`, takes frames, and calls `keep` before another
+    connection may use the shared buffer. As long as there may be a frame, it takes what was kept
+    with `resume` and `next_frame`, and reads no more.
     """
 
-    __slots__ = ("_filled", "_frame", "_frame_size", "_rest", "_shared", "_window")
+    __slots__ = (
+        "_account",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_rest",
+        "_shared",
+        "_window",
+        "may_have_frame",
+    )
 
-    def __init__(self, shared: memoryview) -> None:
+    def __init__(self, shared: memoryview, account: Account) -> None:
         self._shared = shared
+        self._account = account
         self._window = _NOTHING
-        self._rest = b""
+        self._rest: bytes | memoryview = b""
         self._frame: bytearray | None = None
         self._frame_size = 0
         self._filled = 0
+        self.may_have_frame = False
 
     def head(self, count: int) -> bytes:
         """At most `count` first bytes of what was not taken yet."""
         return bytes(self._window[:count]) or bytes((self._frame or b"")[: self._filled][:count])
+
+    @property
+    def held_bytes(self) -> int:
+        """What is held of frames to come, as `account` has it, while nobody takes frames."""
+        return self._filled if self._frame is not None else len(self._rest)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of a frame that is not whole, once `next_frame` has returned None."""
+        return self._filled if self._frame is not None else len(self._window) + len(self._rest)
 
     def space(self) -> memoryview:
         """Where the socket may write next. Never empty."""
@@ -50,14 +73,48 @@ class Intake:
 
     def filled(self, count: int) -> None:
         """The socket wrote `count` bytes to the start of the last `space`."""
+        self.may_have_frame = True
         if self._frame is not None:
             self._filled += count
+            self._account.take(count)
             return
         self._window = self._shared[: len(self._rest) + count]
-        self._rest = b""
+        self._set_rest(b"")
 
     def next_frame(self, frame_size: FrameSize) -> memoryview | None:
         """The next whole frame, in memory of its own, or None until more has arrived."""
+        frame = self._next_frame(frame_size)
+        self.may_have_frame = frame is not None and bool(self._window)
+        return frame
+
+    def keep(self) -> None:
+        """Release the shared buffer; what was not taken is kept aside."""
+        window, self._window = self._window, _NOTHING
+        if not window:
+            return
+        # Copied once: what waits for many turns is much, and what is left of it in the end little.
+        is_own = window.obj is not self._shared.obj
+        self._set_rest(window if is_own and self.may_have_frame else bytes(window))
+
+    def resume(self) -> None:
+        """Make what `keep` put aside available to `next_frame` again."""
+        if self._rest and not self._window:
+            self._window = memoryview(self._rest)
+            self._set_rest(b"")
+
+    def discard(self) -> None:
+        """No more is taken."""
+        self._account.take(-self.held_bytes)
+        self._frame = None
+        self._rest = b""
+        self.may_have_frame = False
+
+    def _set_rest(self, rest: bytes | memoryview) -> None:
+        if len(rest) != len(self._rest):
+            self._account.take(len(rest) - len(self._rest))
+        self._rest = rest
+
+    def _next_frame(self, frame_size: FrameSize) -> memoryview | None:
         if self._frame is not None:
             return self._finished_frame(self._frame)
         if not self._window:
@@ -76,23 +133,13 @@ class Intake:
         self._window = self._window[size:]
         return memoryview(frame)
 
-    def keep(self) -> None:
-        """Release the shared buffer; what was not taken is kept aside."""
-        if self._window:
-            self._rest = bytes(self._window)
-            self._window = _NOTHING
-
-    def resume(self) -> None:
-        """Make what `keep` put aside available to `next_frame` again."""
-        self._window = memoryview(self._rest)
-        self._rest = b""
-
     def _begin_frame(self, size: int) -> None:
         # A length is only a claim: the peer has to send as much as it wants us to hold.
         self._frame = _unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
         self._frame_size = size
         self._filled = len(self._window)
         self._frame[: self._filled] = self._window
+        self._account.take(self._filled)
         self._window = _NOTHING
 
     def _grown(self, frame: bytearray) -> bytearray:
@@ -106,6 +153,7 @@ class Intake:
     def _finished_frame(self, frame: bytearray) -> memoryview | None:
         if self._filled < self._frame_size:
             return None
+        self._account.take(-self._filled)
         self._frame = None
         return memoryview(frame)
 
