@@ -243,7 +243,7 @@ INDEXED = LogConfig(index_interval_bytes=150)
 
 
 @pytest.fixture
-def indexed_log(disk: FaultyFileSystem, flusher: Flusher) -> list[BatchHeader]:
+async def indexed_log(disk: FaultyFileSystem, flusher: Flusher) -> list[BatchHeader]:
     """Make a closed log of one segment whose times go up and down and come again."""
     log = open_log(disk, flusher, INDEXED)
     times = (1_000, 1_005, 1_010, 1_020, 1_005, 1_010, 1_010, 1_015, 1_030, 1_020, 1_030, 1_040)
@@ -305,6 +305,7 @@ async def test_a_segment_whose_damage_no_index_fits_is_indexed_anew_once(
     sizes = (20, 400, 20, 20)
     for number, size in enumerate(sizes):
         append(log, make_batch(1, size, seed=number))
+    await log.written(log.end_offset - 1)
     disk.content(DIRECTORY / f"{0:020d}.log").live[200] ^= 1
     for _ in range(3):
         batches, damage = await read_all(log, max_bytes=1)
