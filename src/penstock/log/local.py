@@ -80,6 +80,7 @@ class LocalLog:
             config.flush_interval_seconds,
         )
         self._commit.concluded = self._conclude_round
+        self._lacks_checkpoint = False
         if not recovered.checkpoint.offset:
             # Without a checkpoint nothing says whether the log's own name is durable.
             self._appender.writer.name_again({directory.parent})
@@ -98,7 +99,10 @@ class LocalLog:
         flusher: Flusher,
         leader_epoch: int = 0,
     ) -> LocalLog:
-        """Open the log in `directory`, made if need be, and recover it. Blocks. Raises OSError."""
+        """Open the log in `directory`, made if need be, and recover it. Blocks.
+
+        Raises LogMissingError and OSError.
+        """
         assert leader_epoch >= 0, "an epoch is a count"
         files.make_directory(directory)
         recovered = Recovery(directory, config, files, leader_epoch).run()
@@ -330,20 +334,29 @@ class LocalLog:
     def _begin_round(self) -> Round:
         """Put together what makes everything appended so far durable."""
         checkpoint = None
-        if self._appender.unchecked_bytes >= self._config.checkpoint_bytes:
+        # The first one says that something was written: a log of which all is lost is no new one.
+        is_first = self.end_offset > 0 == self._checkpoint.offset
+        if is_first or self._appender.unchecked_bytes >= self._config.checkpoint_bytes:
             checkpoint = self._next_checkpoint()
             self._appender.unchecked_bytes = 0
         return Round(self._files, self.directory, self._appender.writer, checkpoint)
 
     def _conclude_round(self, round_: Round) -> None:
         """Remember what the round has kept, and close the segments that it was the last to use."""
-        if round_.checkpoint is not None and round_.checkpoint_error is None:
-            self._checkpoint = round_.checkpoint
-            self._states.keep(round_.checkpoint.states)
+        if round_.checkpoint is not None:
+            self._conclude_checkpoint(round_.checkpoint, round_.checkpoint_error)
         for segment in round_.full:
             if segment.file is not None:
                 segment.file.close()
                 segment.file = None
+
+    def _conclude_checkpoint(self, checkpoint: Checkpoint, error: OSError | None) -> None:
+        if error is None:
+            self._checkpoint = checkpoint
+            self._states.keep(checkpoint.states)
+        elif not self._lacks_checkpoint:
+            logger.warning("%s: no checkpoint can be written: %s", self.directory, error)
+        self._lacks_checkpoint = error is not None
 
     def _next_checkpoint(self) -> Checkpoint:
         assert self._checkpoint.offset <= self.end_offset, "no flushed batch is taken back"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from penstock.log.files import FileSystem
     from penstock.log.segment import Segment
     from penstock.log.writer import LogWriter, Unsynced
-
-logger = logging.getLogger(__name__)
 
 _NOTHING_LOST: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """Errors of opening a directory: no flush was tried, so that the next one may make up for it."""
@@ -65,7 +62,6 @@ class Round:
                 self._save(self.checkpoint)
             except OSError as error:
                 self.checkpoint_error = error
-                logger.warning("%s: no checkpoint could be written: %s", self._directory, error)
 
     def _sync_names(self, directories: set[Path]) -> None:
         for directory in directories:
