@@ -65,6 +65,26 @@ async def test_who_comes_after_it_finds_it_or_makes_it(
     await again.close()
 
 
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_broker_that_stops_finishes_what_its_clients_have_abandoned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, turns: int
+) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    names = [TopicName("public", f"n{number}", "t") for number in range(5)]
+    asking = [asyncio.ensure_future(broker.topics.create(name, 1)) for name in names]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    for each in asking:
+        each.cancel()
+    await asyncio.wait(asking)
+    await broker.close()
+    assert caplog.messages == []
+    again = await Broker.open(tmp_path, BrokerSettings())
+    for name in names:
+        assert await again.topics.get_or_create(name)
+    await again.close()
+
+
 async def test_a_refusal_that_nobody_hears_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
