@@ -15,6 +15,7 @@ from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
+from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
@@ -41,6 +42,7 @@ class Broker:
         self, store: MetadataStore, storage: Storage, settings: BrokerSettings, epoch: int
     ) -> None:
         self.settings = settings
+        self.memory = Memory(settings.memory_bytes)
         self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, epoch))
         self.data_folder = storage.data_folder
         self._store = store
