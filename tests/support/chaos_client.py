@@ -11,6 +11,7 @@ connections off; it ends when its standard input does.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import socket
@@ -28,6 +29,7 @@ RETRY_SECONDS = 0.02
 TIMEOUT_SECONDS = 10
 """After so long a client takes its connection for dead; real ones are slower."""
 BATCH = 50
+RESET = struct.pack("ii", 1, 0)
 VALUE = b"x" * 100
 READER_OF = {"kafka": "pulsar", "pulsar": "iggy", "iggy": "kafka"}
 
@@ -71,8 +73,9 @@ class Workload(ABC):
     def cut(self) -> None:
         """Reset the connections, as a network does that drops a client."""
         for client in tuple(self.clients):
-            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            client.socket.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # It may just be connecting anew.
+                client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.socket.shutdown(socket.SHUT_RDWR)
 
     def connect(self, protocol: str) -> WireClient:
         topic = f"{self.protocol}-{self.name}"
