@@ -122,6 +122,11 @@ class FaultySystem:
     def _path_of(self, descriptor: object) -> str | None:
         return self._paths.get(descriptor) if isinstance(descriptor, int) else None
 
+    def _opened_elsewhere(self, descriptor: int) -> str | None:
+        """The path of a file that the builtin `open` made."""
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        return path if self._is_ours(path) else None
+
     def _is_ours(self, path: object) -> bool:
         return isinstance(path, str | os.PathLike) and os.fspath(path).startswith(self._folder)
 
@@ -249,7 +254,7 @@ class FaultySystem:
 
     def _sync(self, call: str, descriptor: Any) -> None:
         number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
-        path = self._path_of(number)
+        path = self._path_of(number) or self._opened_elsewhere(number)
         size = os.fstat(number).st_size  # What is written while it runs may not be covered.
         if path is not None:
             self._before(call, path)
