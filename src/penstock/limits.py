@@ -174,6 +174,27 @@ READ_PLACES: Final = Limit(
     when_hit="the oldest is forgotten; its reader finds its place through the index",
 )
 
+READ_FILES: Final = Limit(
+    256,
+    "files of logs that are open for reading",
+    protects="open files",
+    when_hit="the one that was read longest ago is closed, and opened again when it is read",
+)
+
+LOOKED_UP_AT_ONCE_BYTES: Final = Limit(
+    2 * MIB + 256 * KIB,
+    "bytes of one file that one read takes from memory on the event loop",
+    protects="other clients' time",
+    when_hit="the read is done in a thread",
+)
+
+LOOKED_UP_AT_ONCE_BATCHES: Final = Limit(
+    4_096,
+    "batches that one read looks at on the event loop",
+    protects="other clients' time",
+    when_hit="the read is done in a thread",
+)
+
 CHECKPOINT_STATES: Final = Limit(
     64,
     "owners of state in the checkpoint of one log",

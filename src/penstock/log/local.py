@@ -7,7 +7,7 @@ import logging
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.limits import READ_PLACES
 from penstock.log.batches import no_batches, whole_before
@@ -27,7 +27,7 @@ from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, stamp, wa
 from penstock.log.index import SegmentIndex
 from penstock.log.interface import SavedState
 from penstock.log.recovery import Recovered, Recovery
-from penstock.log.scan import MAGICS, Place
+from penstock.log.scan import MAGICS, Bounds, Place
 from penstock.log.segment import Segment
 from penstock.log.states import States
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches
     from penstock.log.files import FileSystem
+    from penstock.log.reading import Lend
     from penstock.session import Buffer
 
 logger = logging.getLogger(__name__)
@@ -43,9 +44,11 @@ logger = logging.getLogger(__name__)
 
 _HEADERS_READ_BYTES: Final = 1 << 20
 
+FoundT = TypeVar("FoundT")
+
 
 class LocalLog:
-    """The `Log` over local files. Reads answer from the page cache, and never suspend.
+    """The `Log` over local files. Reads suspend where they would wait for the disk, or work long.
 
     All methods run on the event loop's thread, except `open`, which may run in any.
     """
@@ -64,6 +67,7 @@ class LocalLog:
         self._config = config
         self._files = files
         self._flusher = flusher
+        self._open_files = flusher.readers.open_files(files)
         self._segments = recovered.segments
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
@@ -162,13 +166,14 @@ class LocalLog:
             return no_batches(offset)
         at = 0 if offset == segment.base_offset else self._places.get(offset)
         place = None if at is None else Place(at, offset)
-        try:
-            batches, following = segment.read(offset, max_bytes, place, end)
-        except OSError as error:
-            raise LogReadError(f"{segment.path}: {error}") from error
+        bounds = segment.bounds
+
+        def look_up(lend: Lend) -> tuple[Batches, Place]:
+            return segment.read(lend, bounds, offset, max_bytes, place, end)
+
+        batches, following = await self._look_up(look_up, segment, offset)
         self._remember(Place(following.position - len(batches.data), batches.base_offset))
         self._remember(following)
-        self._mend_index(segment)
         return batches if batches.next_offset <= end else whole_before(batches, end)
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
@@ -193,18 +198,17 @@ class LocalLog:
                     return
                 yield header
             start = batches.next_offset
+            await asyncio.sleep(0)  # Others have work too.
 
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
         self._refuse_closed()
+        start = self.start_offset
         for segment in self._segments:
-            if segment.end_offset <= self.start_offset:
+            if segment.end_offset <= start:
                 continue
-            try:
-                found = segment.find_time(timestamp_ms, self.start_offset)
-            except OSError as error:
-                raise LogReadError(f"{segment.path}: {error}") from error
-            self._mend_index(segment)
+            look_up = partial(_find_time, segment, segment.bounds, timestamp_ms, start)
+            found = await self._look_up(look_up, segment, start)
             if found is not None:
                 return max(found, self.start_offset)
         return None
@@ -269,6 +273,7 @@ class LocalLog:
             if segment.file is not None:
                 segment.file.close()
                 segment.file = None
+            self._open_files.forget(segment.path, *segment.index.paths)
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
@@ -377,6 +382,8 @@ class LocalLog:
         count = bisect_right(ends, self._trimmed_to)
         trimmed, self._segments = self._segments[:count], self._segments[count:]
         assert all(segment.file is None for segment in trimmed), "full segments are flushed"
+        for segment in trimmed:
+            self._open_files.forget(segment.path, *segment.index.paths)
         return trimmed
 
     def _segment_at(self, offset: int) -> Segment | None:
@@ -396,16 +403,48 @@ class LocalLog:
             del self._places[next(iter(self._places))]
         assert len(self._places) <= READ_PLACES, "what is remembered is bounded"
 
-    def _mend_index(self, segment: Segment) -> None:
-        """Rebuild an index that a look-up found wrong."""
-        if segment.index.fits or segment.index_is_rebuilt:
-            return
+    async def _look_up(
+        self, look_up: Callable[[Lend], FoundT], segment: Segment, offset: int
+    ) -> FoundT:
+        """Look something up in `segment`, at `offset`. Raises LogError."""
+        if segment.file is not None:
+            self._open_files.adopt(segment.path, segment.file)
         try:
-            segment.rebuild_index()
+            found = await self._flusher.readers.look_up(self._open_files, look_up)
         except OSError as error:
-            segment.index.fits = True  # It is a hint: without it, reading is slow but right.
-            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
+            self._refuse_closed()
+            if offset < self.start_offset:
+                raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset) from error
+            raise LogReadError(f"{segment.path}: {error}") from error
+        if not segment.index.fits and not segment.index_is_rebuilt:
+            await self._rebuild_index(segment)
+        return found
+
+    async def _rebuild_index(self, segment: Segment) -> None:
+        """Have an index that a look-up found wrong built anew in a thread."""
+        segment.index_is_rebuilt = True
         self.rebuilt_indexes += 1
+        end = Place(segment.size, segment.end_offset)
+        segment.index = segment.new_index()
+        segment.index.hold()
+        build = partial(segment.indexed_anew, end=end)
+        try:
+            built = await self._flusher.readers.look_up_in_thread(self._open_files, build)
+        except OSError as error:
+            # It is a hint: without it, reading is slow but right.
+            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
+            return
+        segment.index.take_over(built)
+        if segment not in self._segments:
+            _unlink(self._files, [segment])  # It was trimmed meanwhile, and written once more.
+        elif segment is not self._active:
+            segment.index.save()
+
+
+def _find_time(
+    segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
+) -> int | None:
+    return segment.find_time(lend, bounds, timestamp_ms, start)
 
 
 def _refuse_invalid(header: BatchHeader, size: int, first_part_size: int) -> None:
