@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from broker_process import BrokerProcess
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
+from stalls import busy_stalls
 
 settings.register_profile(
     "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -38,8 +39,16 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     await opened.close()
 
 
+def check_stalls(request: pytest.FixtureRequest, log: str) -> None:
+    """Fail a test whose broker kept everybody waiting, unless it is marked with `stalls`."""
+    if request.node.get_closest_marker("stalls") is None:
+        assert busy_stalls(log) == []
+
+
 @pytest.fixture
-def start_server(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+def start_server(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[..., BrokerProcess]]:
     """Start brokers with flags of the test's own, each over a data folder of its own."""
     started: list[BrokerProcess] = []
 
@@ -54,6 +63,8 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
     yield start
     for broker in started:
         broker.end()
+    for broker in started:
+        check_stalls(request, broker.log)
 
 
 @pytest.fixture
@@ -69,3 +80,15 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     broker.start()
     yield broker
     broker.end()
+
+
+@pytest.fixture(autouse=True)
+def shared_server_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Blame the test that held the shared broker up."""
+    if "shared_server" not in request.fixturenames:
+        yield
+        return
+    server: BrokerProcess = request.getfixturevalue("shared_server")
+    before = len(server.log)
+    yield
+    check_stalls(request, server.log[before:])

@@ -118,6 +118,35 @@ REQUEST_BYTES_IN_FLIGHT: Final = Limit(
     when_hit="the connection is not read until answers went out",
 )
 
+TURN_MICROSECONDS: Final = Limit(
+    1_000,
+    "microseconds of one pass of the event loop for what connections have just asked, and as many "
+    "for what they asked before",
+    protects="other clients' time from many requests at once",
+    when_hit="the rest waits for the next pass",
+)
+
+TURN_STEPS: Final = Limit(
+    64,
+    "requests and answers of one connection in one turn",
+    protects="other clients' time from one connection's many requests",
+    when_hit="the connection is not read, and its next turn comes after the others'",
+)
+
+FIRST_TURN_STEPS: Final = Limit(
+    8,
+    "requests and answers of one connection in its first turn, where others have theirs to come",
+    protects="clients that ask one thing at a time",
+    when_hit="the connection is not read, and its next turn comes after the others'",
+)
+
+LOOP_TURN_MILLISECONDS: Final = Limit(
+    100,
+    "milliseconds of one turn of the event loop",
+    protects="nobody by itself: it tells what to mend where others were kept waiting",
+    when_hit="a warning in the log names what ran",
+)
+
 WRITES_TOGETHER_BYTES: Final = Limit(
     64 * KIB,
     "bytes of answers on one connection",
@@ -353,6 +382,20 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     when_hit="the request is refused",
 )
 
+IGGY_SILENCE_SECONDS: Final = Limit(
+    36,
+    "seconds (iggy-server's heartbeat of 30 s, and a fifth)",
+    protects="the other members of a group from one that is gone and still has partitions",
+    when_hit="the member's partitions go to the others, and its connection is closed",
+)
+
+TOPIC_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Iggy's kind, of all topics",
+    protects="memory and the database",
+    when_hit="the next one is not created",
+)
+
 KAFKA_GROUPS: Final = Limit(
     100_000,
     "consumer groups of Kafka's classic protocol in memory",
@@ -403,6 +446,13 @@ GROUP_MEMBERS: Final = Limit(
     "come back",
     protects="memory and the time that a rebalance takes",
     when_hit="the next one is refused",
+)
+
+GROUP_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes that the members of one Kafka consumer group say of themselves, and of an assignment",
+    protects="memory and the database, where stable groups are kept",
+    when_hit="the member, or the assignment, is refused",
 )
 
 PRODUCERS_REMEMBERED: Final = Limit(

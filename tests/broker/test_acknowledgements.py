@@ -30,11 +30,12 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
 
 
 @pytest.fixture
-def partition(broker: Broker) -> Partition:
+async def partition(broker: Broker) -> Partition:
     (topic,) = broker.topics.all()
     partition = topic.partition(0)
     for _ in range(4):
         partition.append(message_batch(3))
+    await partition.flushed()
     return partition
 
 

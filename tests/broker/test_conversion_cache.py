@@ -48,11 +48,12 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def fill(partition: Partition, batches: int, value_size: int = 100) -> int:
+async def fill(partition: Partition, batches: int, value_size: int = 100) -> int:
     """Append Kafka batches of ten records; returns the stored size of one."""
     batch = kafka_batch([Record(bytes(value_size))] * RECORDS)
     for _ in range(batches):
         partition.append([bytearray(batch)])
+    await partition.flushed()
     return len(batch)
 
 
@@ -70,7 +71,7 @@ async def spans(
 async def test_a_read_begins_with_the_batch_that_holds_the_offset(
     partition: Partition, offset: int
 ) -> None:
-    fill(partition, 4)
+    await fill(partition, 4)
     first = offset // RECORDS * RECORDS
     assert (await spans(partition, offset, 1))[0] == (first, first + RECORDS - 1)
     again = await spans(partition, offset, 1 << 20)
@@ -78,7 +79,7 @@ async def test_a_read_begins_with_the_batch_that_holds_the_offset(
 
 
 async def test_only_the_first_batch_may_be_larger_than_the_limit(partition: Partition) -> None:
-    fill(partition, 4)
+    await fill(partition, 4)
     ((_, header),) = walk((await partition.read(0, 1, Magic.PULSAR))[0])
     assert await spans(partition, 0, header.size - 1) == [(0, 9)]
     assert await spans(partition, 0, 2 * header.size) == [(0, 9), (10, 19)]
@@ -88,7 +89,7 @@ async def test_only_the_first_batch_may_be_larger_than_the_limit(partition: Part
 async def test_a_batch_that_is_read_in_parts_is_converted_once(
     partition: Partition, conversions: list[int]
 ) -> None:
-    fill(partition, 2)
+    await fill(partition, 2)
     for offset in range(2 * RECORDS):
         assert await spans(partition, offset, 1 << 20)
     assert len(conversions) == 1
@@ -97,7 +98,7 @@ async def test_a_batch_that_is_read_in_parts_is_converted_once(
 async def test_who_reads_on_has_ever_more_converted_ahead(
     partition: Partition, conversions: list[int]
 ) -> None:
-    size = fill(partition, 31)
+    size = await fill(partition, 31)
     offset = 0
     while offset < partition.end_offset:
         ((base, last),) = await spans(partition, offset, 1)
@@ -109,7 +110,7 @@ async def test_who_reads_on_has_ever_more_converted_ahead(
 async def test_what_is_converted_ahead_has_a_limit(
     partition: Partition, conversions: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = fill(partition, 12)
+    size = await fill(partition, 12)
     monkeypatch.setattr(conversion_cache, "CONVERTED_AHEAD_BYTES", 2 * size)
     for offset in range(0, 12 * RECORDS, RECORDS):
         assert await spans(partition, offset, 1)
@@ -119,14 +120,14 @@ async def test_what_is_converted_ahead_has_a_limit(
 async def test_who_jumps_about_has_nothing_converted_ahead(
     partition: Partition, conversions: list[int]
 ) -> None:
-    size = fill(partition, 8)
+    size = await fill(partition, 8)
     for offset in (70, 10, 50, 30):
         assert await spans(partition, offset, 1) == [(offset, offset + 9)]
     assert conversions == [size] * 4
 
 
 async def test_an_answer_is_filled_with_what_was_not_converted_yet(partition: Partition) -> None:
-    fill(partition, 9)
+    await fill(partition, 9)
     ((_, header),) = walk((await partition.read(0, 1, Magic.PULSAR))[0])
     for offset in (0, 30, 60):
         expected = [(base, base + 9) for base in range(offset, offset + 30, 10)]
@@ -134,10 +135,10 @@ async def test_an_answer_is_filled_with_what_was_not_converted_yet(partition: Pa
 
 
 async def test_an_answer_is_not_lost_to_damage_behind_it(partition: Partition) -> None:
-    fill(partition, 1)
+    await fill(partition, 1)
     await partition.flushed()
     assert await spans(partition, 0, 1) == [(0, 9)]
-    fill(partition, 1)
+    await fill(partition, 1)
     await partition.flushed()
     (segment,) = log_of(partition).directory.glob("*.log")
     data = bytearray(segment.read_bytes())
@@ -151,7 +152,7 @@ async def test_an_answer_is_not_lost_to_damage_behind_it(partition: Partition) -
 async def test_readers_at_different_places_do_not_take_it_from_each_other(
     partition: Partition, conversions: list[int]
 ) -> None:
-    size = fill(partition, 20)
+    size = await fill(partition, 20)
     for step in range(0, 30, 10):
         for start in (0, 100):
             ((base, _),) = await spans(partition, start + step, 1)
@@ -162,7 +163,7 @@ async def test_readers_at_different_places_do_not_take_it_from_each_other(
 async def test_only_some_runs_of_a_log_are_kept(
     partition: Partition, conversions: list[int]
 ) -> None:
-    fill(partition, 12)
+    await fill(partition, 12)
     places = [20 * number for number in range(CONVERTED_RUNS + 1)]
     for offset in [*places, places[-1], places[0]]:
         assert await spans(partition, offset, 1)
@@ -170,7 +171,7 @@ async def test_only_some_runs_of_a_log_are_kept(
 
 
 async def test_each_encoding_has_its_own(partition: Partition, conversions: list[int]) -> None:
-    fill(partition, 1)
+    await fill(partition, 1)
     for _ in range(2):
         assert await spans(partition, 0, 1 << 20, Magic.PULSAR) == [(0, 9)]
         assert await spans(partition, 0, 1 << 20, Magic.IGGY) == [(0, 9)]
@@ -179,18 +180,19 @@ async def test_each_encoding_has_its_own(partition: Partition, conversions: list
 
 
 async def test_what_comes_later_is_seen(partition: Partition) -> None:
-    fill(partition, 1)
+    await fill(partition, 1)
     assert await spans(partition, 0, 1 << 20) == [(0, 9)]
     assert await spans(partition, 10, 1 << 20) == []
-    fill(partition, 1)
+    await fill(partition, 1)
     assert await spans(partition, 10, 1 << 20) == [(10, 19)]
     assert await spans(partition, 20, 1 << 20) == []
 
 
 async def test_own_batches_behind_foreign_ones_keep_to_the_limit(partition: Partition) -> None:
-    fill(partition, 2, value_size=1000)
+    await fill(partition, 2, value_size=1000)
     for _ in range(3):
         partition.append(message_batch(2, body=bytes(1000)))
+    await partition.flushed()
     assert await spans(partition, 0, 1) == [(0, 9)]
     assert await spans(partition, 10, 1) == [(10, 19)]
     # The read goes on where the last one ended, so more than this one batch was read.
@@ -199,12 +201,13 @@ async def test_own_batches_behind_foreign_ones_keep_to_the_limit(partition: Part
 
 
 async def test_the_answer_ends_before_a_batch_that_can_not_be_read(partition: Partition) -> None:
-    fill(partition, 2)
+    await fill(partition, 2)
     body = b"no record at all"
     partition.append(
         [build_header(Magic.KAFKA, body, record_count=1, base_timestamp=0, max_timestamp=0), body]
     )
-    fill(partition, 1)
+    await partition.flushed()
+    await fill(partition, 1)
     assert await spans(partition, 0, 1 << 20) == [(0, 9), (10, 19)]
     with pytest.raises(MalformedBatchError) as raised:
         await partition.read(20, 1 << 20, Magic.PULSAR)
@@ -215,7 +218,7 @@ async def test_the_answer_ends_before_a_batch_that_can_not_be_read(partition: Pa
 async def test_an_offset_that_is_not_there_is_refused_whatever_is_kept(
     partition: Partition,
 ) -> None:
-    fill(partition, 1)
+    await fill(partition, 1)
     assert await spans(partition, 0, 1 << 20) == [(0, 9)]
     for offset in (-1, 11):
         with pytest.raises(OffsetOutOfRangeError):
@@ -225,7 +228,7 @@ async def test_an_offset_that_is_not_there_is_refused_whatever_is_kept(
 async def test_no_more_is_kept_than_the_limit(
     partition: Partition, conversions: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(partition, 1)
+    await fill(partition, 1)
     kept = len((await partition.read(0, 1, Magic.PULSAR))[0])
     monkeypatch.setattr(conversion_cache, "CONVERTED_BYTES", kept)
     assert await spans(partition, 0, 1) == [(0, 9)]
@@ -236,7 +239,7 @@ async def test_no_more_is_kept_than_the_limit(
 
 
 async def test_nothing_is_kept_of_a_deleted_topic(partition: Partition) -> None:
-    fill(partition, 1)
+    await fill(partition, 1)
     conversions = partition._conversions
     assert await spans(partition, 0, 1) == [(0, 9)]
     partition.forget()

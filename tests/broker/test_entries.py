@@ -61,16 +61,19 @@ async def test_batches_come_in_order_from_the_one_around_the_position(
 ) -> None:
     for count in (3, 1, 5):
         partition.append(message_batch(count))
+    await partition.flushed()
     reader, skipped = reader_of(partition, position=2)
     assert await taken(reader, max_bytes) == [0, 3, 4]
     assert (reader.position, skipped) == (9, [])
     assert not await reader.fill()
     partition.append(message_batch())
+    await partition.flushed()
     assert await taken(reader) == [9]
 
 
 async def test_the_body_is_a_view_of_what_was_read(partition: Partition) -> None:
     partition.append(message_batch(body=b"the body"))
+    await partition.flushed()
     reader, _ = reader_of(partition)
     await reader.fill()
     entry = reader.take()
@@ -82,6 +85,7 @@ async def test_the_body_is_a_view_of_what_was_read(partition: Partition) -> None
 async def test_a_rewind_begins_anew_even_while_a_read_is_on_its_way(partition: Partition) -> None:
     partition.append(message_batch(2))
     partition.append(message_batch(2))
+    await partition.flushed()
     reader, _ = reader_of(partition)
     read = partition.read
 
@@ -99,6 +103,7 @@ async def test_damage_costs_its_own_batch_only(partition: Partition) -> None:
     for _ in range(3):
         partition.append(message_batch(2))
     await partition.flushed()
+    await partition.flushed()
     (segment,) = log_of(partition).directory.glob("*.log")
     data = bytearray(segment.read_bytes())
     data[len(data) // 2] ^= 1
@@ -110,6 +115,7 @@ async def test_damage_costs_its_own_batch_only(partition: Partition) -> None:
 
 async def test_a_damaged_batch_fails_the_checksum_of_whoever_gets_it(partition: Partition) -> None:
     partition.append(foreign(b"no record at all", 3))
+    await partition.flushed()
     reader, _ = reader_of(partition)
     await reader.fill()
     entry = reader.take()
@@ -126,6 +132,7 @@ async def test_a_foreign_batch_that_can_not_be_read_is_damaged_alone(
     partition.append(message_batch(2))
     partition.append(foreign(b"no record at all", 3))
     partition.append(message_batch(1))
+    await partition.flushed()
     reader, skipped = reader_of(partition)
     assert await taken(reader) == [0, 2, 5]
     assert skipped == []
@@ -138,6 +145,7 @@ async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Parti
     partition.append(control)
     partition.append(message_batch(1))
     partition.append(list(map(bytearray, control)))
+    await partition.flushed()
     reader, skipped = reader_of(partition)
     assert await taken(reader) == [0, 2]
     assert skipped == [(1, 2), (3, 4)]
@@ -148,6 +156,7 @@ async def test_a_reader_stands_at_the_message_that_it_found(partition: Partition
     control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
     partition.append(control)
     partition.append(message_batch(3))
+    await partition.flushed()
     reader, skipped = reader_of(partition)
     assert await reader.fill()
     assert (reader.position, skipped) == (1, [(0, 1)])
@@ -168,6 +177,7 @@ async def test_what_fell_to_retention_is_skipped() -> None:
 
 async def test_a_deleted_partition_has_nothing(partition: Partition) -> None:
     partition.append(message_batch())
+    await partition.flushed()
     reader, _ = reader_of(partition)
     partition.forget()
     assert not await reader.fill()

@@ -24,8 +24,8 @@ from penstock.broker.errors import (
     UnknownGroupError,
     UnknownMemberError,
 )
-from penstock.broker.groups.classic import GroupState
 from penstock.broker.groups.member import Joined
+from penstock.broker.groups.states import GroupState
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ async def test_only_a_group_without_members_can_be_deleted(house: House) -> None
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), max_size=60))
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 4)), max_size=60))
 def test_no_order_of_events_breaks_the_group(events: list[tuple[int, int]]) -> None:
     asyncio.run(disorder(events))
 
@@ -233,10 +233,12 @@ async def disorder(events: list[tuple[int, int]]) -> None:
     waiting: list[asyncio.Future[Joined]] = []
     generation = 0
     for action, which in events:
-        joined = [each.result() for each in waiting if each.done() and not each.exception()]
+        joined = [each.result() for each in waiting if was_answered(each)]
         member = joined[which % len(joined)] if joined else None
         with contextlib.suppress(BrokerError):
             disturb(house, action, which, member, waiting)
+        if action == 7:
+            generation = 0  # Of the run before.
         group = house.groups.get("g")
         if group is None:
             continue
@@ -244,7 +246,14 @@ async def disorder(events: list[tuple[int, int]]) -> None:
         generation = group.generation
         ids = {each.id for each in group.members}
         assert (group.leader_id in ids) if ids else (group.leader_id is None)
-        assert set(group._static_ids.values()) <= ids
+        assert set(group._members._static_ids.values()) <= ids
+        assert ("g" in house.store.groups) >= (group.state is GroupState.STABLE)
+        if group.state is GroupState.STABLE:
+            stored, members = house.store.groups["g"]
+            assert (stored.generation, stored.leader) == (group.generation, group.leader_id)
+            assert {each.id: each.assignment for each in group.members} == {
+                each.member_id: each.assignment for each in members.values()
+            }
         if group.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
             assert ids
             assert group.protocol_name == "range"
@@ -252,6 +261,11 @@ async def disorder(events: list[tuple[int, int]]) -> None:
     assert all(each.done() for each in waiting)
     group = house.groups.get("g")
     assert group is None or group.state is GroupState.EMPTY
+    assert not house.store.groups
+
+
+def was_answered(waiting: asyncio.Future[Joined]) -> bool:
+    return waiting.done() and not waiting.cancelled() and not waiting.exception()
 
 
 def disturb(
@@ -275,3 +289,7 @@ def disturb(
         house.heartbeat(member)
     elif member and action == 6:
         house.groups.leave("g", member.member_id, None)
+    elif action == 7:
+        for each in waiting:
+            each.cancel()
+        house.restart()

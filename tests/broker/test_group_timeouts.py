@@ -9,7 +9,7 @@ import pytest
 
 from group_house import House
 from penstock.broker.errors import UnknownMemberError
-from penstock.broker.groups.classic import GroupState
+from penstock.broker.groups.states import GroupState
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from group_house import House, VirtualClock
+from group_house import House, MemoryStore, VirtualClock
 from penstock.broker.errors import (
     GroupFullError,
     IllegalGenerationError,
@@ -20,8 +20,9 @@ from penstock.broker.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
-from penstock.broker.groups.classic import TRANSITIONS, Group, GroupInput, GroupSettings, GroupState
+from penstock.broker.groups.classic import Group, GroupSettings
 from penstock.broker.groups.member import JoinRequest, Synced, SyncRequest
+from penstock.broker.groups.states import TRANSITIONS, GroupInput, GroupState
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ async def house() -> House:
 
 def test_the_table_has_no_way_back_from_dead_and_no_other_pairs() -> None:
     for state, cause in itertools.product(GroupState, GroupInput):
-        group = Group("g", GroupSettings(), VirtualClock())
+        group = Group("g", GroupSettings(), VirtualClock(), MemoryStore())
         group.state = state
         if (state, cause) in TRANSITIONS:
             group._enter(cause)

@@ -93,9 +93,11 @@ async def write_epochs(open_partition: Open, *epochs: tuple[int, int]) -> Partit
     for epoch, batches in epochs[:-1]:
         partition = await open_partition(epoch)
         append(partition, batches)
+        await partition.flushed()
         partition.close()
     partition = await open_partition(epochs[-1][0])
     append(partition, epochs[-1][1])
+    await partition.flushed()
     return partition
 
 
@@ -119,6 +121,7 @@ async def test_the_epoch_of_a_start_ends_where_the_next_start_writes(open_partit
     partition = await write_epochs(open_partition, (0, 3), (4, 0))
     assert ends(partition, 0, 3, 4) == [(0, 6), (0, 6), (4, 6)]
     append(partition, 1)
+    await partition.flushed()
     assert ends(partition, 0, 4) == [(0, 6), (4, 8)]
     partition.close()
 
@@ -222,6 +225,7 @@ async def test_no_more_is_given_up_than_a_reader_sees(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(partition, 10)
+    await partition.flushed()
     monkeypatch.setattr(Partition, "readable_end", lambda *_: 14)
     with pytest.raises(OffsetOutOfRangeError) as raised:
         await partition.trim(15)
@@ -238,6 +242,7 @@ async def test_producers_are_remembered_whose_batches_were_given_up(open_partiti
     partition = await open_partition()
     partition.append(batch(**sent))
     append(partition, 80)
+    await partition.flushed()
     await partition.trim(partition.end_offset)
     partition.close()
     again = await open_partition(1)
@@ -249,6 +254,7 @@ async def test_conversions_of_what_was_given_up_are_dropped(partition: Partition
     await records.prepare()
     for _ in range(8):
         partition.append([bytearray(kafka_batch([Record(bytes(100))] * 10))])
+    await partition.flushed()
     conversions = partition._conversions
     for offset in (0, 40):
         assert await read(partition, offset, Magic.PULSAR)
@@ -276,6 +282,7 @@ async def test_chunks_are_found_behind_damage_and_not_below_the_start(
     for number in (0, 1, 1, 2, 2):
         sizes.append(partition.size_bytes)
         partition.append([bytearray(chunk_batch(parts, number))])
+        await partition.flushed()
     disk.content(FOLDER / f"{0:020d}.log").live[sizes[1] + 70] ^= 1
     (whole,) = await partition.read(3, 1, Magic.KAFKA)
     assert b"".join(parts) in bytes(whole)
@@ -291,6 +298,7 @@ async def test_no_reader_sees_what_is_not_readable(
     await records.prepare()
     for _ in range(6):
         partition.append([bytearray(kafka_batch([Record(bytes(100))] * 10))])
+    await partition.flushed()
     seen = [0, 10, 20, 30, 40, 50]
     for _ in range(2):  # The second time, all of it was converted before.
         for end in (0, 10, 30, 35, 60):
@@ -328,10 +336,12 @@ async def test_a_reader_of_its_own_encoding_has_nothing_to_do_with_conversions(
     monkeypatch.setattr(ConversionCache, "read", refuse)
     monkeypatch.setattr(conversion_cache, "convert", refuse)
     append(partition, 40)
+    await partition.flushed()
     for offset in range(0, 80, 5):
         (data,) = await partition.read(offset, 700, Magic.KAFKA)
         assert {header.magic for _, header in walk(data)} == {Magic.KAFKA}
     partition.append(message_batch(2))
+    await partition.flushed()
     assert (await read(partition, 0))[0] == 0, "what was not met yet does not matter"
     with pytest.raises(AssertionError, match="nothing is to be converted"):
         await partition.read(80, 1 << 20, Magic.KAFKA)
@@ -341,6 +351,7 @@ async def test_no_header_of_a_batch_that_is_handed_out_as_it_is_becomes_an_objec
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(partition, 20)
+    await partition.flushed()
     await read(partition, 0)  # From here on the place is known.
     parsed = 0
     unpack = HEADER.unpack_from

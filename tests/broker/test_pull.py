@@ -36,8 +36,6 @@ class Share:
     """One subscription that is pulled from; three batches of ten messages are there."""
 
     def __init__(self, partition: Partition) -> None:
-        for _ in range(3):
-            partition.append(message_batch(10))
         self.clock = VirtualClock()
         self.cursor = Cursor(0)
         self.moves = 0
@@ -56,7 +54,10 @@ class Share:
 
 
 @pytest.fixture
-def share(partition: Partition) -> Share:
+async def share(partition: Partition) -> Share:
+    for _ in range(3):
+        partition.append(message_batch(10))
+    await partition.flushed()
     return Share(partition)
 
 
@@ -189,6 +190,7 @@ async def test_what_is_no_message_or_is_acknowledged_is_passed_over(
         attributes=ATTRIBUTE_CONTROL,
     )
     partition.append([header, b"end"])
+    await partition.flushed()
     assert await share.ask(one) == [(0, 5, 1)]
     share.pull.acknowledge(one, 0, 5)
     assert await share.ask(one) == []

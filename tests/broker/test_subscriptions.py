@@ -67,9 +67,10 @@ async def joined(
     return await broker.subscriptions.subscribe(partition_of(broker, index), request, member)
 
 
-def append(partition: Partition, *counts: int) -> None:
+async def append(partition: Partition, *counts: int) -> None:
     for count in counts:
         partition.append(message_batch(count))
+    await partition.flushed()
 
 
 async def reopened(broker: Broker, tmp_path: Path) -> Broker:
@@ -129,7 +130,7 @@ async def test_a_dead_consumer_makes_room(broker: Broker) -> None:
 
 
 async def test_cursors_are_read_back(broker: Broker, tmp_path: Path, partition: Partition) -> None:
-    append(partition, 3, 3, 3)
+    await append(partition, 3, 3, 3)
     member = consumer()
     subscription = await joined(broker, member)
     await subscription.acknowledge(0)
@@ -147,7 +148,7 @@ async def test_messages_that_a_crash_took_back_are_not_acknowledged(
     broker: Broker, tmp_path: Path, partition: Partition
 ) -> None:
     """Delivered and acknowledged, but never flushed: their offsets are given again."""
-    append(partition, 1, 1)
+    await append(partition, 1, 1)
     member = consumer()
     subscription = await joined(broker, member)
     subscription.cursor.acknowledge_below(5)
@@ -165,7 +166,7 @@ async def test_messages_that_a_crash_took_back_are_not_acknowledged(
 async def test_saves_that_wait_together_are_written_together(
     broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(partition, *[1] * 100)
+    await append(partition, *[1] * 100)
     subscription = await joined(broker, consumer())
     writes = 0
     save = broker.subscriptions._cursors._repository.save
@@ -198,7 +199,7 @@ async def test_a_fleeting_subscription_ends_with_its_last_consumer(
 async def test_a_fleeting_subscription_outlives_its_reset(
     broker: Broker, partition: Partition
 ) -> None:
-    append(partition, 1, 1, 1)
+    await append(partition, 1, 1, 1)
     first, again = consumer(), consumer()
     subscription = await joined(broker, first, durable=False)
     await broker.subscriptions.reset(subscription, 2)
@@ -210,7 +211,7 @@ async def test_a_fleeting_subscription_outlives_its_reset(
 async def test_who_subscribes_during_a_reset_waits_for_it(
     broker: Broker, partition: Partition
 ) -> None:
-    append(partition, 1, 1, 1)
+    await append(partition, 1, 1, 1)
     subscription = await joined(broker, consumer())
     reset = asyncio.ensure_future(broker.subscriptions.reset(subscription, 2))
     await asyncio.sleep(0)
@@ -237,7 +238,7 @@ async def test_only_the_last_consumer_unsubscribes(broker: Broker, partition: Pa
 async def test_a_deleted_topic_takes_its_subscriptions_along(
     broker: Broker, tmp_path: Path, partition: Partition
 ) -> None:
-    append(partition, 1)
+    await append(partition, 1)
     member = consumer()
     subscription = await joined(broker, member)
     await subscription.acknowledge(0)
@@ -255,7 +256,7 @@ async def test_a_deleted_topic_takes_its_subscriptions_along(
 async def test_an_acknowledgement_of_no_batch_is_ignored(
     broker: Broker, partition: Partition, offset: int
 ) -> None:
-    append(partition, 3, 3, 3)
+    await append(partition, 3, 3, 3)
     subscription = await joined(broker, consumer())
     await subscription.acknowledge(offset)
     assert subscription.cursor.position == 0
@@ -266,14 +267,14 @@ async def test_an_acknowledgement_of_no_batch_is_ignored(
 async def test_a_cumulative_one_means_the_batch_around_it(
     broker: Broker, partition: Partition, offset: int, position: int
 ) -> None:
-    append(partition, 3, 3, 3)
+    await append(partition, 3, 3, 3)
     subscription = await joined(broker, consumer())
     await subscription.acknowledge_through(offset)
     assert subscription.cursor.position == position
 
 
 async def test_the_backlog_counts_messages(broker: Broker, partition: Partition) -> None:
-    append(partition, 3, 3, 3)
+    await append(partition, 3, 3, 3)
     subscription = await joined(broker, consumer())
     await subscription.acknowledge(3, open_mask=0b001)
     assert subscription.backlog == 7
@@ -285,7 +286,7 @@ async def test_the_backlog_counts_messages(broker: Broker, partition: Partition)
 async def test_acknowledgements_lower_what_a_consumer_holds(
     broker: Broker, partition: Partition
 ) -> None:
-    append(partition, 3, 3, 3)
+    await append(partition, 3, 3, 3)
     member = consumer()
     subscription = await joined(broker, member)
     subscription.add_permits(member, 100)
@@ -304,9 +305,9 @@ async def test_a_slow_connection_is_not_pushed(broker: Broker, partition: Partit
     subscription = await joined(broker, member)
     subscription.add_permits(member, 100)
     receiver_of(member).close_gate()
-    append(partition, 1)
+    await append(partition, 1)
     await settled()
-    append(partition, 1, 1)
+    await append(partition, 1, 1)
     await settled()
     assert receiver_of(member).offsets == [0]
     receiver_of(member).open_gate()
@@ -319,7 +320,7 @@ async def test_failover_waits_for_the_acknowledgements_of_a_living_predecessor(
 ) -> None:
     monkeypatch.setattr(one_active, "FAILOVER_DELAY_SECONDS", 0.05)
     partition = partition_of(broker, 1)
-    append(partition, 1, 1, 1)
+    await append(partition, 1, 1, 1)
     first, second = consumer("a"), consumer("b")
     subscription = await joined(broker, first, FAILOVER, index=1)
     subscription.add_permits(first, 10)
@@ -340,7 +341,7 @@ async def test_failover_waits_for_the_acknowledgements_of_a_living_predecessor(
 
 async def test_failover_does_not_wait_for_the_dead(broker: Broker) -> None:
     partition = partition_of(broker, 1)
-    append(partition, 1, 1)
+    await append(partition, 1, 1)
     first, second = consumer("a"), consumer("b")
     subscription = await joined(broker, first, FAILOVER, index=1)
     await joined(broker, second, FAILOVER, index=1)
@@ -362,7 +363,7 @@ async def test_failover_prefers_priority_over_names(broker: Broker) -> None:
 async def test_a_read_that_fails_sends_consumers_away_and_lets_them_come_back(
     broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append(partition, 1)
+    await append(partition, 1)
     first, again = consumer(), consumer()
     subscription = await joined(broker, first)
 
@@ -389,7 +390,7 @@ async def test_turns_go_round(broker: Broker, partition: Partition) -> None:
     for member in members:
         subscription = await joined(broker, member, SHARED)
         subscription.add_permits(member, 1000)
-    append(partition, *[1] * 120)
+    await append(partition, *[1] * 120)
     await settled()
     assert [len(receiver_of(member).offsets) for member in members] == [40, 40, 40]
 
@@ -403,7 +404,7 @@ async def test_a_lower_priority_gets_what_the_higher_has_no_permits_for(
     await joined(broker, high, SHARED)
     subscription.add_permits(high, 5)
     subscription.add_permits(low, 100)
-    append(partition, *[1] * 8)
+    await append(partition, *[1] * 8)
     await settled()
     assert receiver_of(high).offsets == [0, 1, 2, 3, 4]
     assert receiver_of(low).offsets == [5, 6, 7]
@@ -412,7 +413,7 @@ async def test_a_lower_priority_gets_what_the_higher_has_no_permits_for(
 async def test_what_comes_back_goes_first_and_counts(broker: Broker, partition: Partition) -> None:
     first, second = consumer("1"), consumer("2")
     subscription = await joined(broker, first, SHARED)
-    append(partition, *[2] * 6)
+    await append(partition, *[2] * 6)
     subscription.add_permits(first, 8)
     await settled()
     assert receiver_of(first).offsets == [0, 2, 4, 6]
@@ -433,7 +434,7 @@ async def test_what_is_acknowledged_while_it_waits_does_not_go_out_again(
 ) -> None:
     member = consumer()
     subscription = await joined(broker, member, SHARED)
-    append(partition, 2, 2)
+    await append(partition, 2, 2)
     subscription.add_permits(member, 4)
     await settled()
     subscription.redeliver(member, None)
@@ -454,7 +455,7 @@ async def test_who_holds_too_many_gets_no_more_until_half_are_done(
     subscription = await joined(broker, member, SHARED)
     subscription.add_permits(member, 1000)
     for _ in range(10):
-        append(partition, 1)
+        await append(partition, 1)
         await settled()
     assert receiver_of(member).offsets == [0, 1, 2, 3]
     await subscription.acknowledge(0)
@@ -474,7 +475,7 @@ async def test_one_slow_consumer_holds_up_nobody(broker: Broker, partition: Part
     subscription.add_permits(quick, 1000)
     receiver_of(slow).close_gate()
     for _ in range(10):
-        append(partition, 1)
+        await append(partition, 1)
         await settled()
     assert len(receiver_of(slow).offsets) == 1
     assert len(receiver_of(quick).offsets) == 9

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock import limits
 from penstock.broker.broker import Broker
-from penstock.broker.errors import GroupExistsError, UnknownGroupError, UnknownMemberError
+from penstock.broker.errors import (
+    GroupExistsError,
+    GroupFullError,
+    UnknownGroupError,
+    UnknownMemberError,
+)
 from penstock.broker.groups.topic_groups import TopicGroup
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -124,6 +130,21 @@ async def test_deleted_group_is_gone_and_its_number_is_not_given_again(tmp_path:
     with pytest.raises(UnknownGroupError):
         await broker.topic_groups.delete(group)
     assert (await broker.topic_groups.create(topic, "billing")).group_id == 1
+    await broker.close()
+
+
+async def test_there_are_only_so_many_groups(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "TOPIC_GROUPS", 2)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(NAME, 1)
+    first = await broker.topic_groups.create(topic, "a")
+    await broker.topic_groups.create(topic, "b")
+    with pytest.raises(GroupFullError):
+        await broker.topic_groups.create(topic, "c")
+    first.join("a connection")
+    await broker.topic_groups.delete(first)
+    assert broker.topic_groups.of_member("a connection") == []
+    await broker.topic_groups.create(topic, "c")
     await broker.close()
 
 

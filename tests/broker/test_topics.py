@@ -49,6 +49,7 @@ async def test_a_topic_is_there_after_a_restart(tmp_path: Path) -> None:
         ids = [partition.id for partition in created.partitions]
         for body in (b"one", b"two"):
             offset = created.partitions[1].append(batch(body))
+            await created.partitions[1].flushed()
             await created.partitions[1].durable(offset)
     async with running(tmp_path) as broker:
         topic = broker.topics.get(ORDERS)
@@ -116,6 +117,7 @@ async def test_deletion_wakes_readers_and_removes_everything(tmp_path: Path) -> 
         topic = await broker.topics.create(ORDERS, 1)
         partition = topic.partitions[0]
         partition.append(batch())
+        await partition.flushed()
         await broker.offsets.commit(owner, {partition.id: CommittedOffset(1)})
         woken = []
         partition.add_listener(lambda: woken.append(True))
@@ -155,11 +157,13 @@ async def test_a_repeated_batch_of_an_idempotent_producer_is_written_once(tmp_pa
         assert partition.append(batch()) == 0
         assert partition.append(batch(**sent)) == 1
         assert partition.append(batch(**sent)) == 1
+        await partition.flushed()
         assert partition.end_offset == 2
     async with running(tmp_path) as broker:
         topic = broker.topics.by_kafka_name("orders")
         assert topic is not None
         assert topic.partitions[0].append(batch(**sent)) == 1
+        await topic.partitions[0].flushed()
         assert topic.partitions[0].end_offset == 2
 
 
@@ -172,10 +176,12 @@ async def test_producers_are_found_in_the_log_where_their_snapshot_is_of_another
         partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
         partition.append(batch())
         partition.append(batch(**sent))
+        await partition.flushed()
     async with running(tmp_path) as broker:
         topic = broker.topics.by_kafka_name("orders")
         assert topic is not None
         assert topic.partitions[0].append(batch(**sent)) == 1
+        await topic.partitions[0].flushed()
     assert "read from its beginning" in caplog.text
 
 
@@ -183,6 +189,7 @@ async def test_append_stamps_offset_and_order(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
         assert [partition.append(batch(record_count=3)) for _ in range(3)] == [0, 3, 6]
+        await partition.flushed()
         (stored,) = await partition.read(4, 1, Magic.KAFKA)
         assert read_header(stored).base_offset == 3
 

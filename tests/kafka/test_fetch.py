@@ -235,5 +235,6 @@ async def test_who_would_not_wait_still_gets_what_has_to_be_converted(dialog: Di
     times = {"base_timestamp": 1, "max_timestamp": 1}
     header = build_header(Magic.PULSAR, body, record_count=1, **times)
     topic.partition(0).append([header, body])
+    await topic.partition(0).flushed()
     result = await dialog.fetch(0, max_wait_ms=0)
     assert offsets(result) == [0]

@@ -17,12 +17,13 @@ from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.metadata.database import Database
 from penstock.metadata.errors import MetadataError
-from penstock.metadata.migrations import migrate
+from penstock.metadata.migrations import STEPS, migrate
 from penstock.metadata.sqlite import SqliteDatabase
 from penstock.metadata.statements import Statement
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.tables import TABLES
 
+NEWEST = len(STEPS) + 1
 VERSION_1 = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
 
 
@@ -177,6 +178,6 @@ def test_a_database_of_a_version_that_is_not_known_is_left_alone(file: Path, fou
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE properties SET value = ?", [found])
         connection.execute("DROP TABLE subscriptions")
-    with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads 1; use the"):
+    with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads {NEWEST};"):
         MetadataStore.open(file)
     assert not read(file, "SELECT * FROM sqlite_master WHERE name = 'subscriptions'")

@@ -8,6 +8,11 @@ from uuid import UUID
 
 import pytest
 
+from penstock.metadata.classic_groups import (
+    ClassicGroupRepository,
+    ClassicGroupRow,
+    ClassicMemberRow,
+)
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.namespaces import NamespaceRepository, NamespaceRow
 from penstock.metadata.offsets import OffsetRepository, OffsetRow
@@ -15,6 +20,8 @@ from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import CursorRow, SubscriptionRepository, SubscriptionRow
 from penstock.metadata.tables import (
+    CLASSIC_GROUPS,
+    CLASSIC_MEMBERS,
     COMMITTED_OFFSETS,
     CONSUMER_GROUPS,
     NAMESPACES,
@@ -50,6 +57,8 @@ async def reopened(tmp_path: Path) -> AsyncIterator[Callable[[], MetadataStore]]
         (OffsetRow, COMMITTED_OFFSETS),
         (SubscriptionRow, SUBSCRIPTIONS),
         (TopicGroupRow, CONSUMER_GROUPS),
+        (ClassicGroupRow, CLASSIC_GROUPS),
+        (ClassicMemberRow, CLASSIC_MEMBERS),
     ],
 )
 def test_rows_have_the_fields_of_their_table(row, table) -> None:
@@ -161,6 +170,24 @@ async def test_groups_of_topics(reopened: Callable[[], MetadataStore]) -> None:
         await groups.insert(row)
     await groups.delete(ORDERS.id, 0)
     assert TopicGroupRepository(reopened()).all() == [rows[2], rows[0]]
+
+
+async def test_classic_groups(reopened: Callable[[], MetadataStore]) -> None:
+    groups = ClassicGroupRepository(reopened())
+    readers = ClassicGroupRow("readers", 3, "consumer", "range", "a")
+    protocols = (("range", b"\0\1"), ("größe", b""), ("", bytes(300)))
+    first = ClassicMemberRow("readers", "a", "", "client", "/host", 6000, 7000, protocols, b"all")
+    second = first._replace(member_id="b", instance_id="i", protocols=())
+    await groups.save(readers._replace(generation=2), [first._replace(member_id="gone")])
+    await groups.save(readers, [first, second])
+    await groups.save(readers._replace(id="others"), [first._replace(group_id="others")])
+    await groups.delete("others")
+    found = ClassicGroupRepository(reopened())
+    assert (found.all(), sorted(found.members())) == ([readers], [first, second])
+    await groups.replace_member("b", second._replace(member_id="c"), "c")
+    found = ClassicGroupRepository(reopened())
+    assert found.all() == [readers._replace(leader="c")]
+    assert sorted(found.members()) == [first, second._replace(member_id="c")]
 
 
 async def test_producer_ids_stay_reserved(reopened: Callable[[], MetadataStore]) -> None:

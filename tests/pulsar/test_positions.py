@@ -30,6 +30,7 @@ async def partition(broker: Broker) -> Partition:
             max_timestamp=second * 1000,
         )
         partition.append([header, b"body"])
+    await partition.flushed()
     return partition
 
 

@@ -249,6 +249,36 @@ async def test_a_full_connection_reads_on_once_for_all_answers_of_a_turn(host, m
     assert [await peer.answer() for _ in texts] == texts
 
 
+async def test_a_client_that_asks_once_is_served_between_the_turns_of_one_that_asks_much(host):
+    greedy, polite = await host.connect(), await host.connect()
+    counts: list[int] = []
+    receive = polite.session.receive
+
+    def counting(frame):
+        counts.append(len(greedy.session.received))
+        return receive(frame)
+
+    polite.session.receive = counting
+    texts = [b"%d" % number for number in range(5_000)]
+    greedy.send(*texts)
+    for _ in range(5):
+        polite.send(b"once")
+        assert await polite.answer() == b"once"
+    assert [await greedy.answer() for _ in texts] == texts
+    # Reading and answering take a pass each, and each pass may begin one turn for the other.
+    assert counts[0] <= 4 * limits.TURN_STEPS
+    assert counts[-1] < len(texts)
+
+
+async def test_what_is_left_over_when_the_client_closes_is_not_carried_out(host):
+    peer = await host.connect()
+    peer.send(*[b"x"] * 5_000, b"quit", *[b"never taken"] * 5_000)
+    assert [await peer.answer() for _ in range(5_000)] == [b"x"] * 5_000
+    assert await peer.answer() == b"quit"
+    assert await peer.reader.read() == b""
+    assert peer.session.received[-1] == b"quit"
+
+
 async def test_a_client_that_does_not_read_is_not_read_either(host):
     peer = await host.connect()
     transport = peer.session.transport

@@ -7,12 +7,14 @@ event loop in between.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 
 import pytest
 
 from conversation import Conversation
 from penstock.server.answers import Answers
+from penstock.server.turns import Turn
 from penstock.session import ONE_AFTER_ANOTHER, Answer, Buffers, Conflicts, Deferred, PeerError
 
 FRAME = b"frame"
@@ -62,20 +64,25 @@ class Peer:
         self.written: list[bytes] = []
         self.failures: list[Exception] = []
         self.session = ScriptedSession()
-        self._conversation = Conversation(
+        self.conversation = Conversation(
             self.session,
             lambda parts: self.written.extend(map(bytes, parts)),
             self.failures.append,
         )
-        self.pipeline = self._conversation.pipeline
+        self.pipeline = self.conversation.pipeline
+
+    def take_turn(self, steps: int) -> bool:
+        """Have a turn of so many steps; return whether there is work for another one."""
+        self.pipeline.go_on(Turn(steps, math.inf))
+        return self.pipeline.has_work
 
     @property
     def answers(self) -> Answers:
-        return self._conversation.answers
+        return self.conversation.answers
 
     def ask(self, begin: Callable[[], Answer[bytes | None]], lane: int | None = 0) -> None:
         self.session.requests.append(Scripted(begin, lane))
-        self._conversation.take(FRAME)
+        self.conversation.take(FRAME)
 
     def wait(self, reply: bytes | None = b"waited") -> asyncio.Future[None]:
         """Ask something that is answered when the returned future is done."""
@@ -194,6 +201,46 @@ async def test_cancelling_drops_what_did_not_begin(peer: Peer) -> None:
     await asyncio.wait_for(peer.pipeline.ended(), 5)
     await turns()
     assert (begun, peer.written, bool(peer.pipeline)) == ([], [], False)
+
+
+async def test_what_was_parked_begins_in_turns(peer: Peer) -> None:
+    first = peer.wait()
+    for _ in range(100):
+        peer.ask(lambda: b"x")
+    peer.conversation.has_turns = False
+    first.set_result(None)
+    await turns()
+    assert len(peer.written) == 1
+    for number in range(10):
+        assert peer.take_turn(steps=10)
+        assert len(peer.written) == 1 + 10 * (number + 1)
+    assert not peer.take_turn(steps=1)
+
+
+async def test_answers_that_become_ready_together_are_given_in_turns(peer: Peer) -> None:
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    for _ in range(100):
+        peer.ask(lambda: deferred(ready), lane=None)
+    peer.conversation.has_turns = False
+    ready.set_result(None)
+    await turns()
+    assert peer.written == []
+    for number in range(10):
+        assert peer.take_turn(steps=10) == (number < 9)
+        assert len(peer.written) == 10 * (number + 1)
+
+
+async def test_what_comes_while_others_wait_for_their_turn_waits_behind_them(peer: Peer) -> None:
+    first = peer.wait()
+    for _ in range(20):
+        peer.ask(lambda: b"before")
+    peer.conversation.has_turns = False
+    first.set_result(None)
+    await turns()
+    peer.ask(lambda: b"after")
+    while peer.take_turn(steps=1):
+        pass
+    assert peer.written == [b"waited", *[b"before"] * 20, b"after"]
 
 
 async def test_a_request_that_gives_up_lets_the_next_one_begin(peer: Peer) -> None:

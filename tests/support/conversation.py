@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from penstock.broker.broker import Broker
 from penstock.server.answers import Answers
 from penstock.server.pipeline import Pipeline
+from penstock.server.turns import Turn
 from penstock.session import Buffers, Session, Transport
 
 
@@ -22,6 +24,7 @@ class Conversation:
     ) -> None:
         self.session = session
         self.failed = failed
+        self.has_turns = True
         self.answers = Answers(write)
         self.pipeline = Pipeline(session, self.answers, self, "a test's conversation")
 
@@ -30,6 +33,11 @@ class Conversation:
         view = memoryview(bytearray(frame))
         assert self.session.frame_size(view) == len(view)
         self.pipeline.take(view)
+
+    def work_came(self) -> None:
+        """See Owner: its turns never end, where it has any."""
+        while self.has_turns and self.pipeline.has_work:
+            self.pipeline.go_on(Turn(steps=1_000, until=math.inf))
 
     def settled(self) -> None:
         """See Owner."""

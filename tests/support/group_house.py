@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from penstock.broker.groups.classic import Group, GroupSettings, GroupState
+from penstock.broker.groups.classic import Group, GroupSettings
 from penstock.broker.groups.member import Joined, JoinRequest, Protocols, Synced, SyncRequest
 from penstock.broker.groups.registry import GroupRegistry
+from penstock.broker.groups.states import GroupState
+
+if TYPE_CHECKING:
+    from penstock.broker.groups.store import Then
+    from penstock.metadata.classic_groups import ClassicGroupRow, ClassicMemberRow
 
 
 class VirtualTimer:
@@ -45,12 +51,58 @@ class VirtualClock:
         self._now = end
 
 
+class MemoryStore:
+    """Keeps groups at once, or when `answer` is called where `waits` is set."""
+
+    def __init__(self) -> None:
+        self.waits = False
+        self.groups: dict[str, tuple[ClassicGroupRow, dict[str, ClassicMemberRow]]] = {}
+        self._unanswered: list[Then] = []
+
+    def save(self, group: ClassicGroupRow, members: Iterable[ClassicMemberRow], then: Then) -> None:
+        self.groups[group.id] = group, {member.member_id: member for member in members}
+        self._stored(then)
+
+    def replace_member(
+        self, member_id: str, member: ClassicMemberRow, leader: str, then: Then
+    ) -> None:
+        group, members = self.groups[member.group_id]
+        del members[member_id]
+        members[member.member_id] = member
+        self.groups[group.id] = group._replace(leader=leader), members
+        self._stored(then)
+
+    def forget(self, group_id: str) -> None:
+        del self.groups[group_id]
+
+    def answer(self, error: Exception | None = None) -> None:
+        unanswered, self._unanswered = self._unanswered, []
+        for then in unanswered:
+            then(error)
+
+    def _stored(self, then: Then) -> None:
+        self._unanswered.append(then)
+        if not self.waits:
+            self.answer()
+
+
 class House:
     """Groups, their clock, and short names for what tests do with them."""
 
     def __init__(self, **options: int) -> None:
+        self._options = options
         self.clock = VirtualClock()
-        self.groups = GroupRegistry(GroupSettings(**options), self.clock)
+        self.store = MemoryStore()
+        self.groups = GroupRegistry(GroupSettings(**options), self.store, self.clock)
+
+    def restart(self) -> None:
+        """Leave nothing but what was stored."""
+        self.groups.stop()
+        self.clock = VirtualClock()
+        self.groups = GroupRegistry(GroupSettings(**self._options), self.store, self.clock)
+        self.groups.restore(
+            [(row, members.values()) for row, members in self.store.groups.values()]
+        )
 
     @property
     def group(self) -> Group:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.groups.offsets import CommittedOffsets
 from penstock.broker.groups.registry import GroupRegistry
+from penstock.broker.groups.store import DurableGroupStore
 from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.subscriptions.registry import Subscriptions
@@ -14,6 +15,7 @@ from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
+from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.properties import PropertyRepository
@@ -46,7 +48,8 @@ class Broker:
         self.namespaces = Namespaces(NamespaceRepository(store))
         self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
         self.offsets = CommittedOffsets(OffsetRepository(store))
-        self.groups = GroupRegistry(settings.groups)
+        self._group_store = DurableGroupStore(ClassicGroupRepository(store))
+        self.groups = GroupRegistry(settings.groups, self._group_store)
         self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
         self.producer_ids = ProducerIds(PropertyRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
@@ -65,11 +68,15 @@ class Broker:
         await broker.topics.load()
         broker.topic_groups.load()
         await broker.subscriptions.load()
+        # Last: sessions of members begin with it.
+        broker.groups.restore(broker._group_store.load())
         return broker
 
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
         await self.subscriptions.close()
+        self.groups.stop()
+        await self._group_store.close()
         await self._store.close()
         await self.topics.close()
         self._storage.close()

@@ -27,7 +27,7 @@ _ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
 
 def message_count(topic: Topic) -> int:
     """Return how many messages a topic holds."""
-    return sum(p.end_offset - p.start_offset for p in topic.partitions)
+    return sum(p.readable_end() - p.start_offset for p in topic.partitions)
 
 
 def size(topic: Topic) -> int:
@@ -87,14 +87,14 @@ def _describe_partition(partition: Partition) -> replies.Partition:
         segments_count=max(1, partition.segment_count),
         current_offset=current_offset(partition),
         size=partition.size_bytes,
-        messages_count=partition.end_offset - partition.start_offset,
+        messages_count=partition.readable_end() - partition.start_offset,
     )
 
 
 def describe_group(group: TopicGroup) -> replies.ConsumerGroup:
     """Describe a group without its members."""
     return replies.ConsumerGroup(
-        group.group_id, len(group.topic.partitions), len(group.members), group.name
+        group.group_id, len(group.topic.partitions), group.members_count, group.name
     )
 
 

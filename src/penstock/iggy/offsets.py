@@ -53,4 +53,4 @@ async def store_offset(
 
 def current_offset(partition: Partition) -> int:
     """Return the offset of the last message, 0 where there is none."""
-    return max(0, partition.end_offset - 1)
+    return max(0, partition.readable_end() - 1)

@@ -8,12 +8,17 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from penstock import limits
+from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.broker.broker import Broker
-    from penstock.session import Transport
+    from penstock.broker.groups.topic_groups import TopicGroup
+    from penstock.session import Buffers, Transport
 
 SERVER_VERSION: Final = "0.9.0"
 """The release of apache-iggy whose protocol this is: clients look at it."""
@@ -26,6 +31,22 @@ class Client(call.Client):
         super().__init__(server.broker, transport)
         self.server = server
         self.id = number
+        self.silence = Silence(self._is_member, self._end)
+        self.farewell: Callable[[], Buffers] = tuple
+        """What the client hears when its session ends unasked."""
+
+    def join(self, group: TopicGroup) -> None:
+        """Become a member of a group, for as long as there are signs of life."""
+        group.join(self)
+        self.silence.watch()
+
+    def _is_member(self) -> bool:
+        return bool(self.broker.topic_groups.of_member(self))
+
+    def _end(self) -> None:
+        self.broker.topic_groups.leave_all(self)
+        self.transport.write(self.farewell())
+        self.transport.close(f"a member said nothing for {limits.IGGY_SILENCE_SECONDS} seconds")
 
 
 class Call(call.Call[Client]):
@@ -69,6 +90,7 @@ class IggyServer:
 
     def disconnect(self, client: Client) -> None:
         """Forget a connection and take it out of its groups."""
+        client.silence.stop()
         self.log_out(client)
         self.clients.pop(client.id, None)
 

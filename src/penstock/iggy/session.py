@@ -7,6 +7,7 @@ nothing here or in a handler asks again which one it is.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.iggy.errors import as_iggy_error
@@ -48,10 +49,12 @@ class IggyRequest:
 
     def encode(self, reply: Reply) -> Buffers:
         """Return the reply's frame; see penstock.session."""
+        self._call.client.silence.answered()
         return self._codec.encode(self._asked, reply)
 
     def refuse(self, error: Exception) -> Buffers:
         """Return the frame of a refusal; see penstock.session."""
+        self._call.client.silence.answered()
         refusal = as_iggy_error(error)
         if refusal is None:
             raise error
@@ -90,6 +93,9 @@ class IggySession:
             asked = self._codec.parse(frame)
         except IggyError as error:
             raise PeerError(f"no request of Iggy's: {error}") from error
+        client = self._client
+        client.silence.asked()
+        client.farewell = partial(self._codec.encode_stale, self._codec.addressee(asked))
         return IggyRequest(self._codec, asked, self._call)
 
     def close(self) -> None:

@@ -51,6 +51,9 @@ class Round:
     offset: int
     """Everything below is durable once the round has run."""
 
+    stored_bytes: int
+    """How many bytes the log had stored by then."""
+
     active: File | None
     sealed: list[File] = field(default_factory=list)
     """Full segments: the round owns these files and closes them."""
@@ -83,12 +86,24 @@ class GroupCommit:
     """Runs the rounds of one log one after the other; what comes during one joins the next."""
 
     def __init__(
-        self, name: str, flusher: Flusher, begin: Callable[[], Round], flushed_offset: int
+        self,
+        name: str,
+        flusher: Flusher,
+        begin: Callable[[], Round],
+        flushed_offset: int,
+        interval_seconds: float,
     ) -> None:
         self._name = name
         self._flusher = flusher
         self._begin = begin
+        self._interval_seconds = interval_seconds
+        self._began_at = -interval_seconds
+        self._timer: asyncio.TimerHandle | None = None
+        self.advanced: Callable[[], None] = _ignore
+        """Called once a round, when `flushed_offset` has moved."""
         self.flushed_offset = flushed_offset
+        self.flushed_bytes = 0
+        """Of what was stored since the log was opened, all that is durable."""
         self.failure: LogError | None = None
         self._running: tuple[Round, Future[None]] | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -115,6 +130,23 @@ class GroupCommit:
             self._is_asked = True
             if self._running is None:
                 asyncio.get_running_loop().call_soon(self._start)
+
+    def ask_soon(self) -> None:
+        """Have a round begin for what nobody waits for: at once, but not more often than each
+        interval.
+        """
+        if self._is_asked or self._timer is not None or self.failure is not None:
+            return
+        loop = asyncio.get_running_loop()
+        pause = self._began_at + self._interval_seconds - loop.time()
+        if pause <= 0:
+            self.ask()
+        else:
+            self._timer = loop.call_later(pause, self._ask_now)
+
+    def _ask_now(self) -> None:
+        self._timer = None
+        self.ask()
 
     def fail(self, failure: LogError) -> None:
         """Let all waiters, and all to come, have `failure`."""
@@ -155,6 +187,8 @@ class GroupCommit:
             return
         round_, future = self._running
         loop = asyncio.get_running_loop()
+        self._began_at = loop.time()
+        self._drop_timer()
 
         def report(done: Future[None]) -> None:
             with suppress(RuntimeError):  # The loop is closed: there are no waiters any more.
@@ -191,11 +225,14 @@ class GroupCommit:
             self._fail_flush(error)
             return
         assert round_.offset >= self.flushed_offset, "what is durable stays so"
-        self.flushed_offset = round_.offset
+        has_advanced = round_.offset > self.flushed_offset
+        self.flushed_offset, self.flushed_bytes = round_.offset, round_.stored_bytes
         for future in self._waiters:
             if not future.done():
                 future.set_result(None)
         self._waiters = []
+        if has_advanced:
+            self.advanced()
 
     def _fail_flush(self, error: BaseException) -> None:
         logger.error("%s: closed for writing: a flush failed: %s", self._name, error)
@@ -205,4 +242,14 @@ class GroupCommit:
 
     def close(self) -> None:
         """Turn away all waiters, and all to come."""
+        self._drop_timer()
         self.fail(LogClosedError("the log is closed"))
+
+    def _drop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""

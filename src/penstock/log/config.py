@@ -20,6 +20,9 @@ class LogConfig:
     checkpoint_bytes: int = 64 << 20
     """So much is appended at most between two checkpoints: what recovery has to read again."""
 
+    flush_interval_seconds: float = 0.010
+    """How long a batch that nobody waits for is flushed after the last flush, at most."""
+
     def __post_init__(self) -> None:
         if not 0 < self.segment_bytes <= MAX_SEGMENT_SPAN:
             raise ValueError(f"segment_bytes {self.segment_bytes} is not in 1..{MAX_SEGMENT_SPAN}")

@@ -45,6 +45,14 @@ class Log(Protocol):
         """Everything below is on stable storage."""
 
     @property
+    def stored_bytes(self) -> int:
+        """Bytes of all batches that were stored since the log was opened, trimmed or not."""
+
+    @property
+    def flushed_bytes(self) -> int:
+        """Those of them that are on stable storage."""
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
 
@@ -59,6 +67,9 @@ class Log(Protocol):
         once, before the first append. The state of an owner that doesn't register stays as it is.
         """
 
+    def watch(self, advanced: Callable[[], None]) -> None:
+        """Have `advanced` called whenever `flushed_offset` has moved, once for all that moved."""
+
     def append(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
         """Write one batch, without suspending, and return its base offset.
 
@@ -70,6 +81,9 @@ class Log(Protocol):
 
     def flushed(self, offset: int) -> asyncio.Future[None]:
         """Done when `offset` is on stable storage; fails with LogFailedError, LogClosedError."""
+
+    def flush_soon(self) -> None:
+        """Have what was appended flushed without anybody waiting, within the flush interval."""
 
     async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:
         """Return whole stored batches, from the one that contains `offset` on.

@@ -80,7 +80,11 @@ class LocalLog:
         self._checkpoint = recovered.checkpoint
         self._states = States(directory, recovered.checkpoint.states)
         self._unchecked_bytes = recovered.report.scanned_bytes
-        self._commit = GroupCommit(str(directory), flusher, self._begin_round, recovered.end_offset)
+        self._commit = GroupCommit(
+            *(str(directory), flusher, self._begin_round, recovered.end_offset),
+            config.flush_interval_seconds,
+        )
+        self.stored_bytes = 0
         self._sealed: list[Segment] = []
         """Full segments that the next round has to flush."""
         # Without a checkpoint nothing says whether the log's own name is durable.
@@ -112,6 +116,10 @@ class LocalLog:
         return self._commit.flushed_offset
 
     @property
+    def flushed_bytes(self) -> int:
+        return self._commit.flushed_bytes
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
         return sum(segment.size for segment in self._segments)
@@ -129,6 +137,10 @@ class LocalLog:
         """Keep an owner's state in the checkpoints, as `Log` says."""
         kept = self._states.register(name, snapshot)
         return SavedState(kept.state, max(kept.offset, self.start_offset))
+
+    def watch(self, advanced: Callable[[], None]) -> None:
+        """Have `advanced` called when more is safe, as `Log` says."""
+        self._commit.advanced = advanced
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
         """Write one batch to the page cache and return its base offset, as `Log` says."""
@@ -148,6 +160,7 @@ class LocalLog:
         except OSError as error:
             raise self._fail(error) from error
         segment.size += size
+        self.stored_bytes += size
         self.end_offset = segment.end_offset = last_offset + 1
         assert self.flushed_offset <= base_offset < self.end_offset, "offsets only grow"
         self._count_unchecked(size)
@@ -157,6 +170,10 @@ class LocalLog:
         """Done when `offset` is on stable storage; fails with LogFailedError, LogClosedError."""
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)
+
+    def flush_soon(self) -> None:
+        """Have what was appended flushed within the flush interval."""
+        self._commit.ask_soon()
 
     async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:
         """Return whole batches, all of one segment, as `Log` says."""
@@ -336,7 +353,7 @@ class LocalLog:
         """Put together what makes everything appended so far durable. Raises OSError."""
         directories, self._unsynced_directories = self._unsynced_directories, []
         sealed, self._sealed = self._sealed, []
-        round_ = Round(self._files, self.directory, self.end_offset, None)
+        round_ = Round(self._files, self.directory, self.end_offset, self.stored_bytes, None)
         round_.directories = directories
         round_.sealed = [segment.file for segment in sealed if segment.file is not None]
         assert len(round_.sealed) == len(sealed), "a full segment stays open until its flush"

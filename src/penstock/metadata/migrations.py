@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.metadata.errors import MetadataError
+from penstock.metadata.statements import Kind, Statement
 from penstock.metadata.tables import PROPERTIES, TABLES
 
 if TYPE_CHECKING:
@@ -20,7 +21,32 @@ if TYPE_CHECKING:
 
 Step: TypeAlias = Callable[["Database"], None]
 
-STEPS: Final[tuple[Step, ...]] = ()
+
+def _keep_classic_groups(database: Database) -> None:
+    words = database.words
+    text, integer, data = words[Kind.TEXT], words[Kind.INTEGER], words[Kind.BYTES]
+    _run(
+        database,
+        f"""CREATE TABLE "classic_groups" ("id" {text} NOT NULL, "generation" {integer} NOT NULL,
+        "protocol_type" {text} NOT NULL, "protocol" {text} NOT NULL, "leader" {text} NOT NULL,
+        PRIMARY KEY ("id"))""",
+    )
+    _run(
+        database,
+        f"""CREATE TABLE "classic_members" (
+        "group_id" {text} NOT NULL REFERENCES "classic_groups" ("id") ON DELETE CASCADE,
+        "member_id" {text} NOT NULL, "instance_id" {text} NOT NULL, "client_id" {text} NOT NULL,
+        "client_host" {text} NOT NULL, "session_timeout_ms" {integer} NOT NULL,
+        "rebalance_timeout_ms" {integer} NOT NULL, "protocols" {data} NOT NULL,
+        "assignment" {data} NOT NULL, PRIMARY KEY ("group_id", "member_id"))""",
+    )
+
+
+def _run(database: Database, sql: str) -> None:
+    database.execute(Statement("", sql))
+
+
+STEPS: Final[tuple[Step, ...]] = (_keep_classic_groups,)
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""
 

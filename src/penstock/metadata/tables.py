@@ -94,6 +94,35 @@ CONSUMER_GROUPS: Final = Table(
     unique=(("topic_id", "name"),),
 )
 
+CLASSIC_GROUPS: Final = Table(
+    "classic_groups",
+    (
+        Column("id", Kind.TEXT),
+        Column("generation", Kind.INTEGER),
+        Column("protocol_type", Kind.TEXT),
+        Column("protocol", Kind.TEXT),
+        Column("leader", Kind.TEXT),
+    ),
+    key=("id",),
+)
+
+CLASSIC_MEMBERS: Final = Table(
+    "classic_members",
+    (
+        Column("group_id", Kind.TEXT, references="classic_groups"),
+        Column("member_id", Kind.TEXT),
+        # Empty where the member is not static.
+        Column("instance_id", Kind.TEXT),
+        Column("client_id", Kind.TEXT),
+        Column("client_host", Kind.TEXT),
+        Column("session_timeout_ms", Kind.INTEGER),
+        Column("rebalance_timeout_ms", Kind.INTEGER),
+        Column("protocols", Kind.BYTES),
+        Column("assignment", Kind.BYTES),
+    ),
+    key=("group_id", "member_id"),
+)
+
 TABLES: Final = (
     PROPERTIES,
     NAMESPACES,
@@ -102,5 +131,7 @@ TABLES: Final = (
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
     CONSUMER_GROUPS,
+    CLASSIC_GROUPS,
+    CLASSIC_MEMBERS,
 )
 """All of them, each after those that it references."""

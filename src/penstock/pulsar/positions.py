@@ -28,16 +28,16 @@ async def position_at(partition: Partition, message_id: MessageIdData) -> int:
     ledger, entry = message_id.ledgerId, message_id.entryId
     if EARLIEST in {ledger, entry} or ledger < partition.id:
         return partition.start_offset
-    if ledger == LATEST or ledger > partition.id or entry >= partition.end_offset:
-        return partition.end_offset
+    if ledger == LATEST or ledger > partition.id or entry >= partition.readable_end():
+        return partition.readable_end()
     extent = await _extent_at(partition, max(entry, partition.start_offset))
-    return partition.end_offset if extent is None else extent[0]
+    return partition.readable_end() if extent is None else extent[0]
 
 
 async def position_at_time(partition: Partition, timestamp_ms: int) -> int:
     """Return where the first entry of that time or later begins, else the end."""
     found = await partition.at_time(timestamp_ms)
-    return partition.end_offset if found is None else found
+    return partition.readable_end() if found is None else found
 
 
 async def entry_before(partition: Partition, position: int) -> int:
@@ -60,7 +60,7 @@ async def last_message_id(partition: Partition) -> MessageIdData:
     more, it is the last offset.
     """
     index = partition.index if partition.topic.partitioned else -1
-    end = partition.end_offset
+    end = partition.readable_end()
     if end == 0:
         return MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
     last = MessageIdData(ledgerId=partition.id, entryId=end - 1, partition=index)

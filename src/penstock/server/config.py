@@ -59,6 +59,10 @@ def _count(text: str) -> int:
     return _number(text, 1, 10_000, "a whole number from 1 to 10000")
 
 
+def _milliseconds(text: str) -> int:
+    return _number(text, 0, 10_000, "a whole number of milliseconds from 0 to 10000")
+
+
 def _number(text: str, least: int, most: int, expected: str) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
         raise ValueError(expected)
@@ -123,6 +127,15 @@ class Config:
             _choice("acknowledged", "written"),
             "When a message is acknowledged: 'acknowledged' once it is on stable storage, "
             "'written' once the operating system has it.",
+        ),
+    )
+    flush_interval_ms: int = field(
+        default=10,
+        metadata=_about(
+            _milliseconds,
+            "What is acknowledged before it is flushed, as Kafka's acks=1 asks for, is flushed "
+            "after so many milliseconds at most under load, and at once on a quiet topic; readers "
+            "see it then.",
         ),
     )
     segment_bytes: int = field(

@@ -18,6 +18,7 @@ from penstock.server.answers import Answers
 from penstock.server.intake import Intake
 from penstock.server.pipeline import Pipeline
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
+from penstock.server.turns import Turn
 from penstock.session import Buffer, Buffers, PeerError, Session, Transport
 
 if TYPE_CHECKING:
@@ -31,13 +32,15 @@ SessionFactory: TypeAlias = Callable[[Transport], Session]
 class Connection(asyncio.BufferedProtocol):
     """The server's side of one connection.
 
-    A `penstock.session.Transport` for its session, an `Owner` for its pipeline.
+    A `penstock.session.Transport` for its session, an `Owner` for its pipeline, and a `Worker` in
+    the turns of all connections.
     """
 
     def __init__(self, protocol: str, factory: SessionFactory, connections: Connections) -> None:
         self._loop = asyncio.get_running_loop()
         self._factory = factory
         self._connections = connections
+        self._turns = connections.turns
         self._intake = Intake(connections.receive_buffer)
         self._answers = Answers(self.write)
         self._outgoing: list[Buffer] = []
@@ -47,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pipeline: Pipeline | None = None
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
+        self.in_line = False
         self._lost = False
         self._close_reason = ""
         self.protocol = protocol
@@ -84,7 +88,10 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         self.last_activity = self._loop.time()
         self._intake.filled(count)
-        self._take_frames()
+        self._turns.now(self)
+        if self.in_line:
+            self._intake.keep()
+            self._set_reading()
 
     def eof_received(self) -> bool:
         self._note_closing("by the client")
@@ -97,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._wake_writers(None)
-        self._resume()
+        self._turns.soon(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._note_closing(f"lost: {error}" if error else "by the client")
@@ -149,7 +156,13 @@ class Connection(asyncio.BufferedProtocol):
             self._close_when_settled()
         elif not self._reading:
             # Many requests end in one turn: reading on for each alone would be one frame at a time.
-            self._end_turn_soon()
+            self._turns.soon(self)
+
+    def work_came(self) -> None:
+        if len(self._answers) > 1:
+            self._turns.soon(self)
+        else:
+            self._turns.now(self)
 
     def failed(self, error: Exception) -> None:
         if isinstance(error, PeerError):
@@ -170,26 +183,48 @@ class Connection(asyncio.BufferedProtocol):
         logger.info("%s %s cut: %s", self.protocol, self.peer, reason)
         self._transport.abort()
 
-    # Frames in.
+    # Called in its turns: penstock.server.turns.Worker.
 
-    def _take_frames(self) -> None:
-        session, pipeline = self._session, self._pipeline
-        if session is None or pipeline is None or self.closing_since is not None:
-            return
+    def take_turn(self, turn: Turn) -> bool:
+        pipeline = self._pipeline
+        if pipeline is None:
+            return False
+        is_due, self._turn_end_is_due = self._turn_end_is_due, True
         try:
-            if not self.served:
-                self._recognise()
-            while not self._saturated() and self.closing_since is None:
-                frame = self._intake.next_frame(session.frame_size)
-                if frame is None:
-                    break
-                self.served = True
-                pipeline.take(frame)
-            self._intake.keep()
+            if pipeline.go_on(turn) and self._may_take_frames():
+                self._take_frames(pipeline, turn)
         except Exception as error:
             self.failed(error)
+        self._turn_end_is_due = is_due
         self._send()
         self._set_reading()
+        return pipeline.has_work or self._may_take_frames()
+
+    # Frames in.
+
+    def _may_take_frames(self) -> bool:
+        return (
+            self._intake.may_have_frame
+            and self._session is not None
+            and self.closing_since is None
+            and not self._saturated()
+        )
+
+    def _take_frames(self, pipeline: Pipeline, turn: Turn) -> None:
+        session = self._session
+        assert session is not None
+        self._intake.resume()
+        if not self.served:
+            self._recognise()
+        while self._may_take_frames():
+            frame = self._intake.next_frame(session.frame_size)
+            if frame is None:
+                break
+            self.served = True
+            pipeline.take(frame)
+            if turn.is_over():
+                break
+        self._intake.keep()
 
     def _end_turn_soon(self) -> None:
         if not self._turn_end_is_due:
@@ -199,7 +234,6 @@ class Connection(asyncio.BufferedProtocol):
     def _end_turn(self) -> None:
         self._turn_end_is_due = False
         self._send()
-        self._resume()
 
     def _send(self) -> None:
         if self._outgoing and not self._lost:
@@ -222,7 +256,9 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _set_reading(self) -> None:
-        wanted = self.closing_since is None and not self._saturated()
+        wanted = (
+            self.closing_since is None and not self._saturated() and not self._intake.may_have_frame
+        )
         if wanted == self._reading or self._lost:
             return
         self._reading = wanted
@@ -230,12 +266,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
-
-    def _resume(self) -> None:
-        if self._reading or self._lost or self._saturated():
-            return
-        self._intake.resume()
-        self._take_frames()
 
     def _wake_writers(self, error: Exception | None) -> None:
         self.stalled_since = None

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from penstock import limits
 from penstock.server.pipeline import Pipeline
+from penstock.server.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Connections:
     def __init__(self, advertised_host: str, connections_max: int = limits.CONNECTIONS) -> None:
         self.advertised_host = advertised_host
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
+        self.turns = Turns()
         self._connections_max = connections_max
         self._open: set[Connection] = set()
         self._left: list[tuple[float, Pipeline]] = []

@@ -23,19 +23,29 @@ _new_bytearray.restype = ctypes.py_object
 class Intake:
     """The bytes of one connection between the socket and its session.
 
-    The caller alternates `space` and `filled`, takes frames until there is none, and calls `keep`
-    before another connection may use the shared buffer.
+    The caller alternates `space` and `filled`, takes frames, and calls `keep` before another
+    connection may use the shared buffer. As long as there may be a frame, it takes what was kept
+    with `resume` and `next_frame`, and reads no more.
     """
 
-    __slots__ = ("_filled", "_frame", "_frame_size", "_rest", "_shared", "_window")
+    __slots__ = (
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_rest",
+        "_shared",
+        "_window",
+        "may_have_frame",
+    )
 
     def __init__(self, shared: memoryview) -> None:
         self._shared = shared
         self._window = _NOTHING
-        self._rest = b""
+        self._rest: bytes | memoryview = b""
         self._frame: bytearray | None = None
         self._frame_size = 0
         self._filled = 0
+        self.may_have_frame = False
 
     def head(self, count: int) -> bytes:
         """At most `count` first bytes of what was not taken yet."""
@@ -50,6 +60,7 @@ class Intake:
 
     def filled(self, count: int) -> None:
         """The socket wrote `count` bytes to the start of the last `space`."""
+        self.may_have_frame = True
         if self._frame is not None:
             self._filled += count
             return
@@ -58,6 +69,26 @@ class Intake:
 
     def next_frame(self, frame_size: FrameSize) -> memoryview | None:
         """The next whole frame, in memory of its own, or None until more has arrived."""
+        frame = self._next_frame(frame_size)
+        self.may_have_frame = frame is not None and bool(self._window)
+        return frame
+
+    def keep(self) -> None:
+        """Release the shared buffer; what was not taken is kept aside."""
+        window, self._window = self._window, _NOTHING
+        if not window:
+            return
+        # Copied once: what waits for many turns is much, and what is left of it in the end little.
+        is_own = window.obj is not self._shared.obj
+        self._rest = window if is_own and self.may_have_frame else bytes(window)
+
+    def resume(self) -> None:
+        """Make what `keep` put aside available to `next_frame` again."""
+        if self._rest and not self._window:
+            self._window = memoryview(self._rest)
+            self._rest = b""
+
+    def _next_frame(self, frame_size: FrameSize) -> memoryview | None:
         if self._frame is not None:
             return self._finished_frame(self._frame)
         if not self._window:
@@ -75,17 +106,6 @@ class Intake:
         frame = bytearray(self._window[:size])
         self._window = self._window[size:]
         return memoryview(frame)
-
-    def keep(self) -> None:
-        """Release the shared buffer; what was not taken is kept aside."""
-        if self._window:
-            self._rest = bytes(self._window)
-            self._window = _NOTHING
-
-    def resume(self) -> None:
-        """Make what `keep` put aside available to `next_frame` again."""
-        self._window = memoryview(self._rest)
-        self._rest = b""
 
     def _begin_frame(self, size: int) -> None:
         # A length is only a claim: the peer has to send as much as it wants us to hold.

@@ -1,11 +1,13 @@
 """The way of every request, whatever its protocol: its turn, its outcome, its place in the order.
 
 Nothing else asks whether a handler's answer is there at once, waits for one future, or has to be
-awaited. One that is there leaves in the same turn of the event loop.
+awaited. One that is there leaves in the same turn of the event loop. What many requests find to do
+at the same time, because what they waited for is there, is done in turns (`penstock.server.turns`).
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Coroutine
 from functools import partial
 from types import CoroutineType
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
+from penstock.server.turns import Turn
 from penstock.session import Buffers, Deferred, Request, Session
 from penstock.tasks import Tasks
 
@@ -26,6 +29,9 @@ class Owner(Protocol):
     def settled(self) -> None:
         """An answer that was owed has its place in the order now."""
 
+    def work_came(self) -> None:
+        """There is something for `Pipeline.go_on` to do."""
+
     def failed(self, error: Exception) -> None:
         """A request has no answer: the client's fault where it is a PeerError, else a bug."""
 
@@ -37,19 +43,37 @@ class Parked(NamedTuple):
     slot: Slot
 
 
+class Ready(NamedTuple):
+    """A request of which the outcome is there, to be encoded."""
+
+    request: AnyRequest
+    slot: Slot
+    answer: Deferred[Any]
+
+
 class Pipeline:
     """The requests of one connection, from whole frames to answers in their order."""
 
-    __slots__ = ("_answers", "_beginning", "_lanes", "_name", "_owner", "_session", "_tasks")
+    __slots__ = (
+        "_answers",
+        "_lanes",
+        "_may_begin",
+        "_owner",
+        "_ready",
+        "_session",
+        "_tasks",
+        "name",
+    )
 
     def __init__(self, session: Session, answers: Answers, owner: Owner, name: str) -> None:
         self._session = session
         self._answers = answers
         self._owner = owner
-        self._name = name
+        self.name = name
         self._lanes: Lanes[Parked] = Lanes(session.conflicts)
         self._tasks = Tasks()
-        self._beginning = False
+        self._ready: deque[Ready] = deque()
+        self._may_begin = False
 
     def __bool__(self) -> bool:
         """Whether there are requests that `cancel` would end."""
@@ -70,6 +94,24 @@ class Pipeline:
         else:
             slot = self._answers.reserve(len(frame))
             self._lanes.park(lane, Parked(request, slot))
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `go_on` finds something to do."""
+        return self._may_begin or bool(self._ready)
+
+    def go_on(self, turn: Turn) -> bool:
+        """Give answers that are ready, and begin what was parked; return whether time is left."""
+        ready = self._ready
+        while ready:
+            self._finish(*ready.popleft())
+            if turn.is_over():
+                return False
+        while self._may_begin:
+            self._begin_parked()
+            if turn.is_over():
+                return False
+        return True
 
     def cancel(self) -> None:
         """End the requests that wait for something to happen, and drop those that did not begin.
@@ -93,12 +135,12 @@ class Pipeline:
             if isinstance(answer, Deferred):
                 if not answer.ready.done():
                     slot = slot or self._reserve(request.lane, size)
-                    answer.ready.add_done_callback(partial(self._finish, request, slot, answer))
+                    answer.ready.add_done_callback(partial(self._is_ready, request, slot, answer))
                     return
                 answer = answer.result()
             elif isinstance(answer, CoroutineType):
                 slot = slot or self._reserve(request.lane, size)
-                self._tasks.start(self._run(request, slot, answer), self._name)
+                self._tasks.start(self._run(request, slot, answer), self.name)
                 return
             parts = request.encode(answer)
         except Exception as error:
@@ -113,9 +155,13 @@ class Pipeline:
             self._lanes.start(lane)
         return self._answers.reserve(size)
 
-    def _finish(
+    def _is_ready(
         self, request: AnyRequest, slot: Slot, answer: Deferred[Any], _ready: object
     ) -> None:
+        self._ready.append(Ready(request, slot, answer))
+        self._owner.work_came()
+
+    def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
         parts: Buffers | None = None
         try:
             try:
@@ -138,22 +184,23 @@ class Pipeline:
         finally:
             # Where it was cancelled too: others may wait for its end.
             self._settle(request, slot, parts)
+            if self._may_begin:
+                self._owner.work_came()
 
     def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
         self._answers.settle(slot, parts)
         self._owner.settled()
         lane = request.lane
         if lane is not None and self._lanes.end(lane):
-            self._begin_parked()
+            self._may_begin = True
 
     def _begin_parked(self) -> None:
-        if self._beginning:
-            return  # One of those that begin below ended at once.
-        self._beginning = True
-        while (parked := self._lanes.next()) is not None:
-            try:
-                self._begin(*parked)
-            except Exception as error:
-                self._owner.failed(error)
-                self._settle(*parked, None)
-        self._beginning = False
+        parked = self._lanes.next()
+        if parked is None:
+            self._may_begin = False
+            return
+        try:
+            self._begin(*parked)
+        except Exception as error:
+            self._owner.failed(error)
+            self._settle(*parked, None)

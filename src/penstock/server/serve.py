@@ -22,6 +22,7 @@ from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
+from penstock.server.watchdog import Watchdog
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -91,13 +92,16 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
         # may be ended by them as a crash would.
         stop_asked = _stop_on_signals()
         server = Server(broker, config)
+        watchdog = Watchdog()
         try:
             await server.start()
             # What start-up made stays: the collector need not walk through it under load (0.1 s).
             gc.freeze()
+            watchdog.start()
             started(Ready(server.addresses, config))
             await stop_asked.wait()
         finally:
+            watchdog.stop()
             began = time.monotonic()
             await _each(server.stop, lambda: _close(broker))
             logger.info("stopped in %.2f s", time.monotonic() - began)
@@ -155,7 +159,10 @@ def _broker_settings(config: Config) -> BrokerSettings:
         auto_create_topics=config.auto_create_topics,
         default_partitions=config.default_partitions,
         flush=Flush(config.flush),
-        log=LogConfig(segment_bytes=config.segment_bytes),
+        log=LogConfig(
+            segment_bytes=config.segment_bytes,
+            flush_interval_seconds=config.flush_interval_ms / 1000,
+        ),
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
     )

@@ -2,17 +2,17 @@
 
 The group goes through generations. In PreparingRebalance it collects a JoinGroup of every member;
 then a generation begins, and in CompletingRebalance it waits for the leader's assignment, which it
-hands out without looking into it; then it is Stable until somebody comes, goes, falls silent or
-changes its mind. Requests that have to wait are futures in their members; all else is synchronous,
-so nothing happens between two lines of a method.
+hands out without looking into it once it is stored; then it is Stable until somebody comes, goes,
+falls silent or changes its mind, through a restart of the broker too. Requests that have to wait
+are futures in their members; all else is synchronous, so nothing happens between two lines of a
+method.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections import Counter
-from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.errors import (
     FencedInstanceError,
@@ -24,43 +24,19 @@ from penstock.broker.errors import (
     UnknownMemberError,
 )
 from penstock.broker.groups.member import Joined, Member, MemberMetadata, Synced
-from penstock.limits import GROUP_MEMBERS
+from penstock.broker.groups.roster import Roster
+from penstock.broker.groups.states import TRANSITIONS, GroupInput, GroupState
+from penstock.limits import GROUP_BYTES, GROUP_MEMBERS
+from penstock.metadata.classic_groups import ClassicGroupRow
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from penstock.broker.clock import Clock, Timer
     from penstock.broker.groups.member import JoinRequest, SyncRequest
-
-
-class GroupState(Enum):
-    """The states and their names as Kafka's tools show them."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-class GroupInput(Enum):
-    REBALANCE = "a member came, went or changed"
-    BEGIN_GENERATION = "all members have joined"
-    ASSIGN = "the leader has sent the assignment"
-    LOSE_ALL = "a rebalance ended with no members"
-    DELETE = "the group is deleted"
-
-
-TRANSITIONS: Final = {
-    (GroupState.EMPTY, GroupInput.REBALANCE): GroupState.PREPARING_REBALANCE,
-    (GroupState.EMPTY, GroupInput.DELETE): GroupState.DEAD,
-    (GroupState.PREPARING_REBALANCE, GroupInput.BEGIN_GENERATION): GroupState.COMPLETING_REBALANCE,
-    (GroupState.PREPARING_REBALANCE, GroupInput.LOSE_ALL): GroupState.EMPTY,
-    (GroupState.COMPLETING_REBALANCE, GroupInput.ASSIGN): GroupState.STABLE,
-    (GroupState.COMPLETING_REBALANCE, GroupInput.REBALANCE): GroupState.PREPARING_REBALANCE,
-    (GroupState.STABLE, GroupInput.REBALANCE): GroupState.PREPARING_REBALANCE,
-}
+    from penstock.broker.groups.store import GroupStore
+    from penstock.metadata.classic_groups import ClassicMemberRow
 
 
 class GroupSettings(NamedTuple):
@@ -78,7 +54,9 @@ class GroupSettings(NamedTuple):
 class Group:
     """Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError where they apply."""
 
-    def __init__(self, group_id: str, settings: GroupSettings, clock: Clock) -> None:
+    def __init__(
+        self, group_id: str, settings: GroupSettings, clock: Clock, store: GroupStore
+    ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
         self.generation = 0
@@ -87,18 +65,23 @@ class Group:
         self.leader_id: str | None = None
         self._settings = settings
         self._clock = clock
-        self._members: dict[str, Member] = {}
-        self._static_ids: dict[str, str] = {}
+        self._store = store
+        self._is_stored = False
+        self._members = Roster()
         # Ids handed out by MemberIdRequiredError that have not joined yet.
         self._promised: dict[str, Timer] = {}
         # One timer is enough: it belongs to the state the group is in.
         self._timer: Timer | None = None
         self._is_gathering = False
         self._has_new_member = False
+        # Those of a rebalance that may not have joined again yet.
+        self._awaited: list[Member] = []
+        # The generation whose assignment the leader has sent.
+        self._assigned = -1
 
     @property
     def members(self) -> Collection[Member]:
-        return self._members.values()
+        return self._members.all
 
     @property
     def is_deletable(self) -> bool:
@@ -109,27 +92,30 @@ class Group:
 
         Raises InconsistentGroupProtocolError, MemberIdRequiredError and GroupFullError besides.
         """
-        self._check_protocols(request)
+        self._members.check(request, self.protocol_type)
         if not request.member_id:
             return self._join_new(request)
         if request.member_id in self._promised and request.group_instance_id is None:
             self._promised.pop(request.member_id).cancel()
             return self._add(request.member_id, request)
-        member = self._member(request.member_id, request.group_instance_id)
+        member = self._members.get(request.member_id, request.group_instance_id)
         return self._join_again(member, request)
 
     def sync(self, request: SyncRequest) -> asyncio.Future[Synced]:
         """Return the member's assignment when the leader has sent it.
 
-        Raises RebalanceInProgressError when the member has to join again, and
-        InconsistentGroupProtocolError when it means another protocol than the chosen one.
+        Raises RebalanceInProgressError when the member has to join again,
+        InconsistentGroupProtocolError when it means another protocol than the chosen one, and
+        GroupFullError when its assignment is too large.
         """
-        member = self._member(request.member_id, request.group_instance_id)
+        member = self._members.get(request.member_id, request.group_instance_id)
         self._check_generation(request.generation)
         if (request.protocol_type or self.protocol_type) != self.protocol_type or (
             request.protocol_name or self.protocol_name
         ) != self.protocol_name:
             raise InconsistentGroupProtocolError(f"the group runs {self.protocol_name}")
+        if sum(map(len, request.assignments.values())) > GROUP_BYTES:
+            raise GroupFullError(f"an assignment has at most {GROUP_BYTES} bytes")
         if self.state is GroupState.PREPARING_REBALANCE:
             raise RebalanceInProgressError("the group is gathering its members")
         waiting = member.begin_sync()
@@ -143,7 +129,7 @@ class Group:
 
     def heartbeat(self, member_id: str, group_instance_id: str | None, generation: int) -> None:
         """Note that a member is alive; raises RebalanceInProgressError when it has to rejoin."""
-        member = self._member(member_id, group_instance_id)
+        member = self._members.get(member_id, group_instance_id)
         self._check_generation(generation)
         self._touch(member)
         if self.state is GroupState.PREPARING_REBALANCE:
@@ -156,7 +142,7 @@ class Group:
         """
         if generation < 0 and not member_id and not self._members:
             return
-        member = self._member(member_id, group_instance_id)
+        member = self._members.get(member_id, group_instance_id)
         self._check_generation(generation)
         self._touch(member)
         if self.state is GroupState.COMPLETING_REBALANCE:
@@ -171,8 +157,8 @@ class Group:
             self._forget_promise(member_id)
             return member_id
         if group_instance_id is not None and not member_id:
-            member_id = self._static_ids.get(group_instance_id, "")
-        member = self._member(member_id, group_instance_id)
+            member_id = self._members.static_id(group_instance_id) or ""
+        member = self._members.get(member_id, group_instance_id)
         self._remove(member)
         self._rebalance()
         return member.id
@@ -182,6 +168,24 @@ class Group:
         assert self.is_deletable, "only a group without members is deleted"
         self._enter(GroupInput.DELETE)
 
+    def restore(self, group: ClassicGroupRow, members: Iterable[ClassicMemberRow]) -> None:
+        """Go on with the generation that the last run left; all sessions begin anew."""
+        self._is_stored = True
+        self.generation, self.leader_id = group.generation, group.leader
+        self.protocol_type, self.protocol_name = group.protocol_type, group.protocol
+        for row in members:
+            self._members.add(Member.restored(row))
+        self._enter(GroupInput.RESTORE)
+        for member in self.members:
+            self._touch(member)
+
+    def stop(self) -> None:
+        """Let no more time pass: the broker stops."""
+        timers = [*self._promised.values(), self._timer, *(each.timer for each in self.members)]
+        for timer in timers:
+            if timer is not None:
+                timer.cancel()
+
     def metadata(self, member: Member) -> bytes:
         """The member's own bytes for the protocol that was chosen; empty while none is."""
         return member.metadata(self.protocol_name)
@@ -190,8 +194,9 @@ class Group:
 
     def _join_new(self, request: JoinRequest) -> asyncio.Future[Joined]:
         instance_id = request.group_instance_id
-        if instance_id in self._static_ids:
-            return self._replace_static(self._static_ids[instance_id], request)
+        replaced = self._members.static_id(instance_id)
+        if replaced is not None:
+            return self._replace_static(replaced, request)
         if len(self._members) + len(self._promised) >= self._settings.members_max:
             raise GroupFullError(f"the group has {self._settings.members_max} members")
         member_id = f"{instance_id or request.client_id}-{uuid.uuid4()}"
@@ -203,20 +208,17 @@ class Group:
         return self._add(member_id, request)
 
     def _add(self, member_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
-        assert member_id not in self._members, "a member id is given once"
         member = Member(member_id, request)
         if not self._members:
             self.protocol_type = request.protocol_type
-        self._members[member_id] = member
-        if request.group_instance_id is not None:
-            self._static_ids[request.group_instance_id] = member_id
+        self._members.add(member)
         self.leader_id = self.leader_id or member_id
         self._has_new_member = True
         return self._rejoin(member)
 
     def _join_again(self, member: Member, request: JoinRequest) -> asyncio.Future[Joined]:
         unchanged = member.protocols == request.protocols
-        member.accept(request)
+        self._members.update(member, request)
         self._touch(member)
         # A member that asks again in its generation has missed the answer. A leader that does so
         # when all is settled wants a new assignment.
@@ -229,18 +231,19 @@ class Group:
 
     def _replace_static(self, old_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
         """Let the new process behind a static member step into its place (KIP-345)."""
-        assert request.group_instance_id is not None
-        member = self._members.pop(old_id)
+        member = self._members.get(old_id, request.group_instance_id)
         member.refuse(FencedInstanceError(f"{member.group_instance_id} was started again"))
+        self._members.remove(member)
         member.id = f"{request.group_instance_id}-{uuid.uuid4()}"
-        self._members[member.id] = member
-        self._static_ids[request.group_instance_id] = member.id
+        self._members.add(member)
         was_leader = self.leader_id == old_id
         if was_leader:
             self.leader_id = member.id
-        member.accept(request)
+        self._members.update(member, request)
         self._touch(member)
-        if self.state is not GroupState.STABLE or self._elect_protocol() != self.protocol_name:
+        if self.state is not GroupState.STABLE or (
+            self._members.elect_protocol() != self.protocol_name
+        ):
             return self._rejoin(member)
         joined = self._joined(member)
         if was_leader and request.may_skip_assignment:
@@ -248,7 +251,25 @@ class Group:
         elif was_leader:
             # An older client that leads would assign anew: the answer names another leader.
             joined = joined._replace(leader_id=old_id, members=())
-        return self._join_at_once(member, joined)
+        assert self.leader_id is not None, "a stable group has a leader"
+        waiting = member.begin_join()
+        stored = partial(self._place_stored, member, waiting, joined)
+        self._store.replace_member(old_id, member.row(self.id), self.leader_id, stored)
+        return waiting
+
+    def _place_stored(
+        self,
+        member: Member,
+        waiting: asyncio.Future[Joined],
+        joined: Joined,
+        error: Exception | None,
+    ) -> None:
+        if member.join is not waiting or self.state is not GroupState.STABLE:
+            return  # It was answered, or has joined what is being made.
+        if error is not None:
+            member.refuse(error)
+        else:
+            member.complete_join(joined)
 
     def _rejoin(self, member: Member) -> asyncio.Future[Joined]:
         waiting = member.begin_join()
@@ -268,21 +289,19 @@ class Group:
             self._begin_generation_if_complete()
 
     def _remove(self, member: Member) -> None:
-        del self._members[member.id]
-        if member.group_instance_id is not None:
-            del self._static_ids[member.group_instance_id]
+        self._members.remove(member)
         if member.timer:
             member.timer.cancel()
         member.refuse(UnknownMemberError(f"{member.id} was removed from the group"))
         if member.id == self.leader_id:
-            self.leader_id = next(iter(self._members), None)
-        assert (self.leader_id in self._members) == bool(self._members), "a member leads"
+            self.leader_id = self._members.first_id
+        assert bool(self.leader_id) == bool(self._members), "a member leads"
 
     def _touch(self, member: Member) -> None:
         """Start the session timeout anew. The timer looks at the deadline only when it fires, so
         a heartbeat costs no timer.
         """
-        assert self._members.get(member.id) is member, "only a member has a session"
+        assert self._members.has(member), "only a member has a session"
         member.deadline = self._clock.time() + member.session_timeout_s
         if member.timer is None:
             member.timer = self._clock.call_later(
@@ -308,8 +327,9 @@ class Group:
             return
         self._is_gathering = self.state is GroupState.EMPTY
         self._enter(GroupInput.REBALANCE)
-        for member in self._members.values():
+        for member in self.members:
             member.refuse_sync(RebalanceInProgressError("a member came, went or changed"))
+        self._awaited = list(self.members)
         if self._is_gathering:
             self._gather(self._rebalance_timeout_s())
         else:
@@ -330,15 +350,19 @@ class Group:
     def _begin_generation_if_complete(self) -> None:
         if self._is_gathering or self._promised:
             return
-        if all(member.join for member in self._members.values()):
-            self._begin_generation()
+        while self._awaited:
+            member = self._awaited[-1]
+            if member.join is None and self._members.has(member):
+                return
+            self._awaited.pop()
+        self._begin_generation()
 
     def _drop_those_who_did_not_rejoin(self) -> None:
-        for member in list(self._members.values()):
+        for member in list(self.members):
             # A static member keeps its place until its session ends.
             if member.join is None and member.group_instance_id is None:
                 self._remove(member)
-        if self._members and not any(member.join for member in self._members.values()):
+        if self._members and not any(member.join for member in self.members):
             self._start_timer(self._rebalance_timeout_s(), self._drop_those_who_did_not_rejoin)
         else:
             self._begin_generation()
@@ -348,15 +372,18 @@ class Group:
         if not self._members:
             self.protocol_name = None
             self._enter(GroupInput.LOSE_ALL)
+            if self._is_stored:
+                self._is_stored = False
+                self._store.forget(self.id)
             return
-        joined = [member for member in self._members.values() if member.join]
+        joined = [member for member in self.members if member.join]
         assert joined, "a generation begins when somebody has joined"
         if self.leader_id not in {member.id for member in joined}:
             self.leader_id = joined[0].id
-        self.protocol_name = self._elect_protocol()
+        self.protocol_name = self._members.elect_protocol()
         self._enter(GroupInput.BEGIN_GENERATION)
         self._start_timer(self._rebalance_timeout_s(), self._drop_those_who_did_not_sync)
-        for member in self._members.values():
+        for member in self.members:
             member.synced = False
             member.assignment = b""
         for member in joined:
@@ -364,16 +391,35 @@ class Group:
             self._touch(member)
 
     def _drop_those_who_did_not_sync(self) -> None:
-        for member in list(self._members.values()):
+        for member in list(self.members):
             if not member.synced:
                 self._remove(member)
         self._rebalance()
 
     def _assign(self, request: SyncRequest) -> None:
         assert request.member_id == self.leader_id, "the leader assigns"
-        self._enter(GroupInput.ASSIGN)
-        for member in self._members.values():
+        if self._assigned == self.generation:
+            return  # It repeats itself while its assignment is stored.
+        self._assigned = self.generation
+        for member in self.members:
             member.assignment = bytes(request.assignments.get(member.id, b""))
+        self._is_stored = True
+        self._store.save(
+            self._row(),
+            [member.row(self.id) for member in self.members],
+            partial(self._assignment_stored, self.generation),
+        )
+
+    def _assignment_stored(self, generation: int, error: Exception | None) -> None:
+        if generation != self.generation or self.state is not GroupState.COMPLETING_REBALANCE:
+            return  # The members were asked to join again meanwhile.
+        if error is not None:
+            for member in self.members:
+                member.refuse_sync(error)
+            self._rebalance()
+            return
+        self._enter(GroupInput.ASSIGN)
+        for member in self.members:
             member.complete_sync(self._synced(member))
 
     def _enter(self, cause: GroupInput) -> None:
@@ -381,6 +427,13 @@ class Group:
         if self._timer:
             self._timer.cancel()
             self._timer = None
+
+    def _row(self) -> ClassicGroupRow:
+        assert self.protocol_name is not None
+        assert self.leader_id is not None
+        return ClassicGroupRow(
+            self.id, self.generation, self.protocol_type, self.protocol_name, self.leader_id
+        )
 
     # Answers and checks
 
@@ -390,7 +443,7 @@ class Group:
         members = (
             tuple(
                 MemberMetadata(each.id, each.group_instance_id, each.metadata(self.protocol_name))
-                for each in self._members.values()
+                for each in self.members
             )
             if member.id == self.leader_id
             else ()
@@ -408,39 +461,6 @@ class Group:
         assert self.protocol_name is not None
         return Synced(self.protocol_type, self.protocol_name, member.assignment)
 
-    def _elect_protocol(self) -> str:
-        """Choose by a vote of each member for its best protocol among those that all support."""
-        supported = self._supported()
-        votes = [
-            next(name for name, _ in member.protocols if name in supported)
-            for member in self._members.values()
-        ]
-        return Counter(votes).most_common(1)[0][0]
-
-    def _supported(self) -> set[str]:
-        names = [{name for name, _ in member.protocols} for member in self._members.values()]
-        return set.intersection(*names)
-
-    def _check_protocols(self, request: JoinRequest) -> None:
-        offered = {name for name, _ in request.protocols}
-        if not offered or not request.protocol_type:
-            raise InconsistentGroupProtocolError("a member needs a protocol type and a protocol")
-        if not self._members:
-            return
-        if request.protocol_type != self.protocol_type or not offered & self._supported():
-            raise InconsistentGroupProtocolError(
-                f"no protocol in common with the members of type {self.protocol_type}"
-            )
-
-    def _member(self, member_id: str, group_instance_id: str | None) -> Member:
-        owner = self._static_ids.get(group_instance_id) if group_instance_id is not None else None
-        if owner is not None and owner != member_id:
-            raise FencedInstanceError(f"{group_instance_id} was started again")
-        member = self._members.get(member_id)
-        if member is None or (group_instance_id is not None and owner is None):
-            raise UnknownMemberError(f"{member_id or 'a member without id'} is not in the group")
-        return member
-
     def _check_generation(self, generation: int) -> None:
         if generation != self.generation:
             raise IllegalGenerationError(
@@ -448,7 +468,7 @@ class Group:
             )
 
     def _rebalance_timeout_s(self) -> float:
-        return max((member.rebalance_timeout_s for member in self._members.values()), default=0)
+        return max((member.rebalance_timeout_s for member in self.members), default=0)
 
     def _start_timer(self, delay_s: float, callback: Callable[..., object], *args: object) -> None:
         if self._timer:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.errors import RebalanceInProgressError
+from penstock.metadata.classic_groups import ClassicMemberRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,6 +110,40 @@ class Member:
         self.protocols = request.protocols
         self.session_timeout_s = request.session_timeout_ms / 1000
         self.rebalance_timeout_s = request.rebalance_timeout_ms / 1000
+
+    @classmethod
+    def restored(cls, row: ClassicMemberRow) -> Member:
+        """Make the member that `row` was made of; its session begins anew."""
+        member = cls(
+            row.member_id,
+            JoinRequest(
+                row.member_id,
+                row.instance_id or None,
+                row.client_id,
+                row.client_host,
+                "",
+                row.protocols,
+                row.session_timeout_ms,
+                row.rebalance_timeout_ms,
+            ),
+        )
+        member.assignment = row.assignment
+        member.synced = True
+        return member
+
+    def row(self, group_id: str) -> ClassicMemberRow:
+        """Return what is kept of the member."""
+        return ClassicMemberRow(
+            group_id,
+            self.id,
+            self.group_instance_id or "",
+            self.client_id,
+            self.client_host,
+            round(self.session_timeout_s * 1000),
+            round(self.rebalance_timeout_s * 1000),
+            self.protocols,
+            self.assignment,
+        )
 
     @property
     def is_waiting(self) -> bool:

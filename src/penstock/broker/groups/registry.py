@@ -1,7 +1,7 @@
 """All consumer groups of Kafka's classic protocol on this node, by their names.
 
-Membership lives in memory: after a restart every member is unknown and joins anew, which clients do
-by themselves. What must last, the committed offsets, is in `penstock.broker.groups.offsets`.
+A group with a stable generation outlasts the broker (`penstock.broker.groups.store`); what its
+members have committed is in `penstock.broker.groups.offsets`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,31 @@ if TYPE_CHECKING:
 
     from penstock.broker.clock import Clock
     from penstock.broker.groups.member import Joined, JoinRequest, Synced, SyncRequest
+    from penstock.broker.groups.store import GroupStore
+    from penstock.metadata.classic_groups import ClassicGroupRow, ClassicMemberRow
 
 
 class GroupRegistry:
     """Raises the errors of `Group`, and UnknownMemberError for a group that nobody is in."""
 
-    def __init__(self, settings: GroupSettings, clock: Clock | None = None) -> None:
+    def __init__(
+        self, settings: GroupSettings, store: GroupStore, clock: Clock | None = None
+    ) -> None:
         self._settings = settings
+        self._store = store
         self._clock = clock
         self._groups: dict[str, Group] = {}
+
+    def restore(self, stored: Iterable[tuple[ClassicGroupRow, Iterable[ClassicMemberRow]]]) -> None:
+        """Go on with the groups that the last run left, with sessions that begin now."""
+        for row, members in stored:
+            group = self._groups[row.id] = self._new(row.id)
+            group.restore(row, members)
+
+    def stop(self) -> None:
+        """Let no more time pass: no session may be left, and none ends any more."""
+        for group in self._groups.values():
+            group.stop()
 
     def all(self) -> Iterable[Group]:
         return self._groups.values()
@@ -110,6 +126,9 @@ class GroupRegistry:
                 self.delete(group.id)
         if len(self._groups) >= limits.KAFKA_GROUPS:
             raise GroupFullError(f"the broker has {limits.KAFKA_GROUPS} groups with members")
-        clock = self._clock or asyncio.get_running_loop()
-        group = self._groups[group_id] = Group(group_id, self._settings, clock)
+        group = self._groups[group_id] = self._new(group_id)
         return group
+
+    def _new(self, group_id: str) -> Group:
+        clock = self._clock or asyncio.get_running_loop()
+        return Group(group_id, self._settings, clock, self._store)

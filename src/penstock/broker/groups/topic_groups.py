@@ -7,9 +7,16 @@ i mod n in the order of joining.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.broker.errors import GroupExistsError, UnknownGroupError, UnknownMemberError
+from penstock import limits
+from penstock.broker.errors import (
+    GroupExistsError,
+    GroupFullError,
+    UnknownGroupError,
+    UnknownMemberError,
+)
 from penstock.metadata.topic_groups import TopicGroupRow
 
 if TYPE_CHECKING:
@@ -22,13 +29,21 @@ if TYPE_CHECKING:
 
 
 class TopicGroup:
-    """One group of one topic. A member is whatever stands for one connection."""
+    """One group of one topic. A member is whatever stands for one connection.
 
-    def __init__(self, topic: Topic, group_id: int, name: str) -> None:
+    `memberships` is where all groups note who is in which of them.
+    """
+
+    def __init__(
+        self, topic: Topic, group_id: int, name: str, memberships: Memberships | None = None
+    ) -> None:
         self.topic = topic
         self.group_id = group_id
         self.name = name
+        self._memberships: Memberships = {} if memberships is None else memberships
         self._members: dict[Hashable, int] = {}
+        # Ascending: a member's place in it is its rank.
+        self._numbers: list[int] = []
         self._generations_sent: dict[Hashable, int] = {}
         self._members_ever = 0
         self._changes = 0
@@ -42,13 +57,16 @@ class TopicGroup:
     @property
     def members(self) -> dict[int, list[int]]:
         """The partitions of each member, by its number within the group."""
-        return {number: self._share(rank) for rank, number in enumerate(self._members.values())}
+        return {number: list(self._share(rank)) for rank, number in enumerate(self._numbers)}
+
+    @property
+    def members_count(self) -> int:
+        return len(self._numbers)
 
     def assigned(self, member: Hashable) -> list[int] | None:
         """The partitions of this member, or None when it is not in the group."""
-        if member not in self._members:
-            return None
-        return self._share(list(self._members).index(member))
+        share = self._share_of(member)
+        return None if share is None else list(share)
 
     def sync(self, member: Hashable) -> list[int] | None:
         """Return a member's partitions, which it knows now, or None when it is not in the group."""
@@ -65,26 +83,47 @@ class TopicGroup:
         """
         if self._generations_sent.get(member, self.generation) != self.generation:
             return False
-        return partition in (self.assigned(member) or ())
+        return partition in (self._share_of(member) or ())
 
     def join(self, member: Hashable) -> None:
         """Add a member; one that is in already stays as it is."""
         if member in self._members:
             return
         self._members[member] = self._members_ever
+        self._numbers.append(self._members_ever)
+        self._memberships.setdefault(member, {})[self] = None
         self._members_ever += 1
         self._changes += 1
         assert self._members_ever >= len(self._members), "a number is given once"
 
     def leave(self, member: Hashable) -> None:
         """Give a member's partitions to the others. Raises UnknownMemberError."""
-        if self._members.pop(member, None) is None:
+        number = self._members.pop(member, None)
+        if number is None:
             raise UnknownMemberError(f"not a member of group {self.name}")
+        del self._numbers[bisect_left(self._numbers, number)]
         self._generations_sent.pop(member, None)
         self._changes += 1
+        of_member = self._memberships[member]
+        del of_member[self]
+        if not of_member:
+            del self._memberships[member]
 
-    def _share(self, rank: int) -> list[int]:
-        return list(range(rank, len(self.topic.partitions), len(self._members)))
+    def leave_all(self) -> None:
+        """The group is deleted; its members find themselves in none."""
+        for member in tuple(self._members):
+            self.leave(member)
+
+    def _share_of(self, member: Hashable) -> range | None:
+        number = self._members.get(member)
+        return None if number is None else self._share(bisect_left(self._numbers, number))
+
+    def _share(self, rank: int) -> range:
+        return range(rank, len(self.topic.partitions), len(self._numbers))
+
+
+Memberships: TypeAlias = "dict[Hashable, dict[TopicGroup, None]]"
+"""The groups of each member, in the order of joining."""
 
 
 class TopicGroups:
@@ -94,6 +133,8 @@ class TopicGroups:
         self._repository = repository
         self._topics = topics
         self._groups: dict[UUID, dict[int, TopicGroup]] = {}
+        self._by_name: dict[tuple[UUID, str], TopicGroup] = {}
+        self._memberships: Memberships = {}
         self._ids_given: dict[UUID, int] = {}
         topics.on_delete(self._forget)
 
@@ -101,7 +142,7 @@ class TopicGroups:
         """Read the groups from the database once the topics are there; blocks."""
         topics = {topic.id: topic for topic in self._topics.all()}
         for row in self._repository.all():
-            self._remember(TopicGroup(topics[row.topic_id], row.group_id, row.name))
+            self._remember(topics[row.topic_id], row.group_id, row.name)
 
     def of_topic(self, topic: Topic) -> list[TopicGroup]:
         return list(self._groups.get(topic.id, {}).values())
@@ -111,31 +152,39 @@ class TopicGroups:
 
     def get(self, topic: Topic, group: int | str) -> TopicGroup:
         """Return the group of this number or name. Raises UnknownGroupError."""
-        for candidate in self.of_topic(topic):
-            if group in {candidate.group_id, candidate.name}:
-                return candidate
-        raise UnknownGroupError(f"topic {topic.name.kafka} has no group {group!r}")
+        found = (
+            self._by_name.get((topic.id, group))
+            if isinstance(group, str)
+            else self._groups.get(topic.id, {}).get(group)
+        )
+        if found is None:
+            raise UnknownGroupError(f"topic {topic.name.kafka} has no group {group!r}")
+        return found
 
     def of_member(self, member: Hashable) -> list[TopicGroup]:
-        return [group for group in self.all() if group.assigned(member) is not None]
+        return list(self._memberships.get(member, ()))
 
     async def create(self, topic: Topic, name: str) -> TopicGroup:
-        """Make a group; its number is the next of its topic. Raises GroupExistsError."""
-        if any(group.name == name for group in self.of_topic(topic)):
+        """Make a group; its number is the next of its topic.
+
+        Raises GroupExistsError and GroupFullError.
+        """
+        if (topic.id, name) in self._by_name:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
+        if len(self._by_name) >= limits.TOPIC_GROUPS:
+            raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
-        group = self._remember(TopicGroup(topic, self._ids_given.get(topic.id, 0), name))
+        group = self._remember(topic, self._ids_given.get(topic.id, 0), name)
         try:
             await self._repository.insert(TopicGroupRow(topic.id, group.group_id, name))
         except BaseException:
-            self._groups.get(topic.id, {}).pop(group.group_id, None)
+            self._drop(group)
             raise
         return group
 
     async def delete(self, group: TopicGroup) -> None:
         """Delete a group; its members find themselves in none. Raises UnknownGroupError."""
-        known = self._groups.get(group.topic.id, {})
-        if known.pop(group.group_id, None) is None:
+        if not self._drop(group):
             raise UnknownGroupError(f"group {group.name!r} was deleted")
         await self._repository.delete(group.topic.id, group.group_id)
 
@@ -144,14 +193,27 @@ class TopicGroups:
         for group in self.of_member(member):
             group.leave(member)
 
-    def _remember(self, group: TopicGroup) -> TopicGroup:
-        groups = self._groups.setdefault(group.topic.id, {})
-        assert group.group_id not in groups, "a number is given once"
-        groups[group.group_id] = group
-        self._ids_given[group.topic.id] = group.group_id + 1
+    def _remember(self, topic: Topic, group_id: int, name: str) -> TopicGroup:
+        groups = self._groups.setdefault(topic.id, {})
+        assert group_id not in groups, "a number is given once"
+        group = TopicGroup(topic, group_id, name, self._memberships)
+        groups[group_id] = self._by_name[topic.id, name] = group
+        self._ids_given[topic.id] = group_id + 1
         return group
+
+    def _drop(self, group: TopicGroup) -> bool:
+        """Forget a group; return whether it was known."""
+        known = self._groups.get(group.topic.id, {})
+        if known.get(group.group_id) is not group:
+            return False
+        del known[group.group_id]
+        del self._by_name[group.topic.id, group.name]
+        group.leave_all()
+        return True
 
     def _forget(self, topic: Topic) -> None:
         # The database drops the rows with the topic's.
+        for group in self.of_topic(topic):
+            self._drop(group)
         self._groups.pop(topic.id, None)
         self._ids_given.pop(topic.id, None)

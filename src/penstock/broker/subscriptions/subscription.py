@@ -111,7 +111,7 @@ class Subscription:
     @property
     def backlog(self) -> int:
         """Messages that are not acknowledged."""
-        behind = self.partition.end_offset - self.cursor.position
+        behind = self.partition.readable_end() - self.cursor.position
         return behind - self.cursor.acknowledged_above
 
     async def make_room(self, kind: SubscriptionKind) -> None:
@@ -265,7 +265,7 @@ class Subscription:
         """
         resets = self._resets
         async with self._looking_up:
-            if not self.partition.start_offset <= offset < self.partition.end_offset:
+            if not self.partition.start_offset <= offset < self.partition.readable_end():
                 return None
             try:
                 header = await self.partition.batch_at(offset)

@@ -144,6 +144,8 @@ class Topics:
             topic.config = TopicConfig.of(config, self._settings)
             self._remember(topic)
             _warn(topic)
+            for partition in topic.partitions:
+                partition.reconfigured()
 
     async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         """Move a namespace's topics to a new name, in which it lives on.

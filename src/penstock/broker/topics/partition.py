@@ -78,6 +78,7 @@ class Partition:
         self._conversions = conversions
         self._reader = BatchReader(log, conversions)
         self._listeners: list[Callable[[], None]] = []
+        log.watch(self._flushed_more)
 
     @classmethod
     async def open(
@@ -119,6 +120,15 @@ class Partition:
         return self._log.end_offset
 
     @property
+    def safe_bytes(self) -> int:
+        """Bytes of all batches that became safe since the partition was opened: only the difference
+        of two looks says something.
+        """
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+            return self._log.flushed_bytes
+        return self._log.stored_bytes
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
         return self._log.size_bytes
@@ -130,11 +140,11 @@ class Partition:
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
 
-        It is Kafka's high watermark, or its last stable offset. Readers see up to the end offset,
-        and so what is not safe yet: nothing but this says how far they see.
+        It is Kafka's high watermark, or its last stable offset, and Pulsar's last confirmed entry:
+        nobody sees what a crash can take back. Nothing but this says how far readers see.
         """
         del isolation  # No transaction is ever open.
-        return self._log.end_offset
+        return self.safe_offset
 
     def append(self, parts: Sequence[Buffer]) -> int:
         """Write one batch to the page cache and return its base offset.
@@ -156,16 +166,25 @@ class Partition:
         base_offset = self._log.append(parts, header)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.update(header._replace(base_offset=base_offset))
-        self._notify()
         return base_offset
 
     def durable(self, offset: int) -> asyncio.Future[None]:
         """Done when the batch at `offset` may be acknowledged as the topic's flush policy says.
 
-        Fails with LogFailedError when it did not reach stable storage.
+        To be asked for in the same turn as the append, by whoever waits for it; for all others
+        there is `written`. Fails with LogFailedError when it did not reach stable storage.
         """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed(offset)
+        return self.written(offset)
+
+    def written(self, offset: int) -> asyncio.Future[None]:
+        """Done when the operating system has the batch at `offset`. It is safe soon after."""
+        assert offset < self.end_offset, "only what was appended can be written"
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+            self._log.flush_soon()
+        else:
+            self._notify()
         return durable_already()
 
     def flushed(self) -> asyncio.Future[None]:
@@ -201,6 +220,8 @@ class Partition:
 
         Raises OffsetOutOfRangeError, CorruptBatchError and LogReadError.
         """
+        if self.readable_end() <= offset <= self.end_offset:
+            return None
         return await self._log.batch_at(offset)
 
     async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
@@ -210,8 +231,9 @@ class Partition:
         Raises LogReadError.
         """
         if start is None:
-            return await self._log.find_time(timestamp_ms)
-        async with aclosing(self._log.headers(start)) as headers:
+            found = await self._log.find_time(timestamp_ms)
+            return None if found is None or found >= self.readable_end() else found
+        async with aclosing(self._log.headers(start, self.readable_end())) as headers:
             async for header in headers:
                 if header.max_timestamp >= timestamp_ms:
                     return header.base_offset
@@ -224,10 +246,10 @@ class Partition:
     def epoch_end(self, epoch: int) -> EpochEnd:
         """Return the largest leader epoch up to `epoch`, and the offset at which it ended.
 
-        The current one ends at the end offset. UNKNOWN_EPOCH where there has been none, and for an
+        The current one ends where readers do. UNKNOWN_EPOCH where there has been none, and for an
         epoch that is yet to come (KIP-101, KIP-279).
         """
-        return self._leader_epochs.end_of(epoch, self.end_offset)
+        return self._leader_epochs.end_of(epoch, self.readable_end())
 
     async def trim(self, offset: int) -> None:
         """Give up the messages below `offset`, which is the start offset from now on, also after a
@@ -243,11 +265,19 @@ class Partition:
         self._conversions.trim(self._log)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after every append, and when the topic is deleted."""
+        """Have `listener` called when the readable end has moved, once for all that became safe
+        together, and when the topic is deleted.
+        """
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Callable[[], None]) -> None:
         self._listeners.remove(listener)
+
+    def reconfigured(self) -> None:
+        """The topic has another configuration: more may be safe now, or has to become so."""
+        if self.safe_offset < self.end_offset:
+            self._log.flush_soon()
+        self._notify()
 
     def forget(self) -> None:
         """The topic is gone: refuse what comes, and wake the waiters."""
@@ -266,6 +296,10 @@ class Partition:
     def close(self) -> None:
         """Flush what is left and close the log. Blocks."""
         self._log.close()
+
+    def _flushed_more(self) -> None:
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+            self._notify()
 
     def _notify(self) -> None:
         for listener in tuple(self._listeners):

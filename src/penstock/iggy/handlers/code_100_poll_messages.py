@@ -63,12 +63,12 @@ async def _read(
     if strategy.kind is PollingKind.OFFSET:
         start = strategy.value
     elif strategy.kind is PollingKind.LAST:
-        start = partition.end_offset - count
+        start = partition.readable_end() - count
     elif strategy.kind is PollingKind.NEXT:
         stored = stored_offset(call.broker, owner, partition)
         start = partition.start_offset if stored is None else stored + 1
     elif strategy.kind is PollingKind.TIMESTAMP:
         since_us = strategy.value
         found = await partition.at_time(since_us // 1000)
-        start = partition.end_offset if found is None else found
+        start = partition.readable_end() if found is None else found
     return await poll(partition, start, count, since_us=since_us)

@@ -17,4 +17,4 @@ if TYPE_CHECKING:
 def join_consumer_group(request: requests.ConsumerGroupRequest, call: Call) -> None:
     """Let the connection in; joining twice changes nothing."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    call.broker.topic_groups.get(topic, request.group.value).join(call.client)
+    call.client.join(call.broker.topic_groups.get(topic, request.group.value))

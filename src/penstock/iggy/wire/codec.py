@@ -54,6 +54,12 @@ class Codec(Protocol[AskedT]):
     def encode_error(self, asked: AskedT, error: IggyError) -> Buffers:
         """Return the frame of a refusal."""
 
+    def addressee(self, asked: AskedT) -> bytes:
+        """Return what a client calls itself, for what it hears unasked."""
+
+    def encode_stale(self, addressee: bytes) -> Buffers:
+        """Return the frame that ends the session of a client that said nothing for too long."""
+
 
 AnyCodec: TypeAlias = Codec[Any]
 

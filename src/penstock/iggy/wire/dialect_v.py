@@ -89,6 +89,12 @@ class CodecV:
             return framing.build_reply(header, [framing.rejected(error.code)])
         return framing.build_reply(header, status=error.code)
 
+    def addressee(self, asked: Asked) -> bytes:
+        return asked.header.client
+
+    def encode_stale(self, addressee: bytes) -> Buffers:
+        return [framing.build_eviction(addressee, EvictionReason.STALE_CLIENT)]
+
 
 def _login(body: memoryview) -> Command:
     # The forms share one operation and differ only in what fills the body exactly.

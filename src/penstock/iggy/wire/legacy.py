@@ -65,3 +65,11 @@ class LegacyCodec:
     def encode_error(self, asked: int, error: IggyError) -> Buffers:
         del asked  # An answer names no request: they are answered in order.
         return [_REPLY.pack(error.code, 0)]
+
+    def addressee(self, asked: int) -> bytes:
+        del asked
+        return b""
+
+    def encode_stale(self, addressee: bytes) -> Buffers:
+        del addressee
+        return [_REPLY.pack(ErrorCode.STALE_CLIENT, 0)]

@@ -7,7 +7,8 @@ does not compress for a broker whose range begins later (KAFKA-18659).
 * All batches are appended before this handler returns, in the order of the request, so requests
   that a client sends without waiting are written in their order.
 * acks -1 answers when all batches are on stable storage, flushed together; acks 1 when they are
-  written; acks 0 never answers, and closes the connection when a batch is refused.
+  written; acks 0 never answers, and closes the connection when a batch is refused. What nobody
+  waits for is flushed soon after, and is not seen before.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
@@ -60,11 +61,15 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
                 name=data.name, topic_id=data.topic_id, partition_responses=results
             )
         )
+    answer = response(responses=topics)
+    if request.acks == ACKS_DURABLE and written:
+        return _when_durable(answer, written)
+    for each in written:
+        each.partition.written(each.offset)
     if request.acks == ACKS_NONE:
         _check_all_written(topics)
         return None
-    answer = response(responses=topics)
-    return _when_durable(answer, written) if request.acks == ACKS_DURABLE and written else answer
+    return answer
 
 
 def _append_to_topic(

@@ -7,7 +7,7 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
   is converted first.
 * Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
   nothing of an answer goes out before all of it is read and checked, and so long the client idles.
-* With fewer than min_bytes to read, the answer waits for appends up to max_wait_ms. An error in any
+* With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
   was aborted.
@@ -59,7 +59,7 @@ class Reading:
         self.partition: Partition | None = None
         self.bytes_read = 0
         self.does_not_fit = False
-        self._log_size = 0
+        self._safe_bytes = 0
 
     @property
     def failed(self) -> bool:
@@ -67,10 +67,10 @@ class Reading:
 
     @property
     def bytes_readable(self) -> int:
-        """What was read and what was appended since."""
+        """What was read and what became readable since."""
         if self.partition is None or self.partition.deleted:
             return self.bytes_read
-        return self.bytes_read + self.partition.size_bytes - self._log_size
+        return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
 
     @property
     def is_gone(self) -> bool:
@@ -101,7 +101,7 @@ class Reading:
     def _begin(self) -> None:
         assert self.partition is not None
         partition = self.partition
-        self._log_size = partition.size_bytes
+        self._safe_bytes = partition.safe_bytes
         self.bytes_read = 0
         self.result.records = b""
         self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.groups.classic import GroupState
+from penstock.broker.groups.states import GroupState
 from penstock.kafka.handlers.group_offsets import CONSUMER, has_offsets
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import ALL_GROUP_OPERATIONS, OPERATIONS_NOT_ASKED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.broker.groups.classic import GroupState
 from penstock.broker.groups.offsets import OffsetOwner
+from penstock.broker.groups.states import GroupState
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker

@@ -106,4 +106,4 @@ async def _position(partition: Partition, request: CommandSubscribe) -> int:
         return await position_at(partition, request.start_message_id)
     if request.initialPosition == CommandSubscribe.Earliest:
         return partition.start_offset
-    return partition.end_offset
+    return partition.readable_end()

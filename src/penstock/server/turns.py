@@ -1,0 +1,103 @@
+"""Who goes on in which pass of the event loop, so that no connection keeps it from the others.
+
+One pass gives its time to two kinds of work, each with a share of its own. What has just arrived is
+served first: at once while its share lasts, else in the next pass. A connection that is not done
+after its turn goes behind the others that are not; they go on in rotation. So a client that sends
+one request waits for a share or two, however much others have sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from time import perf_counter
+from typing import Final, Protocol
+
+from penstock import limits
+
+_SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
+_NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
+"""Below it, it is worth an entry in the event loop to begin a new pass."""
+
+
+class Turn:
+    """What one worker may do before the others: so many steps, and so long."""
+
+    __slots__ = ("_steps", "_until")
+
+    def __init__(self, steps: int, until: float) -> None:
+        self._steps = steps
+        self._until = until
+
+    def is_over(self) -> bool:
+        """Whether it is for others to go on; asked after each step, so that one is always done."""
+        self._steps -= 1
+        return self._steps <= 0 or perf_counter() >= self._until
+
+
+class Worker(Protocol):
+    """One connection, as far as its turns are concerned."""
+
+    in_line: bool
+    """Whether it waits for a turn or has it; kept by `Turns`."""
+
+    def take_turn(self, turn: Turn) -> bool:
+        """Go on until there is nothing to do or the turn is over; return whether work is left."""
+
+
+class Turns:
+    """The turns of all connections of one server."""
+
+    def __init__(self) -> None:
+        self._arrived: deque[Worker] = deque()
+        self._left_over: deque[Worker] = deque()
+        self._seconds_left = _SHARE_SECONDS
+        self._pass_is_due = False
+
+    def now(self, worker: Worker) -> None:
+        """Give a turn to a worker that has something new to do, at once if that is fair."""
+        if worker.in_line:
+            return
+        if self._arrived or self._seconds_left <= 0:
+            self.soon(worker)
+            return
+        worker.in_line = True
+        self._give(worker, limits.TURN_STEPS)
+        if self._left_over or self._seconds_left < _NOTICED_SECONDS_LEFT:
+            self._begin_pass_soon()
+
+    def soon(self, worker: Worker) -> None:
+        """Give a turn to a worker in the next pass, for all that it gets to do by then."""
+        if not worker.in_line:
+            worker.in_line = True
+            self._arrived.append(worker)
+            self._begin_pass_soon()
+
+    def _begin_pass_soon(self) -> None:
+        if not self._pass_is_due:
+            self._pass_is_due = True
+            asyncio.get_running_loop().call_soon(self._pass)
+
+    def _pass(self) -> None:
+        self._pass_is_due = False
+        in_rotation = len(self._left_over)
+        self._seconds_left = _SHARE_SECONDS
+        while self._arrived and self._seconds_left > 0:
+            # Few steps: the next one may have a single request.
+            self._give(self._arrived.popleft(), limits.FIRST_TURN_STEPS)
+        arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
+        for _ in range(in_rotation):
+            self._give(self._left_over.popleft(), limits.TURN_STEPS)
+            if self._seconds_left <= 0:
+                break
+        self._seconds_left = arrivals_left
+        if self._arrived or self._left_over or arrivals_left < _NOTICED_SECONDS_LEFT:
+            self._begin_pass_soon()
+
+    def _give(self, worker: Worker, steps: int) -> None:
+        began = perf_counter()
+        if worker.take_turn(Turn(steps, began + self._seconds_left)):
+            self._left_over.append(worker)
+        else:
+            worker.in_line = False
+        self._seconds_left -= perf_counter() - began

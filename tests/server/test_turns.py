@@ -1,0 +1,158 @@
+"""Goal: whoever asks one thing is served between two turns of those who asked a thousand.
+
+Method: workers that count their steps and note who did one, in passes of a real event loop. A
+clock of the test's own decides what a step takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import limits
+from penstock.server import turns as turns_module
+from penstock.server.turns import Turn, Turns
+
+SHARE = limits.TURN_MICROSECONDS / 1_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Worker:
+    """Has so many steps to do, each of which takes so long."""
+
+    def __init__(self, name: str, house: House, steps: int, seconds: float) -> None:
+        self.name, self.house, self.steps, self.seconds = name, house, steps, seconds
+        self.in_line = False
+
+    def take_turn(self, turn: Turn) -> bool:
+        while self.steps:
+            self.steps -= 1
+            self.house.clock.now += self.seconds
+            self.house.done.append(self.name)
+            if turn.is_over():
+                break
+        return self.steps > 0
+
+
+class House:
+    """The turns, and who did each step so far."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.turns = Turns()
+        self.done: list[str] = []
+
+    def worker(self, name: str, steps: int, seconds: float = 1e-6) -> Worker:
+        return Worker(name, self, steps, seconds)
+
+    async def one_pass(self) -> list[str]:
+        """Return who did the steps of the next pass."""
+        before = len(self.done)
+        await asyncio.sleep(0)
+        return self.done[before:]
+
+    async def to_the_end(self) -> None:
+        while await self.one_pass():
+            pass
+
+
+@pytest.fixture
+async def house(monkeypatch: pytest.MonkeyPatch) -> House:
+    clock = Clock()
+    monkeypatch.setattr(turns_module, "perf_counter", clock)
+    return House(clock)
+
+
+async def test_what_is_small_is_done_at_once(house: House) -> None:
+    for number in range(10):
+        house.turns.now(house.worker(str(number), 5))
+    assert len(house.done) == 50
+    assert await house.one_pass() == []
+
+
+async def test_a_turn_ends_after_its_steps_and_goes_on_in_the_next_passes(house: House) -> None:
+    greedy = house.worker("greedy", 3 * limits.TURN_STEPS)
+    house.turns.now(greedy)
+    assert len(house.done) == limits.TURN_STEPS
+    assert len(await house.one_pass()) == limits.TURN_STEPS
+    await house.to_the_end()
+    assert (greedy.steps, greedy.in_line) == (0, False)
+
+
+async def test_who_comes_is_served_at_once_beside_many_who_are_not_done(house: House) -> None:
+    crowd = [house.worker("greedy", 1_000, 10e-6) for _ in range(40)]
+    for each in crowd:
+        house.turns.now(each)
+    first = house.worker("polite", 1, 10e-6)
+    house.turns.now(first)
+    # It comes behind them, but they get only a few steps each before it.
+    while first.steps:
+        await house.one_pass()
+    assert house.done.index("polite") <= 2 * (40 * limits.FIRST_TURN_STEPS + limits.TURN_STEPS)
+    for _ in range(20):
+        house.turns.now(house.worker("polite", 1, 10e-6))
+        assert house.done[-1] == "polite"
+        between = await house.one_pass()
+        assert len(between) * 10e-6 <= 2 * SHARE
+
+
+async def test_a_pass_does_no_more_than_its_shares_however_many_are_in_line(house: House) -> None:
+    for _ in range(1_000):
+        house.turns.now(house.worker("greedy", 1_000, 10e-6))
+    while len(house.done) < 10_000:
+        began = house.clock.now
+        await house.one_pass()
+        assert house.clock.now - began <= 2 * SHARE + 20e-6
+
+
+async def test_those_who_are_not_done_take_turns(house: House) -> None:
+    for name in "abc":
+        house.turns.soon(house.worker(name, 400, SHARE / limits.TURN_STEPS))
+    await house.to_the_end()
+    changes = [a for a, b in zip(house.done, [*house.done[1:], ""], strict=True) if a != b]
+    assert "".join(changes).startswith("abcabcabc")
+
+
+async def test_a_crowd_that_arrives_leaves_a_share_to_those_before(house: House) -> None:
+    house.turns.now(house.worker("earlier", 1_000, SHARE / 10))
+    for _ in range(30):
+        for _ in range(50):
+            house.turns.now(house.worker("crowd", 1, SHARE / 10))
+        assert "earlier" in await house.one_pass()
+
+
+async def test_a_step_that_takes_long_is_the_only_one_of_its_turn(house: House) -> None:
+    house.turns.now(house.worker("heavy", 3, 10 * SHARE))
+    assert house.done == ["heavy"]
+    house.turns.now(house.worker("polite", 1))
+    assert await house.one_pass() == ["polite", "heavy"]
+
+
+async def test_who_is_in_line_is_in_it_once(house: House) -> None:
+    worker = house.worker("worker", 2)
+    house.turns.soon(worker)
+    house.turns.soon(worker)
+    house.turns.now(worker)
+    assert house.done == []
+    assert await house.one_pass() == ["worker", "worker"]
+    assert await house.one_pass() == []
+
+
+async def test_a_worker_that_has_its_turn_is_given_no_other_one(house: House) -> None:
+    class Nested(Worker):
+        def take_turn(self, turn: Turn) -> bool:
+            house.turns.now(self)
+            house.turns.soon(self)
+            return super().take_turn(turn)
+
+    house.turns.now(Nested("nested", house, 1, 0))
+    assert house.done == ["nested"]
+    assert await house.one_pass() == []
