@@ -77,7 +77,8 @@ class EntryFile:
         if lend is not None:
             return self._entry(lend(self.path), saved - 1)
         with lending(self._files) as lend_anew:
-            return self._entry(lend_anew(self.path), saved - 1)
+            self._newest = self._entry(lend_anew(self.path), saved - 1)
+        return self._newest
 
     def below(self, key: int, lend: Lend) -> list[Entry]:
         """Return a few of the entries whose first field is at most `key`, nearest first.
