@@ -197,6 +197,7 @@ class SegmentIndex:
     def hold(self) -> None:
         """Keep entries in memory until `take_over`: another index is being written to the files."""
         self.offsets.is_held = self.times.is_held = True
+        self._unindexed = self.interval + 1
 
     def take_over(self, built: SegmentIndex) -> None:
         """Go on where `built` has ended: all that was added here lies behind it."""
