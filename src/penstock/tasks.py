@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+ResultT = TypeVar("ResultT")
 
 logger = logging.getLogger(__name__)
 
@@ -42,3 +44,25 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("the task %s failed", task.get_name(), exc_info=error)
+
+
+async def uninterrupted(work: Coroutine[Any, Any, ResultT], name: str) -> ResultT:
+    """Return what `work` returns, which goes on to its end even where the caller is cancelled.
+
+    For what is done in steps of which none may be missing. Raises what `work` raises.
+    """
+    outcome: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+
+    async def run() -> None:
+        try:
+            result = await work
+        except Exception as error:
+            if outcome.done():
+                raise
+            outcome.set_exception(error)
+        else:
+            if not outcome.done():
+                outcome.set_result(result)
+
+    Tasks().start(run(), name)
+    return await outcome

@@ -15,6 +15,7 @@ from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
+from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
@@ -41,6 +42,7 @@ class Broker:
         self, store: MetadataStore, storage: Storage, settings: BrokerSettings, epoch: int
     ) -> None:
         self.settings = settings
+        self.memory = Memory(settings.memory_bytes)
         self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, epoch))
         self.data_folder = storage.data_folder
         self._store = store
@@ -65,9 +67,9 @@ class Broker:
         store = MetadataStore.open(made_folder(data_folder) / DATABASE_FILE)
         epoch = PropertyRepository(store).next_epoch()
         broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
-        await broker.topics.load()
+        broker.topics.load()
         broker.topic_groups.load()
-        await broker.subscriptions.load()
+        broker.subscriptions.load()
         # Last: sessions of members begin with it.
         broker.groups.restore(broker._group_store.load())
         return broker
@@ -77,8 +79,8 @@ class Broker:
         await self.subscriptions.close()
         self.groups.stop()
         await self._group_store.close()
-        await self._store.close()
         await self.topics.close()
+        await self._store.close()
         self._storage.close()
 
     def _forget(self, topic: Topic) -> None:
