@@ -99,6 +99,10 @@ class FaultyFile:
             raise BlockingIOError(errno.EAGAIN, "not in memory", str(self._path))
         return self.pread(size, position)
 
+    @property
+    def descriptor(self) -> None:
+        return None
+
     def duplicate(self) -> FaultyFile:
         return FaultyFile(self._system, self._path, self._content)
 

@@ -234,6 +234,20 @@ WRITES_TOGETHER_BYTES: Final = Limit(
     when_hit="what was collected is sent at once",
 )
 
+SENT_TOGETHER_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of stored batches that one connection sends from a file in one turn",
+    protects="other clients' time",
+    when_hit="the rest is sent after others had their turn",
+)
+
+FROM_FILE_BYTES: Final = Limit(
+    32 * KIB,
+    "bytes of stored batches that go from the file to the client, at least",
+    protects="nobody: fewer are cheaper copied",
+    when_hit="they are read into memory and sent with the rest of the answer",
+)
+
 WRITE_BUFFER_BYTES: Final = Limit(
     1 * MIB,
     "bytes of answers on one connection that the client has not taken",

@@ -25,6 +25,10 @@ class File(Protocol):
     def pread_now(self, size: int, position: int) -> Buffer:
         """Return `size` bytes that are in memory. Raises BlockingIOError where some are not."""
 
+    @property
+    def descriptor(self) -> int | None:
+        """The operating system's number of the open file, if it is one of its files."""
+
     def duplicate(self) -> File:
         """Return the same open file under a descriptor of its own. Raises OSError."""
 
@@ -62,21 +66,21 @@ class FileSystem(Protocol):
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_descriptor", "_is_memory")
+    __slots__ = ("_is_memory", "descriptor")
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._is_memory = False
 
     def pread(self, size: int, position: int) -> bytes:
-        return os.pread(self._descriptor, size, position)
+        return os.pread(self.descriptor, size, position)
 
     def pread_now(self, size: int, position: int) -> Buffer:
         if self._is_memory:
-            return os.pread(self._descriptor, size, position)
+            return os.pread(self.descriptor, size, position)
         data = bytearray(size)
         try:
-            count = os.preadv(self._descriptor, (data,), position, os.RWF_NOWAIT)
+            count = os.preadv(self.descriptor, (data,), position, os.RWF_NOWAIT)
         except OSError as error:
             if error.errno != errno.EOPNOTSUPP:
                 raise
@@ -86,26 +90,26 @@ class RealFile:
         return data
 
     def duplicate(self) -> File:
-        return RealFile(os.dup(self._descriptor))
+        return RealFile(os.dup(self.descriptor))
 
     def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
-        return os.pwritev(self._descriptor, parts[:_MAX_PARTS], position)
+        return os.pwritev(self.descriptor, parts[:_MAX_PARTS], position)
 
     def fdatasync(self) -> None:
-        os.fdatasync(self._descriptor)
+        os.fdatasync(self.descriptor)
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        os.ftruncate(self.descriptor, size)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
     def _pread_unless_a_disk(self, size: int, position: int) -> Buffer:
         """Read from a file system that has no RWF_NOWAIT, which needs none if it is memory."""
-        self._is_memory = _is_memory(os.fstat(self._descriptor).st_dev)
+        self._is_memory = _is_memory(os.fstat(self.descriptor).st_dev)
         if not self._is_memory:
             raise BlockingIOError(errno.EAGAIN, "the file system may have to be waited for")
-        return os.pread(self._descriptor, size, position)
+        return os.pread(self.descriptor, size, position)
 
 
 class RealFileSystem:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from penstock.limits import READ_PLACES
+from penstock.limits import FROM_FILE_BYTES
 from penstock.log.batches import no_batches, whole_before
 from penstock.log.checkpoint import Checkpoint
 from penstock.log.commit import Flusher, GroupCommit, Round
@@ -26,6 +26,7 @@ from penstock.log.files import write_all
 from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, stamp, walk
 from penstock.log.index import SegmentIndex
 from penstock.log.interface import SavedState
+from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
 from penstock.log.scan import MAGICS, Bounds, Place
 from penstock.log.segment import Segment
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import Batches
     from penstock.log.files import FileSystem
     from penstock.log.reading import Lend
-    from penstock.session import Buffer
+    from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class LocalLog:
         self._config = config
         self._files = files
         self._flusher = flusher
-        self._open_files = flusher.readers.open_files(files)
+        self._look_ups = LookUps(files, flusher.readers)
         self._segments = recovered.segments
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
@@ -89,10 +90,7 @@ class LocalLog:
         """Full segments that the next round has to flush."""
         # Without a checkpoint nothing says whether the log's own name is durable.
         self._unsynced_directories = [] if recovered.checkpoint.offset else [directory.parent]
-        self._places: dict[int, int] = {}
         self._is_closed = False
-        self.rebuilt_indexes = 0
-        """Indexes that turned out wrong since the log was opened."""
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
     @classmethod
@@ -136,6 +134,11 @@ class LocalLog:
         """How many damaged places have been seen in what is stored since the log was opened."""
         return sum(len(segment.corrupt) for segment in self._segments)
 
+    @property
+    def rebuilt_indexes(self) -> int:
+        """Indexes that turned out wrong since the log was opened."""
+        return self._look_ups.rebuilt_indexes
+
     def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
         """Keep an owner's state in the checkpoints, as `Log` says."""
         kept = self._states.register(name, snapshot)
@@ -162,6 +165,9 @@ class LocalLog:
             segment.index.add(segment.size, size, relative, header.max_timestamp)
         except OSError as error:
             raise self._fail(error) from error
+        segment.verified.add(
+            Place(segment.size, base_offset), segment.size + size, last_offset + 1, header.magic
+        )
         segment.size += size
         self.stored_bytes += size
         self.end_offset = segment.end_offset = last_offset + 1
@@ -184,17 +190,35 @@ class LocalLog:
         segment = self._segment_at(offset)
         if segment is None or offset >= end:
             return no_batches(offset)
-        at = 0 if offset == segment.base_offset else self._places.get(offset)
-        place = None if at is None else Place(at, offset)
+        place = self._look_ups.place_of(segment, offset)
         bounds = segment.bounds
 
         def look_up(lend: Lend) -> tuple[Batches, Place]:
             return segment.read(lend, bounds, offset, max_bytes, place, end)
 
         batches, following = await self._look_up(look_up, segment, offset)
-        self._remember(Place(following.position - len(batches.data), batches.base_offset))
-        self._remember(following)
+        start = Place(following.position - len(batches.data), batches.base_offset)
+        if batches.magic is not None:
+            segment.verified.add(start, *following, batches.magic)
+        self._look_ups.remember(start)
+        self._look_ups.remember(following)
         return batches if batches.next_offset <= end else whole_before(batches, end)
+
+    def sound_range(
+        self, offset: int, max_bytes: int, magic: int, end: int | None = None
+    ) -> FileRange | None:
+        """Return whole batches as a range of a file, as `Log` says."""
+        end = self.end_offset if end is None else end
+        segment = self._segment_at(offset)
+        if segment is None or offset >= end:
+            return None
+        start = self._look_ups.place_of(segment, offset)
+        if start is None:
+            return None
+        following = segment.sound_range(start, max_bytes, end, magic)
+        if following is None or following.position - start.position < FROM_FILE_BYTES:
+            return None
+        return self._look_ups.range_of(segment, start, following)
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end."""
@@ -301,7 +325,7 @@ class LocalLog:
             if segment.file is not None:
                 segment.file.close()
                 segment.file = None
-            self._open_files.forget(segment.path, *segment.index.paths)
+            self._look_ups.forget(segment)
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
@@ -403,7 +427,7 @@ class LocalLog:
             except OSError as error:
                 raise self._fail(error) from error
         self.start_offset = offset
-        self._places = {each: at for each, at in self._places.items() if each >= offset}
+        self._look_ups.forget_below(offset)
 
     def _take_trimmed(self) -> list[Segment]:
         """Return the segments that were trimmed durably, which the log forgets with that."""
@@ -413,7 +437,7 @@ class LocalLog:
         trimmed, self._segments = self._segments[:count], self._segments[count:]
         assert all(segment.file is None for segment in trimmed), "full segments are flushed"
         for segment in trimmed:
-            self._open_files.forget(segment.path, *segment.index.paths)
+            self._look_ups.forget(segment)
         return trimmed
 
     def _segment_at(self, offset: int) -> Segment | None:
@@ -427,48 +451,17 @@ class LocalLog:
         assert number >= 0, "the first segment begins at the start offset"
         return self._segments[number]
 
-    def _remember(self, place: Place) -> None:
-        self._places[place.offset] = place.position
-        if len(self._places) > READ_PLACES:
-            del self._places[next(iter(self._places))]
-        assert len(self._places) <= READ_PLACES, "what is remembered is bounded"
-
     async def _look_up(
         self, look_up: Callable[[Lend], FoundT], segment: Segment, offset: int
     ) -> FoundT:
         """Look something up in `segment`, at `offset`. Raises LogError."""
-        if segment.file is not None:
-            self._open_files.adopt(segment.path, segment.file)
         try:
-            found = await self._flusher.readers.look_up(self._open_files, look_up)
+            return await self._look_ups.run(segment, look_up)
         except OSError as error:
             self._refuse_closed()
             if offset < self.start_offset:
                 raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset) from error
             raise LogReadError(f"{segment.path}: {error}") from error
-        if not segment.index.fits and not segment.index_is_rebuilt:
-            await self._rebuild_index(segment)
-        return found
-
-    async def _rebuild_index(self, segment: Segment) -> None:
-        """Have an index that a look-up found wrong built anew in a thread."""
-        segment.index_is_rebuilt = True
-        self.rebuilt_indexes += 1
-        end = Place(segment.size, segment.end_offset)
-        segment.index = segment.new_index()
-        segment.index.hold()
-        build = partial(segment.indexed_anew, end=end)
-        try:
-            built = await self._flusher.readers.look_up_in_thread(self._open_files, build)
-        except OSError as error:
-            # It is a hint: without it, reading is slow but right.
-            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
-            return
-        segment.index.take_over(built)
-        if segment not in self._segments:
-            _unlink(self._files, [segment])  # It was trimmed meanwhile, and written once more.
-        elif segment is not self._active:
-            segment.index.save()
 
 
 def _find_time(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from penstock.limits import LOOKED_UP_AT_ONCE_BATCHES, LOOKED_UP_AT_ONCE_BYTES, READ_FILES
+from penstock.session import FileRange
 
 if TYPE_CHECKING:
     from penstock.log.files import File, FileSystem
@@ -45,11 +46,13 @@ Lend: TypeAlias = Callable[[Path], Readable]
 class SharedFile:
     """A file that is closed when its last holder releases it. Begins with one holder."""
 
-    __slots__ = ("_file", "_holders", "pread", "pread_now")
+    __slots__ = ("_file", "_holders", "descriptor", "pread", "pread_now")
 
     def __init__(self, file: File) -> None:
         self._file = file
         self._holders = 1
+        self.descriptor = -1 if file.descriptor is None else file.descriptor
+        """-1 where the operating system knows nothing of this file."""
         self.pread = file.pread
         self.pread_now = file.pread_now
 
@@ -148,6 +151,16 @@ class OpenFiles:
         finally:
             for file in lent:
                 file.release()
+
+    def range_of(self, path: Path, position: int, size: int) -> FileRange | None:
+        """Return part of a file, if that is open and one of the operating system's."""
+        file = self._held(path)
+        if file is None:
+            return None
+        try:
+            return FileRange(file, position, size) if file.descriptor >= 0 else None
+        finally:
+            file.release()
 
     def adopt(self, path: Path, file: File) -> None:
         """Read from a file that is open already. Raises OSError."""

@@ -20,6 +20,7 @@ from penstock.log.scan import (
     scan,
     step_headers,
 )
+from penstock.log.verified import Verified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,10 @@ class Segment:
         self.file: File | None = None
         self.corrupt: dict[int, CorruptRange] = {}
         """The damage seen so far, by base offset."""
+        self.verified = Verified()
+        """What of it is known to be sound. Belongs to the loop's thread."""
+        self.is_gone = False
+        """Whether it was trimmed or closed."""
         self.index_is_rebuilt = False
         """Whether the index was built anew. What doesn't fit after that is the segment's damage."""
         self._max_leader_epoch = max_leader_epoch
@@ -95,6 +100,19 @@ class Segment:
         batches = read_sound(file, place, max_bytes, bounds, end)
         assert batches.data, "it was sound a moment ago"
         return batches, place.after(batches)
+
+    def sound_range(self, start: Place, max_bytes: int, end: int, magic: int) -> Place | None:
+        """Return where a range of sound batches in the encoding of `magic` ends, as Verified says.
+
+        `start` is the place of its first batch.
+        """
+        found = self.verified.range_from(start, max_bytes, end, magic)
+        if found is None or any(
+            damage.base_offset < found.offset and start.offset < damage.next_offset
+            for damage in tuple(self.corrupt.values())
+        ):
+            return None
+        return found
 
     def rebuild_index(self, end: Place | None = None) -> None:
         """Write both indexes anew from the batches, as far as `end`. Raises OSError."""
