@@ -81,6 +81,8 @@ class Recovery:
         self._log_report()
         first = self._segments[0].base_offset if self._segments else end_offset
         start_offset = max(first, self._known.start_offset)
+        if end_offset < start_offset:  # The files were cut, and all that is left was trimmed.
+            end_offset, is_extendable = start_offset, False
         return Recovered(
             *(self._segments, start_offset, end_offset),
             *(is_extendable, self._known, self._report),

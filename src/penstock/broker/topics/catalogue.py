@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import (
+    BrokerError,
     InvalidPartitionCountError,
     TopicExistsError,
     UnknownTopicError,
@@ -115,7 +116,7 @@ class Topics:
         Raises TopicExistsError, InvalidPartitionCountError, InvalidSettingError and MetadataError.
         """
         creating = self._create_in_turn(name, partitions, partitioned, config)
-        return await uninterrupted(creating, "creating a topic")
+        return await uninterrupted(creating, "creating a topic", refusals=BrokerError)
 
     async def get_or_create(
         self, name: TopicName, partitions: int | None = None, *, partitioned: bool = True
@@ -138,21 +139,27 @@ class Topics:
 
         Raises InvalidPartitionCountError for fewer, StorageError and MetadataError.
         """
-        await uninterrupted(self._add_partitions(topic, total), "adding partitions")
+        await uninterrupted(
+            self._add_partitions(topic, total), "adding partitions", refusals=BrokerError
+        )
 
     async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         """Give a topic this name, which may be its own, and this configuration.
 
         Raises TopicExistsError, InvalidSettingError and UnknownTopicError.
         """
-        await uninterrupted(self._update(topic, name, config), "updating a topic")
+        await uninterrupted(
+            self._update(topic, name, config), "updating a topic", refusals=BrokerError
+        )
 
     async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         """Move a namespace's topics to a new name, in which it lives on.
 
         Raises UnknownNamespaceError, NamespaceExistsError and TopicExistsError.
         """
-        await uninterrupted(self._rename_namespace(old, new), "renaming a namespace")
+        await uninterrupted(
+            self._rename_namespace(old, new), "renaming a namespace", refusals=BrokerError
+        )
 
     async def delete(self, topic: Topic) -> None:
         """Delete a topic with its messages and all that was stored about it.
@@ -160,11 +167,13 @@ class Topics:
         Its name can be given again at once; its files are removed in the background.
         Raises UnknownTopicError when somebody else deleted it first.
         """
-        await uninterrupted(self._delete_in_turn(topic), "deleting a topic")
+        await uninterrupted(self._delete_in_turn(topic), "deleting a topic", refusals=BrokerError)
 
     async def delete_namespace(self, name: NamespaceName) -> None:
         """Delete a namespace with all its topics. Raises UnknownNamespaceError."""
-        await uninterrupted(self._delete_namespace(name), "deleting a namespace")
+        await uninterrupted(
+            self._delete_namespace(name), "deleting a namespace", refusals=BrokerError
+        )
 
     def load(self) -> None:
         """Read the database; logs are opened when they are first used. Blocks."""
