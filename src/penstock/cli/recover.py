@@ -12,7 +12,7 @@ from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, print_json, print_rows
 
 if TYPE_CHECKING:
-    from penstock.broker.inspection import Finding
+    from penstock.server.inspection import Finding
 
 
 def recover_command(
@@ -66,9 +66,9 @@ def recover_command(
 def _recover(
     data_folder: Path, rebuild: bool, accepted: list[str]
 ) -> tuple[list[str], list[Finding]]:
-    from penstock.broker import recovery
     from penstock.broker.errors import DataFolderError
     from penstock.metadata.errors import MetadataError
+    from penstock.server import recovery
     from penstock.server.data_folder import DataFolderLock
 
     if not data_folder.is_dir():

@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from penstock.broker.errors import DataFolderError
-from penstock.broker.inspection import (
-    Catalogue,
-    Finding,
-    Folders,
-    Problem,
-    inspect,
-    kafka_name,
-)
 from penstock.broker.topics.identity import NodeIdentity, PartitionIdentity, TopicIdentity
 from penstock.broker.topics.names import NamespaceName
 from penstock.broker.topics.numbers import LowestFree
@@ -31,6 +23,14 @@ from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topics import TopicRepository, TopicRow
+from penstock.server.inspection import (
+    Catalogue,
+    Finding,
+    Folders,
+    Problem,
+    inspect,
+    kafka_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
