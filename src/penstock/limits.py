@@ -273,6 +273,13 @@ PULSAR_CLOSED_PRODUCERS: Final = Limit(
     when_hit="the oldest is forgotten; a message that is later still closes the connection",
 )
 
+PULSAR_ACKNOWLEDGED_TOGETHER: Final = Limit(
+    1_000,
+    "message ids of one acknowledgement that are taken in one turn",
+    protects="other clients' time",
+    when_hit="other connections have their turn before the rest is taken",
+)
+
 PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
     100,
     "message ids of one acknowledgement that are looked up in the log in one turn, and damaged "
@@ -406,10 +413,10 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
 )
 
 REMEMBERED_BATCHES: Final = Limit(
-    50_000,
+    1_000,
     "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
     protects="memory from consumers that do not acknowledge",
-    when_hit="the oldest is forgotten; the log is asked when it is acknowledged",
+    when_hit="of the oldest one no more is known than where it begins, which is a bit an offset",
 )
 
 UNFINISHED_CHUNKED_MESSAGES: Final = Limit(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.subscriptions.bitmaps import BLOCK, blocks_between
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class Holder:
@@ -152,5 +152,6 @@ class Leases:
         self._deadlines.clear()
 
 
-def _blocks_of(lease: Lease) -> range:
-    return range(lease.start // BLOCK, -(-lease.end // BLOCK))
+def _blocks_of(lease: Lease) -> Iterable[int]:
+    first, last = lease.start // BLOCK, (lease.end - 1) // BLOCK
+    return (first,) if first == last else range(first, last + 1)

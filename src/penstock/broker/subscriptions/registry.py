@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.log import Log
-    from penstock.metadata.subscriptions import SubscriptionRepository, SubscriptionRow
+    from penstock.metadata.subscriptions import (
+        Blocks,
+        SubscriptionRepository,
+        SubscriptionRow,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ class Subscriptions:
         self._topics = topics
         self._cursors = CursorStore(repository)
         self._by_partition: dict[int, dict[str, Subscription]] = {}
-        self._unopened: dict[int, list[SubscriptionRow]] = {}
+        self._unopened: dict[int, list[tuple[SubscriptionRow, Blocks]]] = {}
         """Those of partitions of which the log is not open yet, by partition id."""
 
     def load(self) -> None:
@@ -60,8 +64,10 @@ class Subscriptions:
 
         Raises MetadataError.
         """
+        blocks = self._repository.blocks()
         for row in self._repository.all():
-            self._unopened.setdefault(row.partition_id, []).append(row)
+            acknowledged = blocks.get((row.partition_id, row.name), {})
+            self._unopened.setdefault(row.partition_id, []).append((row, acknowledged))
         self._topics.before_open(self._restore)
 
     async def _restore(self, partition: Partition, log: Log) -> None:
@@ -70,9 +76,8 @@ class Subscriptions:
         Raises MetadataError.
         """
         ahead = []
-        for row in self._unopened.pop(partition.id, ()):
-            cursor = Cursor(row.mark_delete)
-            cursor.unpack_ranges(row.acknowledged)
+        for row, blocks in self._unopened.pop(partition.id, ()):
+            cursor = Cursor.restored(row.mark_delete, blocks)
             was_ahead = cursor.cut_off(log.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
             if was_ahead:
