@@ -38,6 +38,8 @@ class CursorStore:
         self._timer: asyncio.TimerHandle | None = None
         self._saved: asyncio.Future[None] | None = None
         self._tasks = Tasks()
+        # Not whether a task is there: one that has ended is, for the rest of its turn.
+        self._writing = False
         self._closing = False
 
     async def insert(self, subscription: Subscription) -> None:
@@ -79,24 +81,31 @@ class CursorStore:
             self._timer = None
         if self._saved is None:
             self._saved = asyncio.get_running_loop().create_future()
-            if not self._tasks:
+            if not self._writing:
+                self._writing = True
                 self._tasks.start(self._write_rounds(), "save cursors")
         return self._saved
 
     async def _write_rounds(self) -> None:
-        while self._saved is not None:
-            saved, self._saved = self._saved, None
-            moved, self._moved = self._moved, set()
-            rows = {subscription: _cursor_row(subscription) for subscription in moved}
-            try:
-                await self._repository.save(rows.values())
-            except MetadataError as error:
-                logger.exception("%d cursors were not saved", len(moved))
-                saved.set_exception(error)
-                saved.exception()  # Maybe nobody waits for it, which is no failure.
-                self._take_back(rows)
-            else:
-                saved.set_result(None)
+        try:
+            while self._saved is not None:
+                saved, self._saved = self._saved, None
+                await self._write_round(saved)
+        finally:
+            self._writing = False
+
+    async def _write_round(self, saved: asyncio.Future[None]) -> None:
+        moved, self._moved = self._moved, set()
+        rows = {subscription: _cursor_row(subscription) for subscription in moved}
+        try:
+            await self._repository.save(rows.values())
+        except MetadataError as error:
+            logger.exception("%d cursors were not saved", len(moved))
+            saved.set_exception(error)
+            saved.exception()  # Maybe nobody waits for it, which is no failure.
+            self._take_back(rows)
+        else:
+            saved.set_result(None)
 
     def _take_back(self, rows: Mapping[Subscription, CursorRow]) -> None:
         """Have what was not written be written with the next write, which comes soon."""
