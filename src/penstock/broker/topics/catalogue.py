@@ -376,7 +376,9 @@ class Topics:
 
     async def _open_log(self, partition: Partition) -> Log:
         identity = self._identity_of(partition)
-        log = await self._storage.open_log(identity, partition.topic.config.segment_bytes)
+        log = await self._storage.open_log(
+            identity, partition.topic.config.segment_bytes, partition.leader_epoch
+        )
         for restore in self._before_open:
             await restore(partition, log)
         return log
