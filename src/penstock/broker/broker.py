@@ -85,7 +85,7 @@ class Broker:
         try:
             leadership = begin_leadership(data_folder, properties)
         except BaseException:
-            await store.close()
+            store.close_now()
             raise
         storage = Storage(data_folder, settings.log, leadership.epoch)
         broker = cls(store, storage, settings, leadership)

@@ -77,7 +77,10 @@ class Appender:
             segment = self._begin_segment()
         stamp(parts[0], base_offset, self._leader_epoch)
         self.writer.queue.append(
-            QueuedBatch(segment, self._position, parts, size, last_offset, header.max_timestamp)
+            QueuedBatch(
+                *(segment, self._position, parts, size, base_offset, last_offset),
+                *(header.max_timestamp, header.magic),
+            )
         )
         self._position += size
         self.unchecked_bytes += size
@@ -90,7 +93,9 @@ class Appender:
         if self._active is not None and self._position == 0:
             return
         segment = self._begin_segment()
-        self.writer.queue.append(QueuedBatch(segment, 0, (), 0, self.end_offset - 1, -1))
+        self.writer.queue.append(
+            QueuedBatch(segment, 0, (), 0, self.end_offset, self.end_offset - 1, -1, 0)
+        )
 
     def settle(self) -> OSError | None:
         """Take over what was written. Where a write has failed, also give up all that stood in
@@ -99,10 +104,12 @@ class Appender:
         failure = self.writer.failure  # Looked at first: what was written before it is there then.
         written = self.writer.written
         while written:
-            segment, file, size, end_offset = written.popleft()
+            segment, file, size, end_offset, runs = written.popleft()
             if segment.file is not file:
                 self._take_over(segment)
                 segment.file = file
+            for run in runs:
+                segment.verified.add(*run)
             segment.size += size
             segment.end_offset = self.written_offset = end_offset
             self.written_bytes += size

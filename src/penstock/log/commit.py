@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
 from penstock.log.interface import durable_already
+from penstock.log.reading import Readers
 from penstock.log.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Flusher:
         assert threads > 0, "a flush needs a thread"
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="flush")
         self._writers = ThreadPoolExecutor(threads, thread_name_prefix="write")
+        self.readers = Readers()
 
     def submit(self, job: Callable[[], None]) -> Future[None]:
         return self._pool.submit(job)
@@ -42,6 +44,7 @@ class Flusher:
         """Return when all jobs are done. The logs are closed before."""
         self._writers.shutdown()
         self._pool.shutdown()
+        self.readers.close()
 
 
 class GroupCommit:

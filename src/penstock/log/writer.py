@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.log.files import write_all
+from penstock.log.scan import Place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +37,19 @@ class QueuedBatch(NamedTuple):
     position: int
     parts: Sequence[Buffer]
     size: int
+    base_offset: int
     last_offset: int
     max_timestamp: int
+    magic: int
+
+
+class SoundRun(NamedTuple):
+    """Batches of one encoding that follow one another, as `Verified` takes them."""
+
+    start: Place
+    end_position: int
+    end_offset: int
+    magic: int
 
 
 class Written(NamedTuple):
@@ -47,6 +59,7 @@ class Written(NamedTuple):
     file: File
     size: int
     end_offset: int
+    runs: Sequence[SoundRun]
 
 
 class Unsynced(NamedTuple):
@@ -173,7 +186,7 @@ class LogWriter:
             self._directories.add(self._directory)
             self._torn_at = None
         self._active, self._file = segment, file
-        self.written.append(Written(segment, file, 0, segment.end_offset))
+        self.written.append(Written(segment, file, 0, segment.end_offset, ()))
 
     def _write_batches(self, file: File, batches: list[QueuedBatch]) -> None:
         first, last = batches[0], batches[-1]
@@ -189,7 +202,7 @@ class LogWriter:
         size = last.position + last.size - first.position
         self._end_offset = last.last_offset + 1
         self._written_bytes += size
-        self.written.append(Written(first.segment, file, size, self._end_offset))
+        self.written.append(Written(first.segment, file, size, self._end_offset, _runs(batches)))
 
     def _cut_back(self, file: File, position: int) -> None:
         """Leave nothing of a failed write behind; else the next one begins with that."""
@@ -218,3 +231,15 @@ class LogWriter:
     def _warn_of_index(self, segment: Segment, error: OSError) -> None:
         # It stays in memory, and there is no checkpoint before it was saved.
         logger.warning("%s: its index can't be saved: %s", segment.path, error)
+
+
+def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
+    """Join what stands side by side and is of one encoding."""
+    runs: list[SoundRun] = []
+    for batch in batches:
+        start = Place(batch.position, batch.base_offset)
+        if runs and runs[-1].magic == batch.magic:
+            start = runs.pop().start
+        end_position = batch.position + batch.size
+        runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
+    return runs

@@ -284,7 +284,9 @@ class Topics:
             raise
         self._partition_ids_given += len(ids)
         made = [
-            await Partition.open(topic, index, ids[index], logs[index], self._conversions)
+            await Partition.open(
+                *(topic, index, ids[index], logs[index]), self._conversions, self._open_log
+            )
             for index in indexes
         ]
         topic.partitions += made

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
-    from penstock.session import Buffer
+    from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 """Opens a partition's log, off the event loop. Raises LogError and OSError."""
@@ -106,9 +106,15 @@ class Partition:
 
     @classmethod
     async def open(
-        cls, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        cls,
+        topic: OwnTopic,
+        index: int,
+        partition_id: int,
+        log: Log,
+        conversions: ConversionCache,
+        open_log: OpenLog | None = None,
     ) -> Partition:
-        """Return the partition of a log that is open.
+        """Return the partition of a log that is open; `open_log` is for a time after that.
 
         Brings back what is remembered of the batches in it. Raises LogReadError.
         """
@@ -118,6 +124,7 @@ class Partition:
 
         made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
         await made._open()
+        made._open_log = open_log or given
         return made
 
     @property
@@ -260,6 +267,20 @@ class Partition:
         """
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
+
+    def sound_range(
+        self,
+        offset: int,
+        max_bytes: int,
+        magic: Magic,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> FileRange | None:
+        """Return what `read` would, or less, as a range of a file that nobody has to read.
+
+        None where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
+        """
+        self._check_alive()
+        return self._log.sound_range(offset, max_bytes, magic, self.readable_end(isolation))
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end.
