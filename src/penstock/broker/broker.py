@@ -48,10 +48,12 @@ class Broker:
         self._store = store
         self._storage = storage
         self.namespaces = Namespaces(NamespaceRepository(store))
-        self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
+        self.topics = Topics(
+            TopicRepository(store), storage, self.namespaces, settings, self.memory
+        )
         self.offsets = CommittedOffsets(OffsetRepository(store))
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
-        self.groups = GroupRegistry(settings.groups, self._group_store)
+        self.groups = GroupRegistry(settings.groups, self._group_store, self.memory)
         self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
         self.producer_ids = ProducerIds(PropertyRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)

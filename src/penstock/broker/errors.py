@@ -87,6 +87,10 @@ class GroupFullError(BrokerError):
     """The group, or the broker's number of groups, is at its limit."""
 
 
+class NoMemoryError(BrokerError):
+    """There is no memory for this now; later there may be."""
+
+
 class UnknownMemberError(BrokerError):
     """The group has no such member: it left, fell silent, or the broker was started again."""
 

@@ -35,6 +35,8 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.UnknownGroupError: ErrorCode.GROUP_ID_NOT_FOUND,
         broker.NonEmptyGroupError: ErrorCode.NON_EMPTY_GROUP,
         broker.GroupFullError: ErrorCode.GROUP_MAX_SIZE_REACHED,
+        # Clients try again after a while.
+        broker.NoMemoryError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
         broker.UnknownMemberError: ErrorCode.UNKNOWN_MEMBER_ID,
         broker.MemberIdRequiredError: ErrorCode.MEMBER_ID_REQUIRED,
         broker.FencedInstanceError: ErrorCode.FENCED_INSTANCE_ID,

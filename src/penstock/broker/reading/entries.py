@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.broker.errors import UnknownTopicError
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
 
@@ -59,12 +60,19 @@ class EntryReader:
         self._skipped = skipped
         self._ahead: deque[Entry] = deque()
         self._rewinds = 0
+        self._held = Holding(partition.memory.caches)
+        partition.memory.add_cache(self)
 
     def rewind(self, position: int) -> None:
         """Go on at `position`, or at the batch that contains it."""
         self.position = position
-        self._ahead.clear()
+        self.empty()
         self._rewinds += 1
+
+    def empty(self) -> None:
+        """Forget what was read ahead; see penstock.memory.Cache."""
+        self._ahead.clear()
+        self._held.set(0)
 
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
@@ -83,13 +91,17 @@ class EntryReader:
             return None
         entry = self._ahead.popleft()
         self.position = entry.header.next_offset
+        if not self._ahead:
+            self._held.set(0)
         return entry
 
     async def _read(self, max_bytes: int) -> list[Buffer] | None:
         """Read at `position`; None when what is there had to be skipped."""
         position, rewinds = self.position, self._rewinds
         try:
-            return await self._partition.read(position, max_bytes, self._magic)
+            with self._partition.memory.reading() as reading:
+                await reading.grant(max_bytes)
+                return await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
@@ -116,6 +128,8 @@ class EntryReader:
                 else:
                     self._ahead.append(Entry(header, view[at : at + header.size]))
                 expected = header.next_offset
+        if self._ahead:
+            self._held.set(sum(map(len, buffers)))
         first = self._ahead[0].header.base_offset if self._ahead else expected
         self.position = max(self.position, first)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.namespaces import Namespaces
     from penstock.broker.topics.storage import Storage
     from penstock.log import Log
+    from penstock.memory import Memory
     from penstock.metadata.topics import TopicRepository
 
 logger = logging.getLogger(__name__)
@@ -54,12 +55,13 @@ class Topics:
         storage: Storage,
         namespaces: Namespaces,
         settings: BrokerSettings,
+        memory: Memory,
     ) -> None:
         self._repository = repository
         self._storage = storage
         self._namespaces = namespaces
         self._settings = settings
-        self._conversions = ConversionCache()
+        self._conversions = ConversionCache(memory)
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
         self._index = TopicIndex()
         self._partition_ids_given = 0

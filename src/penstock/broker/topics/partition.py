@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
+    from penstock.memory import Memory
     from penstock.session import Buffer
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -118,6 +119,11 @@ class Partition:
         made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
         await made._open()
         return made
+
+    @property
+    def memory(self) -> Memory:
+        """Where what is read of this partition is counted."""
+        return self._conversions.memory
 
     @property
     def name(self) -> str:

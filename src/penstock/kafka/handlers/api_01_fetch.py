@@ -7,6 +7,7 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
   is converted first.
 * Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
   nothing of an answer goes out before all of it is read and checked, and so long the client idles.
+* Where memory is short, the answer ends early, and is empty where there is no room for a while.
 * With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
@@ -33,6 +34,7 @@ from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 
 if TYPE_CHECKING:
+    from penstock import memory
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
@@ -72,6 +74,16 @@ class Reading:
         if self.partition is None or self.partition.deleted:
             return self.bytes_read
         return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
+
+    @property
+    def bytes_wanted(self) -> int:
+        """What a read may take at most, as far as can be told without one."""
+        partition = self.partition
+        if partition is None or self.failed:
+            return 0
+        if self.asked.fetch_offset >= partition.readable_end(self._isolation):
+            return 0
+        return min(self._max_bytes, partition.size_bytes)
 
     @property
     def is_gone(self) -> bool:
@@ -135,17 +147,14 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
                 topic=topic.topic, topic_id=topic.topic_id, partitions=[r.result for r in found]
             )
         )
-    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     await open_all(each.partition for each in readings if each.partition is not None)
-    try:
-        # What takes so long is compiling the conversions, once after an installation.
-        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
-            await _read(readings, max_bytes)
-    except TimeoutError:
-        return response(responses=topics)
-    if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
-        await _wait(readings, request, call)
-        await _read(readings, max_bytes)
+    with call.broker.memory.reading() as held:
+        if not await _read_in_time(readings, request, held):
+            return response(responses=topics)
+        if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
+            await _wait(readings, request, call)
+            if not call.client.is_gone:
+                await _read_in_time(readings, request, held)
     return response(responses=topics)
 
 
@@ -168,6 +177,34 @@ def _find(
     except Exception as error:
         reading.refuse(error)
     return reading
+
+
+async def _read_in_time(
+    readings: list[Reading], request: FetchRequest, held: memory.Reading
+) -> bool:
+    """Read as much as memory has room for; False where it had none, or a conversion takes long."""
+    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
+    wanted = min(max_bytes, sum(each.bytes_wanted for each in readings))
+    try:
+        # What takes so long is compiling the conversions, once after an installation.
+        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
+            held.set(0)
+            granted = await held.grant(wanted)
+            await _read(readings, max_bytes if granted == wanted else granted)
+    except TimeoutError:
+        _leave_rest_empty(readings)
+        return False
+    held.set(sum(each.bytes_read for each in readings))
+    return True
+
+
+def _leave_rest_empty(readings: list[Reading]) -> None:
+    for reading in readings:
+        if not reading.failed and not reading.bytes_read:
+            try:
+                reading.leave_empty()
+            except Exception as error:
+                reading.refuse(error)
 
 
 async def _read(readings: list[Reading], max_bytes: int) -> None:
