@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from typing import Final
 
 from penstock.limits import FREED_BYTES
@@ -13,6 +14,12 @@ _MMAP_THRESHOLD: Final = -3
 
 LARGEST_KEPT_BYTES: Final = 32 << 20
 """glibc's own maximum for the size from which a block is always a mapping of its own."""
+
+
+def return_freed_memory() -> None:
+    """Give what is kept back to the system, with the holes between what is used."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_freed_memory() -> None:
