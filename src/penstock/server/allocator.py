@@ -22,8 +22,10 @@ def return_freed_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def keep_freed_memory() -> None:
-    """Have freed buffers used again, up to `FREED_BYTES`, instead of returned to the system.
+def keep_freed_memory(budget: int) -> None:
+    """Have freed buffers used again instead of returned to the system.
+
+    As much is kept as `FREED_BYTES`, or a quarter of the budget for memory where that is less.
 
     A batch that is read lies in a buffer of megabytes for the milliseconds until it is sent. When
     each of these is fresh memory, its page faults cost three times what all the rest does.
@@ -32,5 +34,5 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return  # Not glibc: others have their own ways.
-    mallopt(_TRIM_THRESHOLD, FREED_BYTES)
+    mallopt(_TRIM_THRESHOLD, min(FREED_BYTES, budget // 4))
     mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
