@@ -21,8 +21,8 @@ CONNECTIONS: Final = Limit(
 )
 
 CONNECTION_FILES_PERCENT: Final = Limit(
-    50,
-    "percent of the files that the process may have open, for connections",
+    30,
+    "percent of the files that the process may have open, for connections, which may need two each",
     protects="logs: a flood of connections leaves them the files that they need",
     when_hit="a new connection is closed at once",
 )
@@ -234,6 +234,20 @@ WRITES_TOGETHER_BYTES: Final = Limit(
     when_hit="what was collected is sent at once",
 )
 
+SENT_TOGETHER_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of stored batches that one connection sends from a file in one turn",
+    protects="other clients' time",
+    when_hit="the rest is sent after others had their turn",
+)
+
+FROM_FILE_BYTES: Final = Limit(
+    32 * KIB,
+    "bytes of stored batches that go from the file to the client, at least",
+    protects="nobody: fewer are cheaper copied",
+    when_hit="they are read into memory and sent with the rest of the answer",
+)
+
 WRITE_BUFFER_BYTES: Final = Limit(
     1 * MIB,
     "bytes of answers on one connection that the client has not taken",
@@ -317,6 +331,27 @@ READ_PLACES: Final = Limit(
     "ends of recent reads of one partition, so that a reader that goes on needs no index",
     protects="memory",
     when_hit="the oldest is forgotten; its reader finds its place through the index",
+)
+
+READ_FILES: Final = Limit(
+    256,
+    "files of logs that are open for reading",
+    protects="open files",
+    when_hit="the one that was read longest ago is closed, and opened again when it is read",
+)
+
+LOOKED_UP_AT_ONCE_BYTES: Final = Limit(
+    2 * MIB + 256 * KIB,
+    "bytes of one file that one read takes from memory on the event loop",
+    protects="other clients' time",
+    when_hit="the read is done in a thread",
+)
+
+LOOKED_UP_AT_ONCE_BATCHES: Final = Limit(
+    4_096,
+    "batches that one read looks at on the event loop",
+    protects="other clients' time",
+    when_hit="the read is done in a thread",
 )
 
 CHECKPOINT_STATES: Final = Limit(

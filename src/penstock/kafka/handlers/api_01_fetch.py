@@ -32,12 +32,14 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
+from penstock.session import in_memory
 
 if TYPE_CHECKING:
     from penstock import memory
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
+    from penstock.session import Part
 
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
@@ -54,13 +56,16 @@ class Reading:
         result: FetchResponse.PartitionData,
         max_bytes: int,
         isolation: Isolation,
+        *,
+        sends_files: bool,
     ) -> None:
         self.asked = asked
         self.result = result
         self._max_bytes = min(asked.partition_max_bytes, max_bytes)
         self._isolation = isolation
+        self._sends_files = sends_files
         self.partition: Partition | None = None
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
         self.does_not_fit = False
         self._safe_bytes = 0
 
@@ -94,14 +99,21 @@ class Reading:
         self._begin()
         assert self.partition is not None
         wanted = min(max_bytes, self._max_bytes)
-        parts = await self.partition.read(
-            self.asked.fetch_offset, wanted, Magic.KAFKA, self._isolation
-        )
+        parts = await self._batches(self.partition, wanted)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
             parts, self.bytes_read = [], 0
+        self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
+
+    async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
+        offset, isolation = self.asked.fetch_offset, self._isolation
+        if self._sends_files:
+            stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
+            if stored is not None:
+                return [stored]
+        return [*await partition.read(offset, max_bytes, Magic.KAFKA, isolation)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
@@ -115,7 +127,7 @@ class Reading:
         assert self.partition is not None
         partition = self.partition
         self._safe_bytes = partition.safe_bytes
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
         self.result.records = b""
         self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
         self.result.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
@@ -126,7 +138,7 @@ class Reading:
         self.result.high_watermark = -1
         self.result.last_stable_offset = self.result.log_start_offset = -1
         self.result.records = b""
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
 
 
 @handles(api("Fetch"), 4, 18)
@@ -168,7 +180,8 @@ def _find(
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
-    reading = Reading(asked, result, partition_max, isolation)
+    sends_files = call.client.transport.sends_files
+    reading = Reading(asked, result, partition_max, isolation, sends_files=sends_files)
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
@@ -194,7 +207,7 @@ async def _read_in_time(
     except TimeoutError:
         _leave_rest_empty(readings)
         return False
-    held.set(sum(each.bytes_read for each in readings))
+    held.set(sum(each.bytes_held for each in readings))
     return True
 
 
