@@ -389,6 +389,43 @@ TOPIC_GROUPS: Final = Limit(
     when_hit="the next one is not created",
 )
 
+COMMITTED_OFFSET_BYTES: Final = Limit(
+    256 * MIB,
+    "bytes of committed offsets, with the names of who committed and their notes: some 800,000",
+    protects="memory and the database from names that clients make up",
+    when_hit="offsets of other partitions and of new names are not committed; those that are there "
+    "move on",
+)
+
+SUBSCRIPTIONS: Final = Limit(
+    100_000,
+    "subscriptions, durable or not",
+    protects="memory and the database",
+    when_hit="the next one is not created",
+)
+
+SUBSCRIPTION_BYTES: Final = Limit(
+    16 * KIB,
+    "bytes of a subscription's name and properties",
+    protects="memory and the database",
+    when_hit="the subscription is not created",
+)
+
+SUBSCRIPTION_CONSUMERS: Final = Limit(
+    1_000,
+    "consumers of one subscription",
+    protects="the time that it takes to choose one",
+    when_hit="the next one is refused, as while it is another one's alone",
+)
+
+UNACKNOWLEDGED_OF_SUBSCRIPTION: Final = Limit(
+    200_000,
+    "messages that all consumers of a Shared subscription hold (Pulsar's "
+    "maxUnackedMessagesPerSubscription)",
+    protects="memory",
+    when_hit="no consumer gets more until half of them are acknowledged",
+)
+
 UNACKNOWLEDGED_MESSAGES: Final = Limit(
     50_000,
     "messages that one consumer of a Shared subscription holds (Pulsar's "
@@ -398,10 +435,10 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
 )
 
 REMEMBERED_BATCHES: Final = Limit(
-    50_000,
+    1_000,
     "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
     protects="memory from consumers that do not acknowledge",
-    when_hit="the oldest is forgotten; the log is asked when it is acknowledged",
+    when_hit="of the oldest one no more is known than where it begins, which is a bit an offset",
 )
 
 UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
