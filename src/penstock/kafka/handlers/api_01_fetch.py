@@ -91,9 +91,9 @@ class Reading:
         partition = self.partition
         if partition is None or self.failed:
             return 0
-        if self.asked.fetch_offset >= partition.readable_end(self._isolation):
+        if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
             return 0
-        return min(self._max_bytes, partition.size_bytes)
+        return max(0, min(self._max_bytes, partition.size_bytes))
 
     @property
     def is_gone(self) -> bool:
@@ -202,7 +202,7 @@ async def _read_in_time(
 ) -> bool:
     """Read as much as memory has room for; False where it had none, or a conversion takes long."""
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
-    wanted = min(max_bytes, sum(each.bytes_wanted for each in readings))
+    wanted = max(0, min(max_bytes, sum(each.bytes_wanted for each in readings)))
     try:
         # What takes so long is compiling the conversions, once after an installation.
         async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
