@@ -49,6 +49,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
         MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
         InvalidBatchError: ErrorCode.INVALID_RECORD,
+        # Clients send a batch again that is refused so.
         LogError: ErrorCode.KAFKA_STORAGE_ERROR,
         broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         OSError: ErrorCode.KAFKA_STORAGE_ERROR,

@@ -344,7 +344,7 @@ READ_FILES: Final = Limit(
     256,
     "files of logs that are open for reading",
     protects="open files",
-    when_hit="the one that was read longest ago is closed, and opened again when it is read",
+    when_hit="one that was opened long ago is closed, and opened again when it is read",
 )
 
 LOOKED_UP_AT_ONCE_BYTES: Final = Limit(
