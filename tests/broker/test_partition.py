@@ -24,6 +24,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Isolation, Partition
 from penstock.log import Flusher, LocalLog, LogConfig, OffsetOutOfRangeError
 from penstock.log.header import HEADER, Magic, build_header, walk
+from penstock.memory import Memory
 from receivers import message_batch
 from stored_batches import Record, chunk_batch, kafka_batch
 
@@ -54,7 +55,7 @@ def open_partition(flusher: Flusher, disk: FaultyFileSystem) -> Open:
             name=TopicName.from_kafka("t"), config=configured("acknowledged")
         )
         log = LocalLog.open(FOLDER, config, files, flusher, epoch)
-        return await Partition.open(topic, 0, 7, log, ConversionCache())
+        return await Partition.open(topic, 0, 7, log, ConversionCache(Memory()))
 
     return open_at
 
@@ -263,13 +264,13 @@ async def test_conversions_of_what_was_given_up_are_dropped(partition: Partition
     await partition.trim(50)
     ((_, runs),) = conversions._kept.items()
     assert [run.start_offset for run in runs] == [40]
-    assert conversions._size == sum(run.size for run in runs)
+    assert conversions._held.size == sum(run.size for run in runs)
     assert await read(partition, 50, Magic.PULSAR)
     with pytest.raises(OffsetOutOfRangeError):
         await partition.read(40, 100, Magic.PULSAR)
     await partition.trim(80)
     assert not conversions._kept
-    assert conversions._size == 0
+    assert conversions._held.size == 0
 
 
 # What readers see

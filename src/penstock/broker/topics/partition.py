@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
+    from penstock.memory import Memory
     from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -127,6 +128,11 @@ class Partition:
         await made._open()
         made._open_log = open_log or given
         return made
+
+    @property
+    def memory(self) -> Memory:
+        """Where what is read of this partition is counted."""
+        return self._conversions.memory
 
     @property
     def name(self) -> str:
