@@ -21,8 +21,8 @@ CONNECTIONS: Final = Limit(
 )
 
 CONNECTION_FILES_PERCENT: Final = Limit(
-    50,
-    "percent of the files that the process may have open, for connections",
+    30,
+    "percent of the files that the process may have open, for connections, which may need two each",
     protects="logs: a flood of connections leaves them the files that they need",
     when_hit="a new connection is closed at once",
 )
