@@ -289,6 +289,20 @@ KAFKA_REQUEST_ELEMENTS: Final = Limit(
     when_hit="the connection is closed",
 )
 
+KAFKA_DECODED_AT_ONCE_BYTES: Final = Limit(
+    8 * KIB,
+    "bytes of a Kafka request that is decoded without looking at the clock",
+    protects="other clients' time from a request with many elements",
+    when_hit="others have their turn while its elements are decoded",
+)
+
+KAFKA_ELEMENTS_AT_ONCE: Final = Limit(
+    500,
+    "elements of all arrays in one Kafka response that is encoded without looking at the clock",
+    protects="other clients' time",
+    when_hit="others have their turn while its elements are encoded",
+)
+
 KAFKA_FETCH_BYTES: Final = Limit(
     55 * MIB,
     "bytes of one answer to a Kafka Fetch (Kafka's own default)",

@@ -1,13 +1,74 @@
-"""The one way to start a task: with a name, kept from the collector, its failure reported."""
+"""The one way to start a task: with a name, kept from the collector, its failure reported.
+
+And the way to do without one, where a coroutine ends in its first step.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any, Generic, NamedTuple, TypeVar
 
 logger = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
+
+
+class Ended(NamedTuple, Generic[ResultT]):
+    """A coroutine that ended in its first step, and what it returned."""
+
+    result: ResultT
+
+
+def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
+    """Do a coroutine's first step at once; return its end, or the rest to be awaited.
+
+    The first step runs in no task, so `asyncio.timeout` and task groups have no place before
+    `in_task`. Raises what the step raises.
+    """
+    try:
+        awaited = work.send(None)
+    except StopIteration as end:
+        return Ended(end.value)
+    return _rest(work, awaited)
+
+
+async def in_task() -> None:
+    """Return when the caller runs in a task: at once, but for the first step of `begin`."""
+    if asyncio.current_task() is None:
+        await asyncio.sleep(0)
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Await something that mostly is there at once. Raises TimeoutError."""
+    begun = begin(work)
+    if isinstance(begun, Ended):
+        return begun.result
+    await in_task()
+    async with asyncio.timeout(seconds):
+        result: ResultT = await begun
+    return result
+
+
+async def _rest(work: Coroutine[Any, Any, ResultT], awaited: Any) -> ResultT:
+    result: ResultT = await _steps(work, awaited)
+    return result
+
+
+@types.coroutine
+def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+    try:
+        while True:
+            try:
+                sent = yield awaited
+            except BaseException as error:
+                awaited = work.throw(error)
+            else:
+                awaited = work.send(sent)
+    except StopIteration as end:
+        return end.value
 
 
 class Tasks:

@@ -10,22 +10,30 @@ order in any case.
 from __future__ import annotations
 
 from enum import IntEnum
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.kafka.client import Call, Client
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.handlers.api_18_api_versions import API_VERSIONS, unsupported_version
-from penstock.kafka.wire import decode_request_header, encode_response, frame_size
-from penstock.limits import KAFKA_REQUEST_BYTES
-from penstock.session import PeerError
+from penstock.kafka.wire import (
+    ManyElementsError,
+    decode_request_header,
+    encode_response,
+    encode_response_in_steps,
+    frame_size,
+)
+from penstock.limits import KAFKA_DECODED_AT_ONCE_BYTES, KAFKA_REQUEST_BYTES
+from penstock.session import Deferred, PeerError
+from penstock.tasks import Ended, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from penstock.broker.broker import Broker
     from penstock.kafka.handlers.registry import Handle
     from penstock.kafka.wire import RequestHeader, Struct
-    from penstock.session import Answer, Buffers, Conflicts, Transport
+    from penstock.session import Answer, Buffers, Conflicts, Encoded, Transport
 
 
 class Lane(IntEnum):
@@ -47,12 +55,19 @@ CONFLICTS: Final[Conflicts] = (
 
 
 class KafkaRequest(Call):
-    """A `penstock.session.Request`; it is its own call."""
+    """A `penstock.session.Request`; it is its own call.
+
+    One that may have many elements is a LargeRequest.
+    """
 
     __slots__ = ("_handle", "_header", "_message", "lane")
 
     def __init__(
-        self, client: Client, header: RequestHeader, handle: Handle[Any, Any], message: Struct
+        self,
+        client: Client,
+        header: RequestHeader,
+        handle: Handle[Any, Any],
+        message: Struct | None = None,
     ) -> None:
         self.client = client
         self.version = header.version
@@ -65,15 +80,44 @@ class KafkaRequest(Call):
     def begin(self) -> Answer[Struct | None]:
         return self._handle(self._message, self)
 
-    def encode(self, reply: Struct | None) -> Buffers | None:
+    def encode(self, reply: Struct | None) -> Encoded:
         if reply is None:
             return None
         header = self._header
-        return encode_response(header.api, header.version, header.correlation_id, reply)
+        whose = (header.api, header.version, header.correlation_id)
+        try:
+            return encode_response(*whose, reply)
+        except ManyElementsError:
+            return encode_response_in_steps(*whose, reply)
 
     def refuse(self, error: Exception) -> Buffers | None:
         # Handlers put their refusals into their replies, each in its own place.
         raise error
+
+
+class LargeRequest(KafkaRequest):
+    """A request that is decoded in its turn, and in steps."""
+
+    __slots__ = ("_frame",)
+
+    def __init__(
+        self, client: Client, header: RequestHeader, handle: Handle[Any, Any], frame: memoryview
+    ) -> None:
+        super().__init__(client, header, handle)
+        self._frame = frame
+
+    def begin(self) -> Answer[Struct | None]:
+        header = self._header
+        message = begin(
+            header.api.request.decode_in_steps(self._frame, header.version, header.body_start)
+        )
+        if isinstance(message, Ended):
+            return self._handle(message.result, self)
+        return self._decoded_and_begun(message)
+
+    async def _decoded_and_begun(self, message: Coroutine[Any, Any, Struct]) -> Struct | None:
+        answer = self._handle(await message, self)
+        return await answer if isinstance(answer, Deferred | CoroutineType) else answer
 
 
 class KafkaSession:
@@ -93,6 +137,8 @@ class KafkaSession:
         if handler is None:
             raise PeerError(f"{header.api.name} is not served")
         if header.version in handler.versions:
+            if len(frame) > KAFKA_DECODED_AT_ONCE_BYTES:
+                return LargeRequest(self._client, header, handler.handle, frame)
             message = header.api.request.decode(frame, header.version, header.body_start)
             return KafkaRequest(self._client, header, handler.handle, message)
         if header.api.key == API_VERSIONS:

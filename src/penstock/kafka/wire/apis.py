@@ -10,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from penstock.kafka.wire.decoding import Decoder, compile_decoder
-from penstock.kafka.wire.encoding import Encoder, compile_encoder
+from penstock.kafka.wire.decoding import Decoder, SteppingDecoder, compile_decoder
+from penstock.kafka.wire.encoding import Encoder, SteppingEncoder, compile_encoder
 from penstock.kafka.wire.layout import Layout
 from penstock.kafka.wire.primitives import MalformedMessageError
 from penstock.kafka.wire.schema import Schema, StructType, Versions, parse
 from penstock.kafka.wire.structs import Struct, build_classes
-from penstock.limits import KAFKA_REQUEST_ELEMENTS
+from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_ELEMENTS
+from penstock.pace import Pace
 from penstock.session import Buffer
 
 MESSAGES = Path(__file__).parent / "messages"
@@ -35,6 +36,7 @@ class MessageType(Generic[Message]):
     def __init__(self, schema: Schema, kind: str) -> None:
         self._schema = schema
         self.root: StructType = schema.roots[kind]
+        self._is_response = kind == "response"
         # A response is what our own client asked for.
         self._elements_max = KAFKA_REQUEST_ELEMENTS if kind == "request" else sys.maxsize
         self._classes: dict[str, Any] = build_classes(schema.structs[kind])
@@ -45,6 +47,8 @@ class MessageType(Generic[Message]):
         )
         self._decoders: dict[int, Decoder] = {}
         self._encoders: dict[int, Encoder] = {}
+        self._stepping_decoders: dict[int, SteppingDecoder] = {}
+        self._stepping_encoders: dict[int, SteppingEncoder] = {}
 
     def __call__(self, **values: Any) -> Message:
         """A message, from the fields of its outermost struct."""
@@ -63,10 +67,17 @@ class MessageType(Generic[Message]):
             data = bytes(data)
         try:
             message: Message = decoder(data, start)
-        except (struct.error, IndexError):
-            raise MalformedMessageError(f"{self.root.name} v{version} is cut off") from None
-        except UnicodeDecodeError as error:
-            raise MalformedMessageError(f"{self.root.name} v{version}: {error}") from None
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise self._malformed(version, error) from None
+        return message
+
+    async def decode_in_steps(self, data: Buffer, version: int, start: int) -> Message:
+        """As `decode`, between the turns of others where there are many elements."""
+        decoder = self._stepping_decoders.get(version) or self._compile_stepping_decoder(version)
+        try:
+            message: Message = await decoder(data, start, Pace())
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise self._malformed(version, error) from None
         return message
 
     def encode(self, message: Message, version: int, head: Buffer = b"") -> list[Buffer]:
@@ -74,30 +85,63 @@ class MessageType(Generic[Message]):
 
         A value that does not fit its field is the caller's mistake and raises what Python makes
         of it (struct.error, TypeError, AttributeError). ValueError: no such version.
+        ManyElementsError: a response that is to be encoded in steps.
         """
         encoder = self._encoders.get(version) or self._compile_encoder(version)
         parts: list[Buffer] = []
         encoder(message, bytearray(head), parts)
         return parts
 
+    async def encode_in_steps(
+        self, message: Message, version: int, head: Buffer = b""
+    ) -> list[Buffer]:
+        """As `encode`, between the turns of others."""
+        parts: list[Buffer] = []
+        encoder = self._stepping_encoders.get(version) or self._compile_stepping_encoder(version)
+        await encoder(message, bytearray(head), parts, Pace())
+        return parts
+
+    def _malformed(self, version: int, error: Exception) -> MalformedMessageError:
+        what = f": {error}" if isinstance(error, UnicodeDecodeError) else " is cut off"
+        return MalformedMessageError(f"{self.root.name} v{version}{what}")
+
     def _layout(self, version: int) -> Layout:
         return Layout(version, version in self._schema.flexible)
 
     def _compile_decoder(self, version: int) -> Decoder:
-        if version not in self._schema.versions:
-            raise MalformedMessageError(f"{self.root.name} has no version {version}")
-        decoder = compile_decoder(
-            self.root, self._layout(version), self._classes, self._elements_max
-        )
+        decoder: Decoder = self._compiled_decoder(version, in_steps=False)
         self._decoders[version] = decoder
         return decoder
 
-    def _compile_encoder(self, version: int) -> Encoder:
+    def _compile_stepping_decoder(self, version: int) -> SteppingDecoder:
+        decoder: SteppingDecoder = self._compiled_decoder(version, in_steps=True)
+        self._stepping_decoders[version] = decoder
+        return decoder
+
+    def _compiled_decoder(self, version: int, *, in_steps: bool) -> Any:
         if version not in self._schema.versions:
-            raise ValueError(f"{self.root.name} has no version {version}")
-        encoder = compile_encoder(self.root, self._layout(version), self._classes)
+            raise MalformedMessageError(f"{self.root.name} has no version {version}")
+        layout, classes = self._layout(version), self._classes
+        return compile_decoder(self.root, layout, classes, self._elements_max, in_steps=in_steps)
+
+    def _compile_encoder(self, version: int) -> Encoder:
+        encoder: Encoder = self._compiled_encoder(version, in_steps=False)
         self._encoders[version] = encoder
         return encoder
+
+    def _compile_stepping_encoder(self, version: int) -> SteppingEncoder:
+        encoder: SteppingEncoder = self._compiled_encoder(version, in_steps=True)
+        self._stepping_encoders[version] = encoder
+        return encoder
+
+    def _compiled_encoder(self, version: int, *, in_steps: bool) -> Any:
+        if version not in self._schema.versions:
+            raise ValueError(f"{self.root.name} has no version {version}")
+        # A request is what we ask of others, and nobody else's time.
+        elements_max = KAFKA_ELEMENTS_AT_ONCE if self._is_response else sys.maxsize
+        return compile_encoder(
+            self.root, self._layout(version), self._classes, elements_max, in_steps=in_steps
+        )
 
 
 class Api(Generic[Request, Response]):

@@ -7,7 +7,7 @@ made from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from struct import Struct as Packer
 from typing import Any
 
@@ -15,19 +15,27 @@ from penstock.kafka.wire import primitives
 from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText, execute
 from penstock.kafka.wire.schema import Field, StructType
 from penstock.kafka.wire.structs import default_expression
+from penstock.pace import Pace
 from penstock.session import Buffer
 
 Decoder = Callable[[Buffer, int], Any]
+SteppingDecoder = Callable[[Buffer, int, Pace], Coroutine[Any, Any, Any]]
 
 
 def compile_decoder(
-    root: StructType, layout: Layout, classes: dict[str, Any], elements_max: int
-) -> Decoder:
+    root: StructType,
+    layout: Layout,
+    classes: dict[str, Any],
+    elements_max: int,
+    *,
+    in_steps: bool = False,
+) -> Any:
     """The decoder of one version: from a buffer and a position in it to the root's object.
 
-    A message whose arrays have more than `elements_max` elements together is refused.
+    A message whose arrays have more than `elements_max` elements together is refused. One that
+    goes `in_steps` is a coroutine function, and takes a Pace besides: it is a SteppingDecoder.
     """
-    writer = _DecoderWriter(layout)
+    writer = _DecoderWriter(layout, in_steps=in_steps)
     writer.write_root(root, elements_max)
     namespace = {
         **classes,
@@ -42,13 +50,17 @@ def compile_decoder(
         "uuid_of": primitives.uuid_of,
     }
     execute(str(writer.text), f"decoder {root.name} v{layout.version}", namespace)
-    decoder: Decoder = namespace["decode"]
-    return decoder
+    return namespace["decode"]
 
 
 class _DecoderWriter:
-    def __init__(self, layout: Layout) -> None:
-        self.text = SourceText("def decode(data, position):")
+    def __init__(self, layout: Layout, *, in_steps: bool) -> None:
+        self.text = SourceText(
+            "async def decode(data, position, pace):"
+            if in_steps
+            else "def decode(data, position):"
+        )
+        self._in_steps = in_steps
         self.constants: dict[str, Any] = {}
         self._layout = layout
         self._targets: list[str] = []
@@ -183,6 +195,9 @@ class _DecoderWriter:
             text.line(f"for _ in range({count}):")
             text.indent()
             text.line(f"{items}.append({self._write_element(field)})")
+            if self._in_steps:
+                text.line("if pace.is_over():")
+                text.line("    await pace.others()")
             text.dedent()
         if self._layout.is_nullable(field):
             text.dedent()
