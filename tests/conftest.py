@@ -15,6 +15,7 @@ from broker_process import BrokerProcess
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from stalls import busy_stalls
+from stand import Stand
 
 settings.register_profile(
     "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -80,6 +81,17 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     broker.start()
     yield broker
     broker.end()
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Iterator[Stand]:
+    """A test stand; what a broker must hold after every scenario is checked at its end."""
+    made = Stand(tmp_path)
+    try:
+        yield made
+        made.check()
+    finally:
+        made.close()
 
 
 @pytest.fixture(autouse=True)

@@ -41,6 +41,20 @@ OPEN_FILES: Final = Limit(
     when_hit="connections are not accepted and partitions are not created until some are closed",
 )
 
+LOGS_OPENED_TOGETHER: Final = Limit(
+    16,
+    "logs",
+    protects="other requests from one that needs every log of the broker for the first time",
+    when_hit="the next logs are opened when these are open",
+)
+
+LOG_OPEN_RETRY_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="disk and log file from clients that keep asking for a log that can't be opened",
+    when_hit="the error of the last try is given again",
+)
+
 FIRST_FRAME_SECONDS: Final = Limit(
     10,
     "seconds",
@@ -168,6 +182,13 @@ INFLATED_BATCH_BYTES: Final = Limit(
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
 
+CONVERTED_BATCH_BYTES: Final = Limit(
+    256 * MIB,
+    "bytes of one batch in another encoding than the stored one",
+    protects="memory from what every record of a batch repeats, as a producer's name",
+    when_hit="the batch can't be read in another encoding than the one it was written in",
+)
+
 CONVERTED_BYTES: Final = Limit(
     32 * MIB,
     "bytes of batches in another encoding than the stored one, of all partitions",
@@ -176,10 +197,39 @@ CONVERTED_BYTES: Final = Limit(
 )
 
 CONVERTED_AT_ONCE_BYTES: Final = Limit(
-    32 * KIB,
-    "bytes that are converted on the event loop, which takes less than a change of threads",
+    16 * KIB,
+    "bytes, not compressed, that are converted on the event loop: about two milliseconds at most",
     protects="other clients' time",
     when_hit="the conversion runs in a thread",
+)
+
+CONVERTED_AT_ONCE_BATCHES: Final = Limit(
+    64,
+    "batches that are converted on the event loop",
+    protects="other clients' time",
+    when_hit="the conversion runs in a thread",
+)
+
+CONVERTED_AT_ONCE_RECORDS: Final = Limit(
+    1024,
+    "records that are converted on the event loop",
+    protects="other clients' time",
+    when_hit="the conversion runs in a thread",
+)
+
+CONVERSION_THREADS: Final = Limit(
+    2,
+    "conversions that run in threads at the same time",
+    protects="memory from many batches that inflate at once, and the processor",
+    when_hit="the next one waits",
+)
+
+CHUNK_RUNS: Final = Limit(
+    256,
+    "runs of a megabyte of earlier batches that the chunks of the Pulsar messages of one run are "
+    "looked for in",
+    protects="the disk and other clients' time from last chunks whose message was never sent",
+    when_hit="the message is left out, as one whose chunks are gone",
 )
 
 CONVERTED_RUNS: Final = Limit(
@@ -420,9 +470,9 @@ UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
 )
 
 DECODED_ROWS: Final = Limit(
-    1 << 22,
+    1 << 20,
     "records, and as many headers, of one batch",
-    protects="memory: each takes some 50 bytes besides its own, which may be as few as 2",
+    protects="memory: each takes some 200 bytes besides its own, which may be as few as 2",
     when_hit="the batch can't be read in another encoding than the one it was written in",
 )
 

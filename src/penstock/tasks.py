@@ -11,9 +11,9 @@ import types
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, NamedTuple, TypeVar
 
-logger = logging.getLogger(__name__)
-
 ResultT = TypeVar("ResultT")
+
+logger = logging.getLogger(__name__)
 
 
 class Ended(NamedTuple, Generic[ResultT]):
@@ -31,7 +31,8 @@ def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any,
     try:
         awaited = work.send(None)
     except StopIteration as end:
-        return Ended(end.value)
+        result: ResultT = end.value
+        return Ended(result)
     return _rest(work, awaited)
 
 
@@ -103,3 +104,25 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("the task %s failed", task.get_name(), exc_info=error)
+
+
+async def uninterrupted(work: Coroutine[Any, Any, ResultT], name: str) -> ResultT:
+    """Return what `work` returns, which goes on to its end even where the caller is cancelled.
+
+    For what is done in steps of which none may be missing. Raises what `work` raises.
+    """
+    outcome: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+
+    async def run() -> None:
+        try:
+            result = await work
+        except Exception as error:
+            if outcome.done():
+                raise
+            outcome.set_exception(error)
+        else:
+            if not outcome.done():
+                outcome.set_result(result)
+
+    Tasks().start(run(), name)
+    return await outcome

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from partition_logs import open_logs
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     ConsumerBusyError,
@@ -75,7 +76,9 @@ async def append(partition: Partition, *counts: int) -> None:
 
 async def reopened(broker: Broker, tmp_path: Path) -> Broker:
     await broker.close()
-    return await Broker.open(tmp_path, BrokerSettings())
+    again = await Broker.open(tmp_path, BrokerSettings())
+    await open_logs(again)
+    return again
 
 
 # What the state machine allows.

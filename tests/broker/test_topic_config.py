@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partition_logs import open_logs
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidSettingError,
@@ -36,6 +37,7 @@ HOUR_MS = 3_600_000
 @asynccontextmanager
 async def running(folder: Path, settings: BrokerSettings = NODE) -> AsyncIterator[Broker]:
     broker = await Broker.open(folder, settings)
+    await open_logs(broker)
     try:
         yield broker
     finally:

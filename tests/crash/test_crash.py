@@ -2,38 +2,31 @@
 
 Method: three real clients write to one topic at the same time, the broker is killed at a moment
 that differs from round to round, and is started again over what it left. Then each real client
-reads the whole topic: all three must find the same messages at the same places, and every
-acknowledged one among them, at the place that its writer was told.
+reads the whole topic, and what all saw is checked as one history: all three must find the same
+messages at the same places, and every acknowledged one among them, at the place that its writer
+was told.
+
+Where clients outlive the broker's death, others follow what is written meanwhile. What they saw
+must still be there: nothing is seen before it is safe.
 """
 
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
 
 import pytest
 
 from broker_process import BrokerProcess
-from penstock.clients.kafka.client import KafkaClient
+from crash_run import CrashRun
+from faulty_broker import FaultyBroker
+from histories import find_anomalies
+from stand import Stand
 
-CLIENT = Path(__file__).parents[1] / "support" / "crash_client.py"
-PROTOCOLS = ("kafka", "pulsar", "iggy")
-PARTITIONS = 4
 ACKNOWLEDGED_MIN = 100
 """Messages that each client must have written before the broker is killed."""
-FIRST_MESSAGES_SECONDS = 30
-READ_SECONDS = 180
-ABORTED = -6
-"""How apache-iggy 0.9 now and then ends when Python ends right after its last answer."""
-
-Place = tuple[str, str]
-Messages = dict[str, Place]
+SLOW_FLUSH_MS = 300
+"""How long a flush takes when the broker dies: long enough to die in."""
 
 
 @pytest.mark.timeout(600)
@@ -48,95 +41,51 @@ def test_what_was_acknowledged_survives_a_hundred_crashes(server: BrokerProcess)
 
 
 def crash(server: BrokerProcess, rounds: int, seed: int) -> None:
+    """Kill the broker while clients write, which die with it."""
     chance = random.Random(seed)
     for number in range(rounds):
-        topic = f"crash-{number}"
-        with KafkaClient(server.kafka) as client:
-            client.create_topic(topic, PARTITIONS)
-        acknowledged = write_until_killed(server, topic, chance.uniform(0, 0.5))
+        run = CrashRun(server, f"crash-{number}")
+        with run.clients("write"):
+            run.wait_for("ok", ACKNOWLEDGED_MIN)
+            time.sleep(chance.uniform(0, 0.5))
+            server.kill9()
         server.start()
-        found = read_all(server, topic)
-        described = f"round {number}, seed {seed}"
-        assert found["pulsar"] == found["kafka"], described
-        assert found["iggy"] == found["kafka"], described
-        for value, place in acknowledged.items():
-            assert found["kafka"].get(value) == place, f"{described}: {value} is lost or moved"
+        assert find_anomalies(run.history()) == [], f"round {number}, seed {seed}"
 
 
-def write_until_killed(server: BrokerProcess, topic: str, delay_seconds: float) -> Messages:
-    """Let three clients write, kill the broker, and return what they were acknowledged."""
-    acknowledged: Messages = {}
-    with writing(server, topic) as outputs:
-        wait_for_messages(outputs)
-        time.sleep(delay_seconds)
-        server.kill9()
-    for output in outputs:
-        acknowledged |= messages(output.read_text())
-    return acknowledged
+@pytest.mark.timeout(300)
+def test_clients_that_outlive_a_power_cut_see_one_history(stand: Stand) -> None:
+    outlive(stand, cuts=1, seed=2013)
 
 
-@contextmanager
-def writing(server: BrokerProcess, topic: str) -> Iterator[list[Path]]:
-    """Run a writer of each protocol; they are killed in the end."""
-    outputs = [server.folder / f"{topic}-{protocol}.txt" for protocol in PROTOCOLS]
-    with (server.folder / "clients.txt").open("ab") as errors:
-        writers = [
-            start_client(server, "write", protocol, topic, output.open("wb"), errors)
-            for protocol, output in zip(PROTOCOLS, outputs, strict=True)
-        ]
-    try:
-        yield outputs
-    finally:
-        for writer in writers:
-            writer.kill()
-            writer.wait()
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("flush", ["acknowledged", "written"])
+def test_clients_that_outlive_many_deaths_see_one_history(stand: Stand, flush: str) -> None:
+    outlive(stand, cuts=10, seed=time.time_ns(), flush=flush)
 
 
-def start_client(
-    server: BrokerProcess,
-    verb: str,
-    protocol: str,
-    topic: str,
-    output: IO[bytes],
-    errors: IO[bytes],
-) -> subprocess.Popen[bytes]:
-    address = getattr(server, protocol).removeprefix("pulsar://")
-    words = [verb, protocol, address, topic, str(PARTITIONS), protocol]
-    with output:
-        return subprocess.Popen([sys.executable, str(CLIENT), *words], stdout=output, stderr=errors)
+def outlive(stand: Stand, cuts: int, seed: int, flush: str = "acknowledged") -> None:
+    """Let clients write and follow on while the broker dies and comes back again and again.
 
-
-def wait_for_messages(outputs: list[Path]) -> None:
-    deadline = time.monotonic() + FIRST_MESSAGES_SECONDS
-    while any(output.read_bytes().count(b"\n") < ACKNOWLEDGED_MIN for output in outputs):
-        counts = {output.name: output.read_bytes().count(b"\n") for output in outputs}
-        assert time.monotonic() < deadline, f"the clients do not get on: {counts}"
-        time.sleep(0.02)
-
-
-def read_all(server: BrokerProcess, topic: str) -> dict[str, Messages]:
-    """What a reader of each protocol finds, all of them reading at the same time."""
-    outputs = {each: server.folder / f"{topic}-{each}-read.txt" for each in PROTOCOLS}
-    with (server.folder / "clients.txt").open("ab") as errors:
-        readers = [
-            start_client(server, "read", protocol, topic, output.open("wb"), errors)
-            for protocol, output in outputs.items()
-        ]
-    try:
-        assert {reader.wait(READ_SECONDS) for reader in readers} <= {0, ABORTED}
-    finally:
-        for reader in readers:
-            reader.kill()
-            reader.wait()
-    found = {protocol: messages(output.read_text()) for protocol, output in outputs.items()}
-    for protocol, output in outputs.items():
-        lines = output.read_text().count("\n")
-        assert lines == len(found[protocol]), f"{protocol} reads a message twice"
-    return found
-
-
-def messages(text: str) -> Messages:
-    """The messages of whole lines, by value; the client may have been killed within a line."""
-    lines = text.rpartition("\n")[0].splitlines()
-    found = (line.split(" ", 2) for line in lines)
-    return {value: (partition, offset) for partition, offset, value in found}
+    A power cut takes what was not flushed, so it is no fair death where `flush` is "written".
+    """
+    chance = random.Random(seed)
+    broker = FaultyBroker(stand.fresh_folder(), "--flush", flush)
+    stand.add(broker)
+    stand.allow("recovered|recovery|cut off|torn")
+    run = CrashRun(broker, "outlive")
+    with run.clients("write", "follow"):
+        for cut in range(cuts):
+            run.wait_for("ok", ACKNOWLEDGED_MIN)
+            run.wait_for("read", ACKNOWLEDGED_MIN)
+            with broker.disk.slow(SLOW_FLUSH_MS, "fdatasync"):
+                time.sleep(chance.uniform(0.5, 1))
+                if flush == "acknowledged" and (cut == 0 or chance.random() < 0.5):
+                    broker.power_cut(None if cut == 0 else chance)
+                else:
+                    broker.kill9()
+                broker.start()
+        run.wait_for("ok", ACKNOWLEDGED_MIN)
+        run.stop_writers()
+        assert find_anomalies(run.history(caught_up=True)) == [], f"seed {seed}"

@@ -81,5 +81,6 @@ async def test_the_batches_carry_the_epoch_of_their_run(written: Path) -> None:
     async with kafka_broker(written) as broker:
         topic = broker.topics.by_kafka_name(TOPIC)
         assert topic is not None
+        await topic.partition(0).opened()
         headers = [await topic.partition(0).batch_at(offset) for offset in range(5)]
         assert [header.leader_epoch for header in headers if header] == [0, 0, 2, 2, 2]

@@ -116,6 +116,7 @@ async def test_a_database_of_version_1_opens_with_all_that_is_in_it(tmp_path: Pa
     assert consumer == {4: CommittedOffset(1 << 40)}
     assert [group.name for group in broker.topic_groups.of_topic(orders)] == ["readers", "writers"]
     # Its messages are not part of the dump, so its acknowledgements are taken back.
+    await orders.partitions[0].opened()
     audit = broker.subscriptions.get(orders.partitions[0], "audit")
     assert audit is not None
     assert (audit.cursor.position, audit.properties) == (0, {"team": "blue"})

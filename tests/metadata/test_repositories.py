@@ -67,26 +67,27 @@ def test_rows_have_the_fields_of_their_table(row, table) -> None:
 
 async def test_topics_and_partitions(reopened: Callable[[], MetadataStore]) -> None:
     topics = TopicRepository(reopened())
-    assert await topics.insert(ORDERS, 2) == {0: 1, 1: 2}
-    assert await topics.insert(BILLS, 1) == {0: 3}
-    assert await topics.insert_partitions(ORDERS.id, range(2, 4)) == {2: 4, 3: 5}
+    await topics.insert(ORDERS, {0: 1, 1: 2})
+    await topics.insert(BILLS, {0: 3})
+    await topics.insert_partitions(ORDERS.id, {2: 4, 3: 5})
     await topics.update(TopicUpdate(BILLS.id, "acme", "shop", "b", "acme.shop.b", {"c": "2"}))
     found = TopicRepository(reopened())
     bills = BILLS._replace(tenant="acme", topic="b", kafka_name="acme.shop.b", config={"c": "2"})
     assert found.all() == [bills, ORDERS]
     assert all(isinstance(topic.partitioned, bool) for topic in found.all())
     assert found.partition_ids() == {ORDERS.id: {0: 1, 1: 2, 2: 4, 3: 5}, BILLS.id: {0: 3}}
+    assert found.partition_ids_given() == 5
 
 
 async def test_a_topic_is_stored_with_its_partitions_or_not_at_all(
     reopened: Callable[[], MetadataStore],
 ) -> None:
     topics = TopicRepository(reopened())
-    await topics.insert(ORDERS, 1)
+    await topics.insert(ORDERS, {0: 1})
     with pytest.raises(MetadataError):
-        await topics.insert(BILLS._replace(kafka_name="shop.orders"), 1)
+        await topics.insert(BILLS._replace(kafka_name="shop.orders"), {0: 2})
     with pytest.raises(MetadataError):
-        await topics.insert_partitions(BILLS.id, range(1))
+        await topics.insert_partitions(BILLS.id, {0: 2})
     assert list(TopicRepository(reopened()).partition_ids()) == [ORDERS.id]
 
 
@@ -95,7 +96,7 @@ async def test_what_is_about_a_topic_goes_with_it_and_its_ids_are_not_given_agai
 ) -> None:
     store = reopened()
     topics = TopicRepository(store)
-    await topics.insert(ORDERS, 1)
+    await topics.insert(ORDERS, {0: 1})
     await OffsetRepository(store).save([OffsetRow("kafka", "group", 1, 5, 0, "", 0)])
     await SubscriptionRepository(store).insert(SubscriptionRow(1, "audit", 5, b"", {}))
     await TopicGroupRepository(store).insert(TopicGroupRow(ORDERS.id, 0, "readers"))
@@ -104,7 +105,10 @@ async def test_what_is_about_a_topic_goes_with_it_and_its_ids_are_not_given_agai
     for repository in (OffsetRepository, SubscriptionRepository, TopicGroupRepository):
         assert repository(store).all() == []
     assert TopicRepository(store).partition_ids() == {}
-    assert await TopicRepository(store).insert(BILLS, 1) == {0: 2}
+    assert TopicRepository(store).partition_ids_given() == 1
+    assert TopicRepository(store).deleted() == [ORDERS.id]
+    await TopicRepository(store).forget_deleted(ORDERS.id)
+    assert TopicRepository(reopened()).deleted() == []
 
 
 async def test_a_namespace_is_renamed_with_its_topics_or_not_at_all(
@@ -115,8 +119,8 @@ async def test_a_namespace_is_renamed_with_its_topics_or_not_at_all(
     spaces, topics = NamespaceRepository(store), TopicRepository(store)
     await spaces.insert(shop)
     await spaces.insert(NamespaceRow("public", "other", 1, 2))
-    await topics.insert(ORDERS, 1)
-    await topics.insert(BILLS, 1)
+    await topics.insert(ORDERS, {0: 1})
+    await topics.insert(BILLS, {0: 2})
     moved = TopicUpdate(ORDERS.id, "acme", "store", "orders", "acme.store.orders", {})
     with pytest.raises(MetadataError):
         await spaces.rename(0, "acme", "store", [moved, moved._replace(id=BILLS.id)])
@@ -130,7 +134,7 @@ async def test_a_namespace_is_renamed_with_its_topics_or_not_at_all(
 
 async def test_offsets(reopened: Callable[[], MetadataStore]) -> None:
     store = reopened()
-    await TopicRepository(store).insert(ORDERS, 2)
+    await TopicRepository(store).insert(ORDERS, {0: 1, 1: 2})
     offsets = OffsetRepository(store)
     first = OffsetRow("kafka", "group", 1, (1 << 63) - 1, 3, "it's a note", 99)
     second = first._replace(partition_id=2)
@@ -148,7 +152,7 @@ async def test_offsets(reopened: Callable[[], MetadataStore]) -> None:
 
 async def test_subscriptions(reopened: Callable[[], MetadataStore]) -> None:
     store = reopened()
-    await TopicRepository(store).insert(ORDERS, 1)
+    await TopicRepository(store).insert(ORDERS, {0: 1})
     subscriptions = SubscriptionRepository(store)
     audit = SubscriptionRow(1, "audit", 5, bytes(range(16)), {"team": "blue"})
     await subscriptions.insert(audit)
@@ -163,7 +167,7 @@ async def test_subscriptions(reopened: Callable[[], MetadataStore]) -> None:
 
 async def test_groups_of_topics(reopened: Callable[[], MetadataStore]) -> None:
     store = reopened()
-    await TopicRepository(store).insert(ORDERS, 1)
+    await TopicRepository(store).insert(ORDERS, {0: 1})
     groups = TopicGroupRepository(store)
     rows = [TopicGroupRow(ORDERS.id, number, f"group {number}") for number in (2, 0, 1)]
     for row in rows:

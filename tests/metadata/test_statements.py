@@ -68,7 +68,7 @@ def test_the_shapes() -> None:
         '"of" VARCHAR(32) NOT NULL REFERENCES "topics" ("id") ON DELETE CASCADE, '
         'PRIMARY KEY ("id"), UNIQUE ("order", "of"))'
     )
-    assert numbers.insert().sql == 'INSERT INTO "numbers" ("of") VALUES (:of)'
+    assert numbers.insert().sql == 'INSERT INTO "numbers" ("id", "of") VALUES (:id, :of)'
     assert COLOURS.upsert().sql == (
         'INSERT INTO "colours" ("id", "order", "of") VALUES (:id, :order, :of) '
         'ON CONFLICT ("id") DO UPDATE SET "order" = "excluded"."order", "of" = "excluded"."of"'

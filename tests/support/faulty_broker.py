@@ -101,10 +101,11 @@ class Disk:
 
 
 class FaultyBroker(BrokerProcess):
-    """A BrokerProcess with a `disk`."""
+    """A BrokerProcess with a `disk`, and one of `seeded_bugs.py` where it is wanted."""
 
-    def __init__(self, folder: Path, *flags: str) -> None:
+    def __init__(self, folder: Path, *flags: str, bug: str = "none") -> None:
         super().__init__(folder, *flags)
+        self._bug = bug
         self.disk = Disk()
         self._journal = folder / "journal.txt"
         self._sizes_at_start: dict[str, int] = {}
@@ -140,7 +141,7 @@ class FaultyBroker(BrokerProcess):
         ours, theirs = socket.socketpair()
         self._journal.unlink(missing_ok=True)
         self._sizes_at_start = {str(file): file.stat().st_size for file in self._log_files()}
-        words = [str(theirs.fileno()), str(self._journal), *self._arguments()]
+        words = [str(theirs.fileno()), str(self._journal), self._bug, *self._arguments()]
         with theirs:
             process = subprocess.Popen(
                 [sys.executable, str(SERVE), *words],

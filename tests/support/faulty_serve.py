@@ -1,6 +1,8 @@
 """`penstock serve` on an operating system that is slow, fails and forgets on command.
 
-    python faulty_serve.py CONTROL_DESCRIPTOR JOURNAL penstock's own arguments
+    python faulty_serve.py CONTROL_DESCRIPTOR JOURNAL BUG penstock's own arguments
+
+BUG is the name of one of `seeded_bugs.py`, or "none".
 
 What Python asks the operating system about files below the data folder goes through FaultySystem,
 whichever part of the broker asks. SQLite's own calls do not. Commands are lines of JSON over the
@@ -261,11 +263,15 @@ def _data_folder(arguments: list[str]) -> str:
 
 
 def main() -> None:
-    control, journal, *arguments = sys.argv[1:]
+    control, journal, bug, *arguments = sys.argv[1:]
     system = FaultySystem(_data_folder(arguments), journal)
     system.install()
     connection = socket.socket(fileno=int(control))
     threading.Thread(target=system.obey, args=(connection,), daemon=True).start()
+    if bug != "none":
+        from seeded_bugs import BUGS
+
+        BUGS[bug]()
     sys.argv = ["penstock", *arguments]
     from penstock.cli import main as penstock
 

@@ -65,9 +65,9 @@ class Broker:
         store = MetadataStore.open(made_folder(data_folder) / DATABASE_FILE)
         epoch = PropertyRepository(store).next_epoch()
         broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
-        await broker.topics.load()
+        broker.topics.load()
         broker.topic_groups.load()
-        await broker.subscriptions.load()
+        broker.subscriptions.load()
         # Last: sessions of members begin with it.
         broker.groups.restore(broker._group_store.load())
         return broker
@@ -77,8 +77,8 @@ class Broker:
         await self.subscriptions.close()
         self.groups.stop()
         await self._group_store.close()
-        await self._store.close()
         await self.topics.close()
+        await self._store.close()
         self._storage.close()
 
     def _forget(self, topic: Topic) -> None:

@@ -7,6 +7,10 @@ class BrokerError(Exception):
     """The request can't be carried out, and nothing was changed by it."""
 
 
+class StorageError(BrokerError):
+    """The disk did not do what was asked of it; to try again may help. The log line says more."""
+
+
 class TopicExistsError(BrokerError):
     """A topic with this name, or with the same name in Kafka, is there already."""
 

@@ -1,21 +1,31 @@
-"""How the broker's objects look to an Iggy client."""
+"""How the broker's objects look to an Iggy client.
+
+Whoever describes topics has their logs opened before, as `opened` does. A log that can't be opened
+counts as an empty one.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.iggy.offsets import current_offset
 from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
 from penstock.requests.call import ANONYMOUS
+from penstock.requests.opening import once_open
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from penstock.broker.broker import Broker
     from penstock.broker.groups.topic_groups import TopicGroup
     from penstock.broker.topics.namespaces import Namespace
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Client
+    from penstock.session import Answer
+
+ReplyT = TypeVar("ReplyT")
 
 ROOT_USER_ID: Final = 0
 _NO_USER: Final = (1 << 32) - 1
@@ -25,14 +35,24 @@ _ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
 """Everything everywhere, and nothing that is particular to a stream."""
 
 
+def opened(topics: Iterable[Topic], answer: Callable[[], ReplyT]) -> Answer[ReplyT]:
+    """Return `answer()` once all the topics' logs are open."""
+    return once_open([partition for topic in topics for partition in topic.partitions], answer)
+
+
 def message_count(topic: Topic) -> int:
     """Return how many messages a topic holds."""
-    return sum(p.readable_end() - p.start_offset for p in topic.partitions)
+    return sum(p.readable_end() - p.start_offset for p in topic.partitions if p.is_open)
 
 
 def size(topic: Topic) -> int:
     """Return the bytes that a topic's messages take."""
-    return sum(partition.size_bytes for partition in topic.partitions)
+    return sum(partition.size_bytes for partition in topic.partitions if partition.is_open)
+
+
+def segment_count(topic: Topic) -> int:
+    """Return in how many files a topic's messages lie."""
+    return sum(partition.segment_count for partition in topic.partitions if partition.is_open)
 
 
 def describe_stream(broker: Broker, stream: Namespace) -> replies.Stream:
@@ -80,6 +100,8 @@ def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
 
 
 def _describe_partition(partition: Partition) -> replies.Partition:
+    if not partition.is_open:
+        return replies.Partition(partition.index, partition.topic.created_at_us, 0, 0, 0, 0)
     return replies.Partition(
         id=partition.index,
         created_at=partition.topic.created_at_us,

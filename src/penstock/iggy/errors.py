@@ -13,6 +13,7 @@ from penstock.requests.error_codes import ErrorCodes
 
 _CODES: Final = ErrorCodes(
     {
+        broker_errors.StorageError: ErrorCode.CANNOT_CREATE_TOPIC_DIRECTORY,
         broker_errors.TopicExistsError: ErrorCode.TOPIC_NAME_ALREADY_EXISTS,
         broker_errors.UnknownTopicError: ErrorCode.TOPIC_ID_NOT_FOUND,
         broker_errors.UnknownPartitionError: ErrorCode.PARTITION_NOT_FOUND,
@@ -31,6 +32,7 @@ _CODES: Final = ErrorCodes(
         OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
         CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,
         LogError: ErrorCode.CANNOT_READ_MESSAGE,  # The disk gave nothing, or the log is closing.
+        OSError: ErrorCode.IO_ERROR,
         MalformedBatchError: ErrorCode.CANNOT_READ_MESSAGE,
         MetadataError: ErrorCode.CANNOT_SERIALIZE_RESOURCE,
     }
@@ -41,5 +43,5 @@ def as_iggy_error(error: Exception) -> IggyError | None:
     """Return what the client hears of an error; None for a bug, of which it hears nothing."""
     if isinstance(error, IggyError):
         return error
-    code = _CODES.code_of(error)
-    return None if code is None else IggyError(code, str(error))
+    refused = _CODES.refused(error)
+    return None if refused is None else IggyError(*refused)

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import asyncio
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.requests import call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from penstock.broker.broker import Broker
     from penstock.session import Transport
 
 
+class Queue:
+    """Has requests do something one after another, in the order in which they asked for it.
+
+    One that comes while others are `waiting` has to wait behind them.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._turn = asyncio.Lock()
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Join the queue now; what this returns is entered when it is one's turn."""
+        self.waiting += 1
+        return self._taken()
+
+    @asynccontextmanager
+    async def _taken(self) -> AsyncIterator[None]:
+        try:
+            async with self._turn:
+                yield
+        finally:
+            self.waiting -= 1
+
+
 class Client(call.Client):
-    """The client at the other end of one connection."""
+    """The client at the other end of one connection.
+
+    `produces` is where a Produce waits for a log to be opened, and those behind it for their turn.
+    """
 
     def __init__(self, broker: Broker, transport: Transport) -> None:
         super().__init__(broker, transport)
+        self.produces = Queue()
         self.is_gone = False
         self._waits: set[Callable[[], object]] = set()
 

@@ -10,9 +10,7 @@ from penstock.kafka.wire import ErrorCode
 from penstock.log.errors import (
     CorruptBatchError,
     InvalidBatchError,
-    LogClosedError,
-    LogFailedError,
-    LogReadError,
+    LogError,
     OffsetOutOfRangeError,
 )
 from penstock.metadata.errors import MetadataError
@@ -48,9 +46,9 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
         MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
         InvalidBatchError: ErrorCode.INVALID_RECORD,
-        LogFailedError: ErrorCode.KAFKA_STORAGE_ERROR,
-        LogReadError: ErrorCode.KAFKA_STORAGE_ERROR,
-        LogClosedError: ErrorCode.KAFKA_STORAGE_ERROR,
+        LogError: ErrorCode.KAFKA_STORAGE_ERROR,
+        broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
+        OSError: ErrorCode.KAFKA_STORAGE_ERROR,
         # Nothing was stored, and a client that tries again may have more luck.
         MetadataError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     }
@@ -79,8 +77,8 @@ def refusal(error: BaseException) -> Refusal:
     """Return what to tell the client; what is a bug of the broker is logged with its traceback."""
     if isinstance(error, RequestError):
         return Refusal(error.code, str(error))
-    code = CODES.code_of(error)
-    if code is not None:
-        return Refusal(code, str(error))
+    refused = CODES.refused(error)
+    if refused is not None:
+        return Refusal(*refused)
     logger.error("a Kafka request failed", exc_info=error)
     return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "a bug in the broker; its log says more")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.kafka.client import Call, Client
 from penstock.kafka.handlers import HANDLERS
@@ -88,7 +88,7 @@ class KafkaRequest(Call):
         try:
             return encode_response(*whose, reply)
         except ManyElementsError:
-            return encode_response_in_steps(*whose, reply)
+            return cast("CoroutineType[Any, Any, Buffers]", encode_response_in_steps(*whose, reply))
 
     def refuse(self, error: Exception) -> Buffers | None:
         # Handlers put their refusals into their replies, each in its own place.
@@ -117,7 +117,9 @@ class LargeRequest(KafkaRequest):
 
     async def _decoded_and_begun(self, message: Coroutine[Any, Any, Struct]) -> Struct | None:
         answer = self._handle(await message, self)
-        return await answer if isinstance(answer, Deferred | CoroutineType) else answer
+        if isinstance(answer, Deferred | CoroutineType):
+            answer = await answer
+        return cast("Struct | None", answer)
 
 
 class KafkaSession:

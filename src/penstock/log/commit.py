@@ -161,6 +161,15 @@ class GroupCommit:
             self._conclude(*self._running)
         assert self._running is None, "nothing uses the files any more"
 
+    async def idle(self) -> None:
+        """Return when no round runs; none begins any more once `close` was called."""
+        if self._running is not None:
+            await asyncio.wait([asyncio.wrap_future(self._running[1])])
+
+    @property
+    def is_idle(self) -> bool:
+        return self._running is None
+
     def run_now(self) -> None:
         """Run a round and block until it is over. Raises LogError."""
         self._is_asked = True
@@ -232,6 +241,8 @@ class GroupCommit:
             self.advanced()
 
     def _fail_flush(self, error: BaseException) -> None:
+        if isinstance(self.failure, LogClosedError):
+            return  # Abandoned meanwhile: nobody is waiting for what it was to make durable.
         logger.error("%s: closed for writing: a flush failed: %s", self._name, error)
         failure = LogFailedError(f"{self._name}: a flush failed: {error}")
         failure.__cause__ = error

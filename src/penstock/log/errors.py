@@ -4,7 +4,14 @@ from __future__ import annotations
 
 
 class LogError(Exception):
-    """Something is wrong with one partition's log; the message says which file and what."""
+    """Something is wrong with one partition's log; the message says which file and what.
+
+    It is for operators. `for_clients` is what a client may read of it.
+    """
+
+    @property
+    def for_clients(self) -> str:
+        return "the storage of this partition failed; the broker's log says why"
 
 
 class OffsetOutOfRangeError(LogError):
@@ -15,6 +22,10 @@ class OffsetOutOfRangeError(LogError):
         self.offset = offset
         self.start_offset = start_offset
         self.end_offset = end_offset
+
+    @property
+    def for_clients(self) -> str:
+        return str(self)
 
 
 class CorruptBatchError(LogError):
@@ -32,6 +43,10 @@ class CorruptBatchError(LogError):
         self.path = path
         self.position = position
 
+    @property
+    def for_clients(self) -> str:
+        return f"offsets {self.base_offset}..{self.next_offset - 1} are damaged"
+
 
 class LogReadError(LogError):
     """The disk did not give the bytes; whether they are sound is unknown."""
@@ -39,6 +54,10 @@ class LogReadError(LogError):
 
 class InvalidBatchError(LogError):
     """The batch to append contradicts itself: its length, magic, epoch or count is impossible."""
+
+    @property
+    def for_clients(self) -> str:
+        return str(self)
 
 
 class LogFailedError(LogError):
@@ -51,3 +70,15 @@ class LogFailedError(LogError):
 
 class LogClosedError(LogError):
     """The log was closed or deleted."""
+
+    @property
+    def for_clients(self) -> str:
+        return "the partition is closed"
+
+
+class LogNotOpenError(LogError):
+    """The log was not opened yet, or can't be opened now."""
+
+    @property
+    def for_clients(self) -> str:
+        return "the partition can't be opened now; the broker's log says why"

@@ -129,7 +129,10 @@ class Log(Protocol):
         """Flush, write a checkpoint so that the next start replays nothing, and close. Blocks."""
 
     def abandon(self) -> None:
-        """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
+        """Close without a flush: the log is about to be removed, once `released` returns."""
+
+    async def released(self) -> None:
+        """Return when nothing, such as a flush, uses a log that was abandoned."""
 
 
 def durable_already() -> asyncio.Future[None]:

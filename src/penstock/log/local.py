@@ -269,15 +269,23 @@ class LocalLog:
             self._release()
 
     def abandon(self) -> None:
-        """Close without a flush: the log is about to be removed. Blocks while a flush runs."""
-        self._commit.settle()
+        """Close without a flush: the log is about to be removed, once `released` returns."""
+        self._is_closed = True
+        self._commit.close()
+        if self._commit.is_idle:
+            self._release()
+
+    async def released(self) -> None:
+        """Return when nothing uses the files of a log that was abandoned."""
+        await self._commit.idle()
         self._release()
 
     @property
     def _is_checkpointed(self) -> bool:
         known = self._checkpoint
         is_whole = (known.start_offset, known.offset) == (self.start_offset, self.end_offset)
-        return is_whole and self._states.are_kept
+        # Of a log without a batch there is no state to keep.
+        return is_whole and (self._states.are_kept or not self.end_offset)
 
     def _release(self) -> None:
         self._is_closed = True

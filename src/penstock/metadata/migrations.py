@@ -42,11 +42,27 @@ def _keep_classic_groups(database: Database) -> None:
     )
 
 
+_RESERVE_ID: Final = (
+    """INSERT INTO "partitions" ("topic_id", "number") VALUES ('', -1)""",
+    """INSERT INTO "properties" ("name", "value")
+    SELECT 'partition_ids_given', CAST(MAX("id") - 1 AS VARCHAR) FROM "partitions" """,
+    """DELETE FROM "partitions" WHERE "topic_id" = '' """,
+)
+
+
+def _keep_deletions(database: Database) -> None:
+    """Have deletions noted until they are done, and partition ids given by the broker."""
+    _run(database, """CREATE TABLE "deleted_topics" ("id" VARCHAR(32) NOT NULL PRIMARY KEY)""")
+    # Only the database knows the highest id that it ever gave: a row more has the next one.
+    for sql in _RESERVE_ID:
+        _run(database, sql)
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
 
-STEPS: Final[tuple[Step, ...]] = (_keep_classic_groups,)
+STEPS: Final[tuple[Step, ...]] = (_keep_classic_groups, _keep_deletions)
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""
 

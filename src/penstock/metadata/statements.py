@@ -25,7 +25,7 @@ class Kind(Enum):
     BIGINT = auto()  # 64 bits, signed
     BOOLEAN = auto()
     BYTES = auto()
-    IDENTITY = auto()  # the primary key, numbered by the database, no number given twice
+    IDENTITY = auto()  # the primary key, a number that is given to one row ever
 
 
 class Statement(NamedTuple):
@@ -69,8 +69,8 @@ class Table:
         return self._statement(f"CREATE TABLE IF NOT EXISTS {self._quoted} ({', '.join(lines)})")
 
     def insert(self) -> Statement:
-        """Add a row, whose identity the database assigns. A key that is there is refused."""
-        names = [column.name for column in self.columns if column.kind is not Kind.IDENTITY]
+        """Add a row. A key that is there is refused."""
+        names = [column.name for column in self.columns]
         values = ", ".join(f":{name}" for name in names)
         return self._statement(f"INSERT INTO {self._quoted} ({_listed(names)}) VALUES ({values})")
 

@@ -57,6 +57,13 @@ PARTITIONS: Final = Table(
     unique=(("topic_id", "number"),),
 )
 
+DELETED_TOPICS: Final = Table(
+    "deleted_topics",
+    # Those whose folders have yet to be removed.
+    (Column("id", Kind.UUID),),
+    key=("id",),
+)
+
 COMMITTED_OFFSETS: Final = Table(
     "committed_offsets",
     (
@@ -128,6 +135,7 @@ TABLES: Final = (
     NAMESPACES,
     TOPICS,
     PARTITIONS,
+    DELETED_TOPICS,
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
     CONSUMER_GROUPS,

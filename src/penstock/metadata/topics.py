@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from penstock.metadata.store import Change
-from penstock.metadata.tables import PARTITIONS, TOPICS
+from penstock.metadata.tables import DELETED_TOPICS, PARTITIONS, PROPERTIES, TOPICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,8 +21,16 @@ _UPDATE: Final = TOPICS.update("tenant", "namespace", "topic", "kafka_name", "co
 _DELETE: Final = TOPICS.delete(where=["id"])
 
 _SELECT_PARTITIONS: Final = PARTITIONS.select()
-_SELECT_PARTITIONS_OF: Final = PARTITIONS.select(where=["topic_id"])
 _INSERT_PARTITIONS: Final = PARTITIONS.insert()
+
+_SELECT_DELETED: Final = DELETED_TOPICS.select()
+_INSERT_DELETED: Final = DELETED_TOPICS.insert()
+_FORGET_DELETED: Final = DELETED_TOPICS.delete(where=["id"])
+
+_SELECT_GIVEN: Final = PROPERTIES.select(where=["name"])
+_UPSERT_GIVEN: Final = PROPERTIES.upsert()
+_GIVEN: Final = "partition_ids_given"
+"""The highest id that a partition ever had: clients keep it, so no other one may have it."""
 
 
 class TopicRow(NamedTuple):
@@ -67,41 +75,55 @@ class TopicRepository:
             found.setdefault(UUID(hex=topic_id), {})[number] = partition_id
         return found
 
-    async def insert(self, topic: TopicRow, partitions: int) -> dict[int, int]:
-        """Store a topic with its partitions, and return their ids by number.
+    def partition_ids_given(self) -> int:
+        """Read the highest id that any partition ever had; blocks. Raises MetadataError."""
+        rows = self._store.read(_SELECT_GIVEN, {"name": _GIVEN})
+        return int(rows[0][1]) if rows else 0
+
+    async def insert(self, topic: TopicRow, partition_ids: Mapping[int, int]) -> None:
+        """Store a topic with its partitions, whose ids by number are higher than all before.
 
         One transaction: a topic without its partitions is never seen, not even after a crash.
         Raises MetadataError.
         """
-        return await self._insert(
-            topic.id, range(partitions), Change(_INSERT, [_parameters(topic)])
-        )
+        inserted = Change(_INSERT, [_parameters(topic)])
+        await self._store.write(inserted, *_partitions(topic.id, partition_ids))
 
-    async def insert_partitions(self, topic_id: UUID, numbers: range) -> dict[int, int]:
-        """Store more partitions, and return their ids by number. Raises MetadataError."""
-        return await self._insert(topic_id, numbers)
+    async def insert_partitions(self, topic_id: UUID, partition_ids: Mapping[int, int]) -> None:
+        """Store more partitions, with ids by number as `insert` has them. Raises MetadataError."""
+        await self._store.write(*_partitions(topic_id, partition_ids))
 
     async def update(self, topic: TopicUpdate) -> None:
         """Give a topic another name or configuration. Raises MetadataError."""
         await self._store.write(topic_updates([topic]))
 
     async def delete(self, topic_id: UUID) -> None:
-        """Delete a topic and every row that is about it. Raises MetadataError."""
-        await self._store.write(Change(_DELETE, [{"id": topic_id.hex}]))
+        """Delete a topic and every row that is about it, and note that its folder has to go.
 
-    async def _insert(self, topic_id: UUID, numbers: range, *first: Change) -> dict[int, int]:
-        of_topic = {"topic_id": topic_id.hex}
-        found = await self._store.write(
-            *first,
-            Change(_INSERT_PARTITIONS, [{**of_topic, "number": number} for number in numbers]),
-            Change(_SELECT_PARTITIONS_OF, [of_topic]),
-        )
-        return {number: partition_id for partition_id, _, number in found if number in numbers}
+        Raises MetadataError.
+        """
+        of_topic = {"id": topic_id.hex}
+        await self._store.write(Change(_DELETE, [of_topic]), Change(_INSERT_DELETED, [of_topic]))
+
+    def deleted(self) -> list[UUID]:
+        """Read which deleted topics may have a folder still; blocks. Raises MetadataError."""
+        return [UUID(hex=topic_id) for (topic_id,) in self._store.read(_SELECT_DELETED)]
+
+    async def forget_deleted(self, topic_id: UUID) -> None:
+        """A deleted topic's folder is gone. Raises MetadataError."""
+        await self._store.write(Change(_FORGET_DELETED, [{"id": topic_id.hex}]))
 
 
 def topic_updates(topics: Iterable[TopicUpdate]) -> Change:
     """Return the change of several topics, for a transaction that other rows are part of."""
     return Change(_UPDATE, [_parameters(topic) for topic in topics])
+
+
+def _partitions(topic_id: UUID, ids: Mapping[int, int]) -> list[Change]:
+    of_topic = {"topic_id": topic_id.hex}
+    rows = [{**of_topic, "id": each, "number": number} for number, each in ids.items()]
+    given = {"name": _GIVEN, "value": str(max(ids.values()))}
+    return [Change(_INSERT_PARTITIONS, rows), Change(_UPSERT_GIVEN, [given])]
 
 
 def _topic(row: Row) -> TopicRow:

@@ -12,6 +12,7 @@ from typing import Final
 from penstock.broker.errors import (
     BrokerError,
     ConsumerBusyError,
+    StorageError,
     SubscriptionBusyError,
     UnknownTopicError,
 )
@@ -19,7 +20,7 @@ from penstock.log.errors import LogError
 from penstock.metadata.errors import MetadataError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 from penstock.records import MalformedBatchError
-from penstock.requests.error_codes import ErrorCodes
+from penstock.requests.error_codes import ErrorCodes, Refused
 
 
 class RefusedError(Exception):
@@ -35,8 +36,10 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         UnknownTopicError: ServerError.TopicNotFound,
         ConsumerBusyError: ServerError.ConsumerBusy,
         SubscriptionBusyError: ServerError.MetadataError,
+        StorageError: ServerError.PersistenceError,
         BrokerError: ServerError.NotAllowedError,
         LogError: ServerError.PersistenceError,
+        OSError: ServerError.PersistenceError,
         MetadataError: ServerError.MetadataError,
         MalformedBatchError: ServerError.UnknownError,
     }
@@ -53,6 +56,8 @@ RETRIED_SUBSCRIBE: Final = frozenset(
 """Codes on which the C++ client waits for ever instead of subscribing again."""
 
 
-def error_code(error: Exception) -> ServerError.ValueType | None:
-    """Return the code that the client hears; None for a bug, which closes the connection."""
-    return error.code if isinstance(error, RefusedError) else _CODES.code_of(error)
+def refused(error: Exception) -> Refused[ServerError.ValueType] | None:
+    """Return what the client hears; None for a bug, which closes the connection."""
+    if isinstance(error, RefusedError):
+        return Refused(error.code, str(error))
+    return _CODES.refused(error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.pulsar.client import Call, Client
-from penstock.pulsar.errors import error_code
+from penstock.pulsar.errors import refused
 from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.producers import Producers
 from penstock.pulsar.wire import frames
@@ -73,15 +73,15 @@ class PulsarRequest(Call):
 
     def refuse(self, error: Exception) -> Buffers | None:
         """Return the refusal's frame; see penstock.session."""
-        code = error_code(error)
-        if code is None:
+        heard = refused(error)
+        if heard is None:
             raise error
         handler = self._handler
         peer = self.client.transport.peer
         logger.debug("%s: %s refused: %s", peer, handler.field, error)
         if handler.refuse is None:
             return None
-        return [frames.encode_command(handler.refuse(self._message, code, str(error)))]
+        return [frames.encode_command(handler.refuse(self._message, *heard))]
 
 
 class PulsarSession:

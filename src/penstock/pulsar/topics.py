@@ -44,11 +44,17 @@ def parse_topic(text: str) -> TopicAddress:
 
 
 async def open_partition(broker: Broker, text: str, *, may_create: bool = True) -> Partition:
-    """Return the partition that producers and consumers of `text` mean.
+    """Return the partition that producers and consumers of `text` mean, once its log is open.
 
-    A topic that is missing is created without partitions where that is allowed. Raises RefusedError
-    and BrokerError.
+    A topic that is missing is created without partitions where that is allowed. Raises
+    RefusedError, BrokerError and LogNotOpenError.
     """
+    partition = await _find_partition(broker, text, may_create=may_create)
+    await partition.opened()
+    return partition
+
+
+async def _find_partition(broker: Broker, text: str, *, may_create: bool) -> Partition:
     name, number = parse_topic(text)
     topic = broker.topics.get(name)
     if number is not None:

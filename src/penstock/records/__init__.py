@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.records.compressed import is_compressed
 from penstock.records.errors import MalformedBatchError
 from penstock.records.loading import is_loaded, prepare
-from penstock.records.pulsar.joining import Wanted, join_in_steps, join_messages
+from penstock.records.pulsar.joining import Joining, Wanted, join_in_steps, join_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from penstock.session import Buffer
 
 __all__ = [
+    "Joining",
     "MalformedBatchError",
     "Wanted",
     "convert",
     "decode",
     "decode_run",
+    "is_compressed",
     "is_loaded",
     "join_in_steps",
     "join_messages",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from penstock.limits import CONVERTED_BATCH_BYTES
 from penstock.records import field
 from penstock.records.columns import Bytes, Numbers
+from penstock.records.errors import OverLimitError
 from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersIn, NumbersOut, int64
 from penstock.records.kernels.jit import kernel
 from penstock.records.kernels.primitives import copy_bytes
@@ -50,6 +52,13 @@ class Arena:
     def join(self) -> Bytes:
         """Return all parts as one buffer, which is the first where there is no other."""
         return self.parts[0] if len(self.parts) == 1 else np.concatenate(self.parts)
+
+
+def checked_size(size: int) -> int:
+    """Return how many bytes are to be made up; raises OverLimitError where they are too many."""
+    if size > CONVERTED_BATCH_BYTES:
+        raise OverLimitError(f"over {CONVERTED_BATCH_BYTES} bytes in another encoding")
+    return size
 
 
 def header_arena(columns: Columns) -> Arena:

@@ -21,6 +21,7 @@ from penstock.log.header import (
     Magic,
 )
 from penstock.records import field
+from penstock.records.arena import checked_size
 from penstock.records.columns import Bytes, Numbers
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels.arguments import (
@@ -86,10 +87,13 @@ class Encoded:
 
     @classmethod
     def allocate(cls, batches: Numbers, bodies: Numbers) -> Encoded:
-        """Make room for bodies of these sizes. A batch without records takes no room at all."""
+        """Make room for bodies of these sizes. A batch without records takes no room at all.
+
+        Raises OverLimitError.
+        """
         sizes = np.where(batches[field.RECORDS] > 0, bodies + HEADER_SIZE, 0)
         ends = np.cumsum(sizes)
-        out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        out = np.empty(checked_size(int(ends[-1])) if len(ends) else 0, np.uint8)
         return cls(out, ends - bodies, bodies)
 
 

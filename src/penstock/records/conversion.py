@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.header import Magic
 from penstock.records import field
 from penstock.records.batch_headers import read_batch_headers, restate_times
 from penstock.records.columns import Columns, as_bytes
-from penstock.records.decoding import decode_run
+from penstock.records.decoding import decode, in_pieces
 from penstock.records.headers.escapes import escape
 from penstock.records.iggy.encode import encode_iggy
 from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
@@ -29,10 +30,12 @@ def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
     for piece, is_native in _pieces(memoryview(batches), target):
         if is_native:
             yield piece
-            continue
-        for columns in decode_run(piece):
-            if encoded := encode(columns, target):
-                yield encoded
+        else:
+            yield from filter(None, in_pieces(piece, partial(_converted, target=target)))
+
+
+def _converted(piece: memoryview, target: Magic) -> memoryview:
+    return encode(decode(piece), target)
 
 
 def encode(columns: Columns, target: Magic) -> memoryview:

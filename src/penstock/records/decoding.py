@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
 from penstock.limits import DECODED_ROWS, INFLATED_BATCH_BYTES
-from penstock.log.header import Magic, walk
+from penstock.log.header import Magic, read_header, walk
 from penstock.records import field
 from penstock.records.batch_headers import malformed, read_batch_headers
 from penstock.records.columns import Bytes, Columns, Numbers, as_bytes
 from penstock.records.errors import OverLimitError
-from penstock.records.headers.escapes import restore
+from penstock.records.headers.restoring import restore
 from penstock.records.iggy.decode import IggyDecoder
 from penstock.records.inflation import Inflation
 from penstock.records.kafka.decode import KafkaDecoder
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.session import Buffer
+
+
+_Result = TypeVar("_Result")
 
 
 class Decoder(Protocol):
@@ -80,16 +84,27 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
 
 def decode_run(batches: Buffer, *, headers: bool = True) -> Iterator[Columns]:
     """As `penstock.records.decode_run`."""
+    return in_pieces(memoryview(batches), partial(decode, headers=headers))
+
+
+def in_pieces(batches: memoryview, work: Callable[[memoryview], _Result]) -> Iterator[_Result]:
+    """Do something with a run of batches, or with its halves where the whole is over a limit.
+
+    Raises what `work` raises.
+    """
     try:
-        yield decode(batches, headers=headers)
-    except OverLimitError:
-        view = memoryview(batches)
-        starts = [position for position, _ in walk(view)]
+        result = work(batches)
+    except OverLimitError as error:
+        starts = [position for position, _ in walk(batches)]
         if len(starts) == 1:
-            raise
-        middle = starts[len(starts) // 2]
-        yield from decode_run(view[:middle], headers=headers)
-        yield from decode_run(view[middle:], headers=headers)
+            header = read_header(batches)
+            raise OverLimitError(str(error), header.base_offset, header.next_offset) from error
+    else:
+        yield result
+        return
+    middle = starts[len(starts) // 2]
+    yield from in_pieces(batches[:middle], work)
+    yield from in_pieces(batches[middle:], work)
 
 
 def _inflated(data: Bytes, decoders: list[Decoder]) -> Bytes:

@@ -1,20 +1,38 @@
-"""Stored batches of several encodings, handed out in one."""
+"""Stored batches of several encodings, handed out in one.
+
+On the event loop only what is small however it is looked at: stored uncompressed, and of few bytes,
+batches and records. All other work runs in threads of its own, a few at a time, where the compiled
+functions release the interpreter.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from penstock import records
-from penstock.limits import CONVERTED_AT_ONCE_BYTES, INFLATED_BATCH_BYTES
+from penstock.limits import (
+    CONVERSION_THREADS,
+    CONVERTED_AT_ONCE_BATCHES,
+    CONVERTED_AT_ONCE_BYTES,
+    CONVERTED_AT_ONCE_RECORDS,
+    INFLATED_BATCH_BYTES,
+)
 from penstock.log import CorruptBatchError
 from penstock.log.header import Magic, build_header, stamp, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.log import Log
     from penstock.session import Buffer
 
 _LOOK_BACK_BYTES: Final = 1 << 20
+_threads: Final = ThreadPoolExecutor(CONVERSION_THREADS, "conversion")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
@@ -30,11 +48,47 @@ async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
     pieces: list[Buffer] = [stored]
     if target != Magic.PULSAR:
         pieces = await _whole_messages(log, stored)
-    if sum(map(len, pieces)) > CONVERTED_AT_ONCE_BYTES:
-        converted = await asyncio.to_thread(_convert, pieces, target)
-    else:
-        converted = _convert(pieces, target)
+    converted = await _work(pieces, _convert, pieces, target)
     return converted or [_gap(stored, target)]
+
+
+def is_small(pieces: list[Buffer]) -> bool:
+    """Whether these batches are work for a moment only, which their headers and sizes must say."""
+    if sum(map(len, pieces)) > CONVERTED_AT_ONCE_BYTES:
+        return False
+    batches = found = 0
+    for piece in pieces:
+        for position, header in walk(piece):
+            batches += 1
+            found += header.record_count
+            batch = memoryview(piece)[position : position + header.size]
+            if found > CONVERTED_AT_ONCE_RECORDS or batches > CONVERTED_AT_ONCE_BATCHES:
+                return False
+            if records.is_compressed(batch):
+                return False
+    return True
+
+
+async def in_thread(
+    work: Callable[_Arguments, _Result],
+    *arguments: _Arguments.args,
+    **named: _Arguments.kwargs,
+) -> _Result:
+    """Do some work on batches in one of the few threads for it."""
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_threads, partial(work, *arguments, **named))
+
+
+async def _work(
+    pieces: list[Buffer],
+    work: Callable[_Arguments, _Result],
+    *arguments: _Arguments.args,
+    **named: _Arguments.kwargs,
+) -> _Result:
+    """Do some work on these batches, beside the loop unless they are small."""
+    if is_small(pieces):
+        return work(*arguments, **named)
+    return await in_thread(work, *arguments, **named)
 
 
 def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
@@ -69,17 +123,25 @@ async def _whole_messages(log: Log, stored: memoryview) -> list[Buffer]:
     """Return `stored` in pieces, chunked messages whole."""
     pieces: list[Buffer] = []
     joining = records.join_in_steps(stored)
-    run: Buffer | None = None
-    while True:
-        try:
-            step = joining.send(run)
-        except StopIteration:
-            return pieces
-        run = None
-        if isinstance(step, records.Wanted):
-            run = await _sound_run(log, step.start, step.end)
-        else:
+    wanted = await _work([stored], _collect, joining, None, pieces)
+    while wanted is not None:
+        run = await _sound_run(log, wanted.start, wanted.end)
+        wanted = await in_thread(_collect, joining, run, pieces)
+    return pieces
+
+
+def _collect(
+    joining: records.Joining, run: Buffer | None, pieces: list[Buffer]
+) -> records.Wanted | None:
+    """Add what can be joined to `pieces`; returns what has to be read first, if anything."""
+    try:
+        step = joining.send(run)
+        while not isinstance(step, records.Wanted):
             pieces.append(step)
+            step = next(joining)
+    except StopIteration:
+        return None
+    return step
 
 
 async def _sound_run(log: Log, start: int, end: int) -> Buffer | None:

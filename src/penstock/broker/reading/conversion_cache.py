@@ -12,8 +12,13 @@ from collections import OrderedDict, deque
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.reading.conversion import convert
-from penstock.limits import CONVERTED_AHEAD_BYTES, CONVERTED_BYTES, CONVERTED_RUNS
+from penstock.broker.reading.conversion import convert, in_thread
+from penstock.limits import (
+    CONVERTED_AHEAD_BYTES,
+    CONVERTED_AT_ONCE_BYTES,
+    CONVERTED_BYTES,
+    CONVERTED_RUNS,
+)
 from penstock.log import LogError
 from penstock.log.batches import whole_before
 from penstock.log.header import Magic, read_header
@@ -88,6 +93,13 @@ def _measured(part: Buffer) -> _Part:
     table = batch_headers.read_batch_headers(columns.as_bytes(part))
     next_offsets = table[field.BASE_OFFSET] + table[field.LAST_DELTA] + 1
     return _Part(memoryview(part), table[field.BODY_END].tolist(), next_offsets.tolist())
+
+
+async def _run_of(parts: list[Buffer], stored_size: int) -> ConvertedRun:
+    """Measure what was converted, which takes a while where it is many batches."""
+    if sum(map(len, parts)) <= CONVERTED_AT_ONCE_BYTES:
+        return ConvertedRun(parts, stored_size)
+    return await in_thread(ConvertedRun, parts, stored_size)
 
 
 class ConversionCache:
@@ -182,7 +194,7 @@ class ConversionCache:
             if not stored.data:
                 raise
             parts = await convert(log, stored.data, target)
-        converted = ConvertedRun(parts, len(stored.data))
+        converted = await _run_of(parts, len(stored.data))
         self._keep(log, target, converted)
         return converted
 

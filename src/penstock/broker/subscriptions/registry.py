@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.metadata.subscriptions import SubscriptionRepository
+    from penstock.log import Log
+    from penstock.metadata.subscriptions import SubscriptionRepository, SubscriptionRow
 
 logger = logging.getLogger(__name__)
 
@@ -51,22 +52,36 @@ class Subscriptions:
         self._topics = topics
         self._cursors = CursorStore(repository)
         self._by_partition: dict[int, dict[str, Subscription]] = {}
+        self._unopened: dict[int, list[SubscriptionRow]] = {}
+        """Those of partitions of which the log is not open yet, by partition id."""
 
-    async def load(self) -> None:
-        """Read the durable ones, after the topics. Raises MetadataError."""
-        partitions = {p.id: p for topic in self._topics.all() for p in topic.partitions}
+    def load(self) -> None:
+        """Read the durable ones. Each is brought back when its partition is opened; blocks.
+
+        Raises MetadataError.
+        """
         for row in self._repository.all():
+            self._unopened.setdefault(row.partition_id, []).append(row)
+        self._topics.before_open(self._restore)
+
+    async def _restore(self, partition: Partition, log: Log) -> None:
+        """Bring a partition's subscriptions back, before anything is appended.
+
+        Raises MetadataError.
+        """
+        ahead = []
+        for row in self._unopened.pop(partition.id, ()):
             cursor = Cursor(row.mark_delete)
             cursor.unpack_ranges(row.acknowledged)
-            partition = partitions[row.partition_id]
-            was_ahead = cursor.cut_off(partition.end_offset)
+            was_ahead = cursor.cut_off(log.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
             if was_ahead:
+                ahead.append(subscription)
                 logger.warning(
                     "subscription %s had acknowledged messages that the crash took back", row.name
                 )
-                # Before anything is appended at the offsets in question.
-                await self._cursors.save(subscription)
+        for subscription in ahead:
+            await self._cursors.save(subscription)
 
     def get(self, partition: Partition, name: str) -> Subscription | None:
         return self._by_partition.get(partition.id, {}).get(name)
@@ -160,6 +175,7 @@ class Subscriptions:
     def forget(self, topic: Topic) -> None:
         """A topic was deleted, and the database has dropped its subscriptions with it."""
         for partition in topic.partitions:
+            self._unopened.pop(partition.id, None)
             for subscription in self.of_partition(partition):
                 self._cursors.forget(subscription)
                 self._remove(subscription)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import time
 import uuid
@@ -22,14 +21,17 @@ from penstock.broker.topics.config import (
     checked,
     not_in_effect,
 )
+from penstock.broker.topics.index import TopicIndex
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.broker.topics.removal import Removal
 from penstock.broker.topics.stored_config import canonical
 from penstock.broker.topics.topic import Topic
 from penstock.metadata.topics import TopicRow, TopicUpdate
+from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
@@ -41,7 +43,10 @@ logger = logging.getLogger(__name__)
 
 
 class Topics:
-    """The registry. Look-ups are answered from memory; changes are durable when they return."""
+    """The registry. Look-ups are answered from memory; changes are durable when they return.
+
+    A change that has begun goes on to its end, even where its caller is cancelled.
+    """
 
     def __init__(
         self,
@@ -55,37 +60,43 @@ class Topics:
         self._namespaces = namespaces
         self._settings = settings
         self._conversions = ConversionCache()
-        self._by_name: dict[TopicName, Topic] = {}
-        self._by_kafka_name: dict[str, Topic] = {}
-        self._by_id: dict[uuid.UUID, Topic] = {}
+        self._default_config = TopicConfig.of(NOTHING_SET, settings)
+        self._index = TopicIndex()
+        self._partition_ids_given = 0
+        self._removal = Removal(repository, storage)
         # Two clients that ask for the same new topic at once must get the same one.
         self._changing = asyncio.Lock()
         self._on_delete: list[Callable[[Topic], None]] = []
+        self._before_open: list[Callable[[Partition, Log], Awaitable[None]]] = []
 
     def get(self, name: TopicName) -> Topic | None:
-        return self._by_name.get(name)
+        return self._index.by_name(name)
 
     def by_kafka_name(self, name: str) -> Topic | None:
-        return self._by_kafka_name.get(name)
+        return self._index.by_kafka_name(name)
 
     def by_id(self, topic_id: uuid.UUID) -> Topic | None:
-        return self._by_id.get(topic_id)
+        return self._index.by_id(topic_id)
 
     def by_iggy_id(self, namespace: NamespaceName, topic_id: int) -> Topic | None:
-        for topic in self.in_namespace(namespace):
-            if topic.iggy_topic_id == topic_id:
-                return topic
-        return None
+        return self._index.by_iggy_id(namespace, topic_id)
 
     def all(self) -> list[Topic]:
-        return list(self._by_name.values())
+        return self._index.all()
 
     def in_namespace(self, namespace: NamespaceName) -> list[Topic]:
-        return [topic for topic in self.all() if topic.name.in_namespace == namespace]
+        return self._index.in_namespace(namespace)
 
     def on_delete(self, listener: Callable[[Topic], None]) -> None:
         """Have `listener` called with each topic that was deleted, to drop what it keeps."""
         self._on_delete.append(listener)
+
+    def before_open(self, restore: Callable[[Partition, Log], Awaitable[None]]) -> None:
+        """Have `restore` awaited for each partition that the last run left, before it is open.
+
+        It brings back what belongs to the partition. What it raises keeps the partition closed.
+        """
+        self._before_open.append(restore)
 
     async def create(
         self,
@@ -99,8 +110,8 @@ class Topics:
 
         Raises TopicExistsError, InvalidPartitionCountError, InvalidSettingError and MetadataError.
         """
-        async with self._changing:
-            return await self._create(name, partitions, partitioned, config)
+        creating = self._create_in_turn(name, partitions, partitioned, config)
+        return await uninterrupted(creating, "creating a topic")
 
     async def get_or_create(
         self, name: TopicName, partitions: int | None = None, *, partitioned: bool = True
@@ -109,15 +120,113 @@ class Topics:
 
         Raises what `create` raises.
         """
-        async with self._changing:
-            found = self._by_name.get(name)
-            if found is not None:
-                return found
-            count = self._settings.default_partitions if partitions is None else partitions
-            return await self._create(name, count, partitioned, NOTHING_SET)
+        count = self._settings.default_partitions if partitions is None else partitions
+        while (found := self.get(name)) is None:
+            try:
+                return await self.create(name, count, partitioned=partitioned)
+            except TopicExistsError:
+                if self.get(name) is None:
+                    raise  # Under another protocol's name.
+        return found
 
     async def add_partitions(self, topic: Topic, total: int) -> None:
-        """Let a topic have `total` partitions. Raises InvalidPartitionCountError for fewer."""
+        """Let a topic have `total` partitions.
+
+        Raises InvalidPartitionCountError for fewer, StorageError and MetadataError.
+        """
+        await uninterrupted(self._add_partitions(topic, total), "adding partitions")
+
+    async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
+        """Give a topic this name, which may be its own, and this configuration.
+
+        Raises TopicExistsError, InvalidSettingError and UnknownTopicError.
+        """
+        await uninterrupted(self._update(topic, name, config), "updating a topic")
+
+    async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
+        """Move a namespace's topics to a new name, in which it lives on.
+
+        Raises UnknownNamespaceError, NamespaceExistsError and TopicExistsError.
+        """
+        await uninterrupted(self._rename_namespace(old, new), "renaming a namespace")
+
+    async def delete(self, topic: Topic) -> None:
+        """Delete a topic with its messages and all that was stored about it.
+
+        Its name can be given again at once; its files are removed in the background.
+        Raises UnknownTopicError when somebody else deleted it first.
+        """
+        await uninterrupted(self._delete_in_turn(topic), "deleting a topic")
+
+    async def delete_namespace(self, name: NamespaceName) -> None:
+        """Delete a namespace with all its topics. Raises UnknownNamespaceError."""
+        await uninterrupted(self._delete_namespace(name), "deleting a namespace")
+
+    def load(self) -> None:
+        """Read the database; logs are opened when they are first used. Blocks."""
+        ids_of = self._repository.partition_ids()
+        self._partition_ids_given = self._repository.partition_ids_given()
+        for row in self._repository.all():
+            topic = self._topic(row)
+            for index, partition_id in sorted(ids_of.get(topic.id, {}).items()):
+                topic.partitions.append(self._partition(topic, index, partition_id))
+            self._index.add(topic)
+            _warn(topic)
+        doomed = self._repository.deleted()
+        known = {topic.id.hex for topic in self.all()}.union(each.hex for each in doomed)
+        self._storage.tidy(known)
+        for topic_id in doomed:
+            self._removal.begin(topic_id)
+
+    async def close(self) -> None:
+        """Checkpoint and close every log, for a next start without recovery."""
+        await self._removal.close()
+        partitions = [each for topic in self.all() for each in topic.partitions]
+        # A log that failed has said so, and is closed like the others.
+        await asyncio.gather(*(each.finish() for each in partitions), return_exceptions=True)
+        for partition in partitions:
+            partition.close()
+
+    async def _create_in_turn(
+        self, name: TopicName, partitions: int, partitioned: bool, config: Explicit
+    ) -> Topic:
+        async with self._changing:
+            self._check_count(partitions)
+            config = checked(config)
+            self._check_free(name)
+            await self._namespaces.get_or_create(name.in_namespace)
+            number = self._index.take_iggy_id(name.in_namespace)
+            try:
+                topic = await self._create(name, number, partitions, partitioned, config)
+            except BaseException:
+                self._index.give_back_iggy_id(name.in_namespace, number)
+                raise
+        logger.info("created topic %s with %d partitions", name.kafka, partitions)
+        _warn(topic)
+        return topic
+
+    async def _create(
+        self, name: TopicName, number: int, partitions: int, partitioned: bool, config: Explicit
+    ) -> Topic:
+        row = TopicRow(
+            uuid.uuid4(),
+            *name,
+            kafka_name=name.kafka,
+            iggy_topic_id=number,
+            partitioned=partitioned,
+            config=config,
+            created_at_us=time.time_ns() // 1000,
+        )
+        topic = self._topic(row)
+
+        async def insert(ids: Mapping[int, int]) -> None:
+            await self._repository.insert(row, ids)
+
+        await self._make_partitions(topic, partitions, insert)
+        self._index.add(topic)
+        return topic
+
+    async def _add_partitions(self, topic: Topic, total: int) -> None:
         async with self._changing:
             self._check_known(topic)
             self._check_count(total)
@@ -125,33 +234,47 @@ class Topics:
                 raise InvalidPartitionCountError(
                     f"topic {topic.name.kafka} has {len(topic.partitions)} partitions already"
                 )
-            indexes = range(len(topic.partitions), total)
-            ids = await self._repository.insert_partitions(topic.id, indexes)
-            await self._open_partitions(topic, ids)
 
-    async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
-        """Give a topic this name, which may be its own, and this configuration.
+            async def insert(ids: Mapping[int, int]) -> None:
+                await self._repository.insert_partitions(topic.id, ids)
 
-        Raises TopicExistsError, InvalidSettingError and UnknownTopicError.
-        """
+            await self._make_partitions(topic, total, insert)
+
+    async def _make_partitions(
+        self, topic: Topic, total: int, insert: Callable[[Mapping[int, int]], Awaitable[None]]
+    ) -> None:
+        """Make folders, then rows, then partitions; what fails leaves nothing of them behind."""
+        indexes = range(len(topic.partitions), total)
+        first_id = self._partition_ids_given + 1
+        ids = dict(zip(indexes, range(first_id, first_id + len(indexes)), strict=True))
+        logs = await self._storage.make_logs(topic.id, indexes, topic.config.segment_bytes)
+        try:
+            await insert(ids)
+        except BaseException:
+            for log in logs.values():
+                log.abandon()
+            await self._storage.remove_partitions(topic.id, indexes)
+            raise
+        self._partition_ids_given += len(ids)
+        made = [
+            await Partition.open(topic, index, ids[index], logs[index], self._conversions)
+            for index in indexes
+        ]
+        topic.partitions += made
+
+    async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         async with self._changing:
             self._check_known(topic)
             self._check_free(name, topic)
             config = checked(config, topic.config.explicit)
             await self._repository.update(_update_of(topic, name, config))
-            self._forget(topic)
-            topic.name = name
-            topic.config = TopicConfig.of(config, self._settings)
-            self._remember(topic)
+            self._index.rename(topic, name)
+            topic.config = self._config(config)
             _warn(topic)
             for partition in topic.partitions:
                 partition.reconfigured()
 
-    async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
-        """Move a namespace's topics to a new name, in which it lives on.
-
-        Raises UnknownNamespaceError, NamespaceExistsError and TopicExistsError.
-        """
+    async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:
             moved = {topic: TopicName(*new, topic.name.topic) for topic in self.in_namespace(old)}
             for topic, name in moved.items():
@@ -161,86 +284,44 @@ class Topics:
             ]
             await self._namespaces.rename(old, new, updates)
             for topic, name in moved.items():
-                self._forget(topic)
-                topic.name = name
-                self._remember(topic)
+                self._index.rename(topic, name)
 
-    async def delete(self, topic: Topic) -> None:
-        """Delete a topic with its messages and all that was stored about it.
-
-        Raises UnknownTopicError when somebody else deleted it first.
-        """
+    async def _delete_in_turn(self, topic: Topic) -> None:
         async with self._changing:
             self._check_known(topic)
             await self._delete(topic)
 
-    async def delete_namespace(self, name: NamespaceName) -> None:
-        """Delete a namespace with all its topics. Raises UnknownNamespaceError."""
+    async def _delete_namespace(self, name: NamespaceName) -> None:
         async with self._changing:
             for topic in self.in_namespace(name):
                 await self._delete(topic)
             await self._namespaces.delete(name)
 
-    async def load(self) -> None:
-        """Read the database and open every log, recovering what needs it; blocks."""
-        ids_of = self._repository.partition_ids()
-        for row in self._repository.all():
-            topic = self._topic(row)
-            ids = ids_of.get(topic.id, {})
-            await self._add_partitions(topic, ids, self._open_logs(topic, ids))
-            self._remember(topic)
-            _warn(topic)
-        self._storage.tidy(self._by_id)
-
-    async def close(self) -> None:
-        """Checkpoint and close every log, for a next start without recovery."""
-        partitions = [each for topic in self._by_name.values() for each in topic.partitions]
-        # A log that failed has said so, and is closed like the others.
-        await asyncio.gather(*(each.finish() for each in partitions), return_exceptions=True)
-        for partition in partitions:
-            partition.close()
-
-    async def _create(
-        self, name: TopicName, partitions: int, partitioned: bool, config: Explicit
-    ) -> Topic:
-        self._check_count(partitions)
-        config = checked(config)
-        self._check_free(name)
-        await self._namespaces.get_or_create(name.in_namespace)
-        row = TopicRow(
-            uuid.uuid4(),
-            *name,
-            kafka_name=name.kafka,
-            iggy_topic_id=self._free_iggy_id(name.in_namespace),
-            partitioned=partitioned,
-            config=config,
-            created_at_us=time.time_ns() // 1000,
-        )
-        topic = self._topic(row)
-        await self._open_partitions(topic, await self._repository.insert(row, partitions))
-        self._remember(topic)
-        logger.info("created topic %s with %d partitions", name.kafka, partitions)
-        _warn(topic)
-        return topic
-
     async def _delete(self, topic: Topic) -> None:
         await self._repository.delete(topic.id)
-        self._forget(topic)
+        self._index.remove(topic)
         for partition in topic.partitions:
             partition.forget()
         for listener in self._on_delete:
             listener(topic)
-        for partition in topic.partitions:
-            partition.abandon()
-        await self._storage.delete_topic(topic.id)
+        self._removal.begin(topic.id, topic.partitions)
         logger.info("deleted topic %s", topic.name.kafka)
 
-    async def _open_partitions(self, topic: Topic, ids: Mapping[int, int]) -> None:
-        logs = await asyncio.to_thread(self._open_logs, topic, ids)
-        await self._add_partitions(topic, ids, logs)
+    def _config(self, explicit: Explicit) -> TopicConfig:
+        # One object for all that leave everything to the node, which are most.
+        return TopicConfig.of(explicit, self._settings) if explicit else self._default_config
 
-    def _open_logs(self, topic: Topic, indexes: Iterable[int]) -> dict[int, Log]:
-        return self._storage.open_logs(topic.id, sorted(indexes), topic.config.segment_bytes)
+    def _partition(self, topic: Topic, index: int, partition_id: int) -> Partition:
+        assert index == len(topic.partitions), "partitions are numbered without gaps"
+        epoch = self._storage.leader_epoch
+        return Partition(topic, index, partition_id, epoch, self._open_log, self._conversions)
+
+    async def _open_log(self, partition: Partition) -> Log:
+        topic = partition.topic
+        log = await self._storage.open_log(topic.id, partition.index, topic.config.segment_bytes)
+        for restore in self._before_open:
+            await restore(partition, log)
+        return log
 
     def _topic(self, row: TopicRow) -> Topic:
         return Topic(
@@ -248,40 +329,16 @@ class Topics:
             TopicName(row.tenant, row.namespace, row.topic),
             iggy_topic_id=row.iggy_topic_id,
             partitioned=row.partitioned,
-            config=TopicConfig.of(canonical(row.config), self._settings),
+            config=self._config(canonical(row.config)),
             created_at_us=row.created_at_us,
         )
 
-    def _remember(self, topic: Topic) -> None:
-        self._by_name[topic.name] = topic
-        self._by_kafka_name[topic.name.kafka] = topic
-        self._by_id[topic.id] = topic
-
-    def _forget(self, topic: Topic) -> None:
-        del self._by_name[topic.name]
-        del self._by_kafka_name[topic.name.kafka]
-        del self._by_id[topic.id]
-
-    async def _add_partitions(
-        self, topic: Topic, ids: Mapping[int, int], logs: Mapping[int, Log]
-    ) -> None:
-        for index in sorted(ids):
-            assert index == len(topic.partitions), "partitions are numbered without gaps"
-            partition = await Partition.open(
-                topic, index, ids[index], logs[index], self._conversions
-            )
-            topic.partitions.append(partition)
-
-    def _free_iggy_id(self, namespace: NamespaceName) -> int:
-        taken = {topic.iggy_topic_id for topic in self.in_namespace(namespace)}
-        return next(number for number in itertools.count() if number not in taken)
-
     def _check_free(self, name: TopicName, owner: Topic | None = None) -> None:
-        if self._by_kafka_name.get(name.kafka, owner) is not owner:
+        if self.by_kafka_name(name.kafka) not in {None, owner}:
             raise TopicExistsError(f"a topic that Kafka clients see as {name.kafka} exists")
 
     def _check_known(self, topic: Topic) -> None:
-        if self._by_id.get(topic.id) is not topic:
+        if self.by_id(topic.id) is not topic:
             raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
 
     def _check_count(self, partitions: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.errors import NamespaceExistsError, UnknownNamespaceError
 from penstock.broker.topics.names import NamespaceName
+from penstock.broker.topics.numbers import LowestFree
 from penstock.metadata.namespaces import NamespaceRow
 
 if TYPE_CHECKING:
@@ -31,18 +31,17 @@ class Namespaces:
     def __init__(self, repository: NamespaceRepository) -> None:
         self._repository = repository
         self._by_name: dict[NamespaceName, Namespace] = {}
+        self._by_stream_id: dict[int, Namespace] = {}
         for row in repository.all():
             name = NamespaceName(row.tenant, row.namespace)
-            self._by_name[name] = Namespace(name, row.stream_id, row.created_at_us)
+            self._remember(Namespace(name, row.stream_id, row.created_at_us))
+        self._free_ids = LowestFree(self._by_stream_id)
 
     def get(self, name: NamespaceName) -> Namespace | None:
         return self._by_name.get(name)
 
     def by_stream_id(self, stream_id: int) -> Namespace | None:
-        for namespace in self._by_name.values():
-            if namespace.stream_id == stream_id:
-                return namespace
-        return None
+        return self._by_stream_id.get(stream_id)
 
     def all(self) -> list[Namespace]:
         return sorted(self._by_name.values(), key=lambda namespace: namespace.stream_id)
@@ -51,15 +50,14 @@ class Namespaces:
         """Create a namespace. Raises NamespaceExistsError and MetadataError."""
         if name in self._by_name:
             raise NamespaceExistsError(f"stream {name.iggy} exists")
-        taken = {namespace.stream_id for namespace in self._by_name.values()}
-        stream_id = next(number for number in itertools.count() if number not in taken)
-        namespace = Namespace(name, stream_id, time.time_ns() // 1000)
-        # Remembered before the write, so that nobody else takes the name or the number meanwhile.
-        self._by_name[name] = namespace
+        namespace = Namespace(name, self._free_ids.take(), time.time_ns() // 1000)
+        # Remembered before the write, so that nobody else takes the name meanwhile.
+        self._remember(namespace)
         try:
-            await self._repository.insert(NamespaceRow(*name, stream_id, namespace.created_at_us))
+            row = NamespaceRow(*name, namespace.stream_id, namespace.created_at_us)
+            await self._repository.insert(row)
         except BaseException:
-            del self._by_name[name]
+            self._forget(namespace)
             raise
         return namespace
 
@@ -82,17 +80,28 @@ class Namespaces:
         if new in self._by_name:
             raise NamespaceExistsError(f"stream {new.iggy} exists")
         # Remembered before the write, so that nobody else takes the name meanwhile.
-        self._by_name[new] = namespace._replace(name=new)
+        renamed = self._by_name[new] = namespace._replace(name=new)
         try:
             await self._repository.rename(namespace.stream_id, *new, topics)
         except BaseException:
             del self._by_name[new]
             raise
-        self._by_name.pop(old, None)
+        del self._by_name[old]
+        self._by_stream_id[renamed.stream_id] = renamed
 
     async def delete(self, name: NamespaceName) -> None:
         """Delete a namespace that has no topics any more. Raises UnknownNamespaceError."""
-        if name not in self._by_name:
+        namespace = self._by_name.get(name)
+        if namespace is None:
             raise UnknownNamespaceError(f"no stream {name.iggy}")
         await self._repository.delete(*name)
-        self._by_name.pop(name, None)
+        self._forget(namespace)
+
+    def _remember(self, namespace: Namespace) -> None:
+        self._by_name[namespace.name] = namespace
+        self._by_stream_id[namespace.stream_id] = namespace
+
+    def _forget(self, namespace: Namespace) -> None:
+        if self._by_stream_id.pop(namespace.stream_id, None) is not None:
+            del self._by_name[namespace.name]
+            self._free_ids.give_back(namespace.stream_id)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from contextlib import aclosing
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
 from penstock.broker.topics.leader_epochs import LeaderEpochs
+from penstock.broker.topics.opening import unopened
 from penstock.broker.topics.replay import replay
-from penstock.log.errors import OffsetOutOfRangeError
+from penstock.limits import LOG_OPEN_RETRY_SECONDS
+from penstock.log.errors import LogError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
 from penstock.log.interface import durable_already
+from penstock.metadata.errors import MetadataError
+from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    import asyncio
     import uuid
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.config import TopicConfig
@@ -29,6 +34,11 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
     from penstock.session import Buffer
+
+OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
+"""Opens a partition's log, off the event loop. Raises LogError and OSError."""
+
+logger = logging.getLogger(__name__)
 
 
 class OwnTopic(Protocol):
@@ -63,44 +73,73 @@ class Partition:
     """All methods belong to the event loop's thread. `index` counts from 0 within the topic.
 
     `id` is unique among all partitions that ever were; Pulsar clients know it as the ledger id.
+    `leader_epoch` is the one at which the partition is open; its new batches are stamped with it.
+
+    Its log is opened when it is first needed: whoever is about to use it awaits `opened` where
+    `is_open` is not set. Before that, all that asks the log raises LogNotOpenError.
     """
 
     def __init__(
-        self, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        self,
+        topic: OwnTopic,
+        index: int,
+        partition_id: int,
+        leader_epoch: int,
+        open_log: OpenLog,
+        conversions: ConversionCache,
     ) -> None:
         self.topic = topic
         self.index = index
         self.id = partition_id
+        self.leader_epoch = leader_epoch
+        self.is_open = False
         self.deleted = False
         self.producers = ProducerStates()
         self._leader_epochs = LeaderEpochs()
-        self._log = log
+        self._open_log = open_log
+        self._opening: asyncio.Task[None] | None = None
+        self._log = unopened()
         self._conversions = conversions
-        self._reader = BatchReader(log, conversions)
+        self._reader = BatchReader(self._log, conversions)
         self._listeners: list[Callable[[], None]] = []
-        log.watch(self._flushed_more)
 
     @classmethod
     async def open(
         cls, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
     ) -> Partition:
-        """Bring back what is remembered of the batches in `log`, and open it to all.
+        """Return the partition of a log that is open.
 
-        Raises LogReadError.
+        Brings back what is remembered of the batches in it. Raises LogReadError.
         """
-        partition = cls(topic, index, partition_id, log, conversions)
-        states: dict[str, BatchState] = {
-            "producers": partition.producers,
-            "leader-epochs": partition._leader_epochs,
-        }
-        await replay(log, states, f"{topic.name.kafka}-{index}")
-        partition._leader_epochs.begin(log.leader_epoch, log.end_offset)
-        return partition
+
+        async def given(_partition: Partition) -> Log:
+            return log
+
+        made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
+        await made._open()
+        return made
 
     @property
-    def leader_epoch(self) -> int:
-        """The epoch at which this partition is open, which its new batches are stamped with."""
-        return self._log.leader_epoch
+    def name(self) -> str:
+        """What log lines call it."""
+        return f"{self.topic.name.kafka}-{self.index}"
+
+    async def opened(self) -> None:
+        """Return once the log is open; whoever comes first has it opened.
+
+        Raises UnknownTopicError and, where it can't be opened, LogNotOpenError. It is tried again
+        for those who ask a moment later.
+        """
+        if self.is_open:
+            return
+        self._check_alive()
+        if self._opening is None:
+            self._opening = Tasks().start(self._try_to_open(), f"opening {self.name}")
+        # Not awaited itself: a waiter that is cancelled leaves it to the others.
+        await asyncio.wait([self._opening])
+        self._check_alive()
+        if not self.is_open:
+            raise LogNotOpenError(f"{self.name} can't be opened")
 
     @property
     def start_offset(self) -> int:
@@ -285,17 +324,51 @@ class Partition:
         self._conversions.forget(self._log)
         self._notify()
 
-    def abandon(self) -> None:
-        """Close the log without a flush: it is about to be removed. Blocks while a flush runs."""
-        self._log.abandon()
+    async def abandon(self) -> None:
+        """Close the log without a flush; when this returns, its folder may be removed."""
+        await self._opening_ended()
+        if self.is_open:
+            self._log.abandon()
+            await self._log.released()
 
     async def finish(self) -> None:
         """Flush and write a checkpoint, so that `close` has nothing left to do. Raises LogError."""
-        await self._log.finish()
+        await self._opening_ended()
+        if self.is_open:
+            await self._log.finish()
 
     def close(self) -> None:
         """Flush what is left and close the log. Blocks."""
-        self._log.close()
+        if self.is_open:
+            self._log.close()
+
+    async def _opening_ended(self) -> None:
+        if self._opening is not None:
+            await asyncio.wait([self._opening])
+
+    async def _try_to_open(self) -> None:
+        try:
+            await self._open()
+        except (LogError, MetadataError, OSError) as error:
+            logger.error("%s can't be opened: %s", self.name, error)  # noqa: TRY400
+            loop = asyncio.get_running_loop()
+            loop.call_later(LOG_OPEN_RETRY_SECONDS, self._let_try_again)
+
+    def _let_try_again(self) -> None:
+        self._opening = None
+
+    async def _open(self) -> None:
+        log = await self._open_log(self)
+        states: dict[str, BatchState] = {
+            "producers": self.producers,
+            "leader-epochs": self._leader_epochs,
+        }
+        await replay(log, states, self.name)
+        self._leader_epochs.begin(log.leader_epoch, log.end_offset)
+        self._log = log
+        self._reader = BatchReader(log, self._conversions)
+        log.watch(self._flushed_more)
+        self.is_open = True
 
     def _flushed_more(self) -> None:
         if self.topic.config.flush is Flush.ACKNOWLEDGED:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.log import Log
     from penstock.log.header import BatchHeader
+
+_TOGETHER: Final = 512
+"""Headers that are taken in at a stretch: about a millisecond."""
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +42,12 @@ async def replay(log: Log, states: Mapping[str, BatchState], log_name: str) -> N
     """
     replay_from = {name: _restore(log, name, state, log_name) for name, state in states.items()}
     start = min(replay_from.values(), default=log.end_offset)
+    count = 0
     async with aclosing(log.headers(start)) as headers:
         async for header in headers:
+            count += 1
+            if count % _TOGETHER == 0:
+                await asyncio.sleep(0)  # Others are served while a log is opened.
             for name, state in states.items():
                 if header.next_offset > replay_from[name]:
                     state.update(header)

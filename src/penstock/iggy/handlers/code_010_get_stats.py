@@ -6,23 +6,28 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.iggy import host
-from penstock.iggy.descriptions import message_count, size
+from penstock.iggy.descriptions import message_count, opened, segment_count, size
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.server import SERVER_VERSION
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
+    from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
+    from penstock.session import Answer
 
 _MICROSECONDS: Final = 1_000_000
 
 
 @handles(Command.GET_STATS, requests.Empty)
-def get_stats(_request: requests.Empty, call: Call) -> replies.Stats:
+def get_stats(_request: requests.Empty, call: Call) -> Answer[replies.Stats]:
     """Count everything; whatever the host does not tell is 0."""
     topics = call.broker.topics.all()
-    partitions = [partition for topic in topics for partition in topic.partitions]
+    return opened(topics, lambda: _count(topics, call))
+
+
+def _count(topics: list[Topic], call: Call) -> replies.Stats:
     process = host.process()
     machine = host.machine(call.broker.data_folder)
     return replies.Stats(
@@ -39,8 +44,8 @@ def get_stats(_request: requests.Empty, call: Call) -> replies.Stats:
         messages_size=sum(map(size, topics)),
         streams_count=len(call.broker.namespaces.all()),
         topics_count=len(topics),
-        partitions_count=len(partitions),
-        segments_count=sum(partition.segment_count for partition in partitions),
+        partitions_count=sum(len(topic.partitions) for topic in topics),
+        segments_count=sum(map(segment_count, topics)),
         messages_count=sum(map(message_count, topics)),
         clients_count=len(call.client.server.clients),
         consumer_groups_count=len(call.broker.topic_groups.all()),

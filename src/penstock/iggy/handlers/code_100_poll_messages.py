@@ -37,6 +37,7 @@ async def poll_messages(request: requests.PollMessages, call: Call) -> replies.P
     partition = find_partition(topic, request.partition_id)
     if _is_stale(call, topic, partition, request):
         return replies.PolledMessages(replies.Polled(_STALE_ASSIGNMENT, 0, 0), [])
+    await partition.opened()
     owner = owner_of(call.broker, topic, request.consumer)
     polled = await _read(call, owner, partition, request)
     if request.auto_commit and polled.messages:

@@ -7,6 +7,7 @@ is on stable storage. A batch that is sent twice is written twice.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from penstock.iggy.batches import append, check
@@ -16,9 +17,11 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.identifiers import PartitioningKind
 from penstock.iggy.wire.xxh32 import xxh32
+from penstock.requests.opening import once_open
 from penstock.session import Deferred
 
 if TYPE_CHECKING:
+    from penstock.broker.topics.namespaces import Namespace
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
@@ -36,13 +39,20 @@ def send_messages(request: requests.SendMessages, call: Call) -> Answer[replies.
 
 async def _prepare_and_send(request: requests.SendMessages, call: Call) -> replies.Confirmations:
     await call.client.server.prepare()
-    return await _send(request, call)
+    answer = _send(request, call)
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
-def _send(request: requests.SendMessages, call: Call) -> Deferred[replies.Confirmations]:
+def _send(request: requests.SendMessages, call: Call) -> Answer[replies.Confirmations]:
     stream = find_stream(call.broker, request.stream)
     topic = find_topic(call.broker, request.stream, request.topic)
     partition = _choose(call, topic, request.partitioning)
+    return once_open([partition], lambda: _append(request, stream, topic, partition))
+
+
+def _append(
+    request: requests.SendMessages, stream: Namespace, topic: Topic, partition: Partition
+) -> Deferred[replies.Confirmations]:
     base_offset = append(partition, check(request.batch, request.messages_count))
 
     def confirm(failure: BaseException | None) -> replies.Confirmations:

@@ -20,4 +20,6 @@ if TYPE_CHECKING:
 async def flush_unsaved_buffer(request: requests.FlushUnsavedBuffer, call: Call) -> None:
     """Return when all that was written before is flushed; `fsync` makes no difference."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    await topic.partition(request.partition_id).flushed()
+    partition = topic.partition(request.partition_id)
+    await partition.opened()
+    await partition.flushed()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @handles(Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset)
-def get_consumer_offset(
+async def get_consumer_offset(
     request: requests.GetConsumerOffset, call: Call
 ) -> replies.ConsumerOffset | None:
     """Tell the stored offset; nothing when there is none."""
@@ -25,4 +25,5 @@ def get_consumer_offset(
     stored = stored_offset(call.broker, owner, partition)
     if stored is None:
         return None
+    await partition.opened()
     return replies.ConsumerOffset(partition.index, current_offset(partition), stored)

@@ -21,6 +21,7 @@ async def store_consumer_offset(request: requests.StoreConsumerOffset, call: Cal
     topic = find_topic(call.broker, request.stream, request.topic)
     partition = find_partition(topic, request.partition_id)
     owner = owner_of(call.broker, topic, request.consumer)
+    await partition.opened()
     if request.offset >= partition.readable_end():
         raise IggyError(ErrorCode.INVALID_OFFSET, str(request.offset))
     await store_offset(call.broker, owner, partition, request.offset)

@@ -9,6 +9,8 @@ does not compress for a broker whose range begins later (KAFKA-18659).
 * acks -1 answers when all batches are on stable storage, flushed together; acks 1 when they are
   written; acks 0 never answers, and closes the connection when a batch is refused. What nobody
   waits for is flushed soon after, and is not seen before.
+* A request for a log that is not open yet waits for it, and what comes behind it on the connection
+  waits too, so that the order stays.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
@@ -20,8 +22,10 @@ INVALID_TXN_STATE.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.broker.topics.opening import open_all
 from penstock.kafka.batches import check_batch
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
@@ -30,6 +34,8 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
@@ -51,6 +57,41 @@ class Written(NamedTuple):
 
 @handles(api("Produce"), 0, 13)
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+    closed = _closed(request, call)
+    if closed or call.client.produces.waiting:
+        return _produce_in_turn(call.client.produces.turn(), closed, request, call)
+    return _produce(request, call)
+
+
+def _closed(request: ProduceRequest, call: Call) -> list[Partition]:
+    """Return the partitions of which the logs have to be opened before anything is appended."""
+    closed = []
+    by_id = call.version >= FIRST_VERSION_WITH_IDS
+    topics = call.broker.topics
+    for data in request.topic_data:
+        topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
+        partitions = () if topic is None else topic.partitions
+        closed += [
+            partitions[part.index]
+            for part in data.partition_data
+            if 0 <= part.index < len(partitions) and not partitions[part.index].is_open
+        ]
+    return closed
+
+
+async def _produce_in_turn(
+    turn: AbstractAsyncContextManager[None],
+    closed: list[Partition],
+    request: ProduceRequest,
+    call: Call,
+) -> ProduceResponse | None:
+    async with turn:
+        await open_all(closed)
+        answer = _produce(request, call)  # Which has appended all when it returns.
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     response = api("Produce").response
     written: list[Written] = []
     topics = []

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.topics.opening import open_all
 from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
@@ -135,6 +136,7 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
             )
         )
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
+    await open_all(each.partition for each in readings if each.partition is not None)
     try:
         # What takes so long is compiling the conversions, once after an installation.
         async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):

@@ -72,6 +72,7 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
                 check_asked_once(asked[topic.name, part.partition_index])
                 partition = topic_by_name(call.broker, topic.name).partition(part.partition_index)
                 check_leader_epoch(call.broker, partition, part.current_leader_epoch)
+                await partition.opened()
                 found = await _find(partition, part.timestamp, isolation, call.version)
             except Exception as error:
                 result.error_code = refusal(error).code

@@ -22,27 +22,28 @@ if TYPE_CHECKING:
 
 
 @handles(api("OffsetForLeaderEpoch"), 2, 4)
-def offset_for_leader_epoch(
+async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
     response = api("OffsetForLeaderEpoch").response
     topics = [
         response.OffsetForLeaderTopicResult(
             topic=topic.topic,
-            partitions=[_find(topic.topic, part, call) for part in topic.partitions],
+            partitions=[await _find(topic.topic, part, call) for part in topic.partitions],
         )
         for topic in request.topics
     ]
     return response(topics=topics)
 
 
-def _find(
+async def _find(
     topic_name: str, asked: OffsetForLeaderEpochRequest.OffsetForLeaderPartition, call: Call
 ) -> OffsetForLeaderEpochResponse.EpochEndOffset:
     result = api("OffsetForLeaderEpoch").response.EpochEndOffset(partition=asked.partition)
     try:
         partition = topic_by_name(call.broker, topic_name).partition(asked.partition)
         check_leader_epoch(call.broker, partition, asked.current_leader_epoch)
+        await partition.opened()
     except Exception as error:
         result.error_code = refusal(error).code
         return result

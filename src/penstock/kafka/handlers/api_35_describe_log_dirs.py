@@ -1,7 +1,7 @@
 """DescribeLogDirs: where the data folder is and how much each partition takes of it.
 
 Versions 1-5; version 4 on has the size of the file system too. Without a list of topics the answer
-has all. Partitions that are not there are left out, as Kafka does.
+has all. Partitions that are not there, or can't be opened, are left out, as Kafka does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
+from penstock.requests.opening import once_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,31 +20,41 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+    from penstock.session import Answer
 
 
 @handles(api("DescribeLogDirs"), 1, 5)
-def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+def describe_log_dirs(
+    request: DescribeLogDirsRequest, call: Call
+) -> Answer[DescribeLogDirsResponse]:
+    asked = _asked(request, call)
+    partitions = [partition for _, partitions in asked for partition in partitions]
+    return once_open(partitions, lambda: _answer(asked, call))
+
+
+def _asked(request: DescribeLogDirsRequest, call: Call) -> list[tuple[Topic, list[Partition]]]:
+    topics = call.broker.topics
+    if request.topics is None:
+        return [(topic, topic.partitions) for topic in topics.all()]
+    found = [(topics.by_kafka_name(asked.topic), set(asked.partitions)) for asked in request.topics]
+    return [
+        (topic, [each for each in topic.partitions if each.index in wanted])
+        for topic, wanted in found
+        if topic is not None
+    ]
+
+
+def _answer(asked: list[tuple[Topic, list[Partition]]], call: Call) -> DescribeLogDirsResponse:
     response = api("DescribeLogDirs").response
     folder = call.broker.data_folder.absolute()
     space = shutil.disk_usage(folder)
-    if request.topics is None:
-        topics = [_describe(topic, topic.partitions) for topic in call.broker.topics.all()]
-    else:
-        topics = [topic for asked in request.topics for topic in _look_up(asked, call)]
     directory = response.DescribeLogDirsResult(
-        log_dir=str(folder), topics=topics, total_bytes=space.total, usable_bytes=space.free
+        log_dir=str(folder),
+        topics=[_describe(topic, partitions) for topic, partitions in asked],
+        total_bytes=space.total,
+        usable_bytes=space.free,
     )
     return response(results=[directory])
-
-
-def _look_up(
-    asked: DescribeLogDirsRequest.DescribableLogDirTopic, call: Call
-) -> Iterable[DescribeLogDirsResponse.DescribeLogDirsTopic]:
-    topic = call.broker.topics.by_kafka_name(asked.topic)
-    if topic is not None:
-        yield _describe(
-            topic, [each for each in topic.partitions if each.index in asked.partitions]
-        )
 
 
 def _describe(
@@ -60,5 +71,6 @@ def _describe(
                 is_future_key=False,
             )
             for partition in partitions
+            if partition.is_open
         ],
     )

@@ -10,7 +10,7 @@ from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.consumer import PulsarConsumer
-from penstock.pulsar.errors import RETRIED_SUBSCRIBE, RefusedError, error_code
+from penstock.pulsar.errors import RETRIED_SUBSCRIBE, RefusedError, refused
 from penstock.pulsar.handlers.answers import refusal, success
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import position_at, position_at_time
@@ -44,7 +44,8 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     try:
         return await _subscribe(client, request)
     except Exception as error:
-        if error_code(error) in RETRIED_SUBSCRIBE:
+        heard = refused(error)
+        if heard is not None and heard.code in RETRIED_SUBSCRIBE:
             # The C++ client would wait for ever; a closed connection makes it come back.
             raise PeerError(f"SUBSCRIBE to {request.topic} failed: {error}") from error
         raise

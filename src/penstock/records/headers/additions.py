@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.records import field, header_kinds
-from penstock.records.arena import Arena, header_arena
+from penstock.records.arena import Arena, checked_size, header_arena
 from penstock.records.columns import Bytes, Columns, Mask, Numbers
 from penstock.records.kernels.arguments import NumbersIn, NumbersOut, TableIn, TableOut
 from penstock.records.kernels.jit import kernel
@@ -49,11 +49,16 @@ class Additions:
             self.add_text(name, text, starts, sizes)
 
     def apply(self) -> Columns:
-        """Return the columns with the headers in place."""
+        """Return the columns with the headers in place.
+
+        Raises OverLimitError where what all records are given together is too much, although the
+        bytes of each addition may be there only once.
+        """
         columns = self.columns
         if not self._names:
             return columns
         spans = np.array(self._spans)
+        checked_size(int(np.maximum(spans[1::2], 0).sum()))
         added = int(np.count_nonzero(spans[1::2] >= 0))
         headers = np.empty((field.HEADER_FIELDS, columns.headers.shape[1] + added), np.int64)
         header_start = np.empty(len(columns) + 1, np.int64)

@@ -1,42 +1,32 @@
-"""What an encoding can't express of a record, put into headers, and taken out of them again.
-
-The rules are those of docs/interop.md. Few records need this, so they are handled one by one.
-"""
+"""What an encoding can't express of a record, put into headers (docs/interop.md)."""
 
 from __future__ import annotations
-
-import base64
-import binascii
-import re
-from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
 from penstock.log.header import Magic
 from penstock.records import field, header_kinds
+from penstock.records.arena import checked_size, header_arena
 from penstock.records.columns import Columns, Mask
 from penstock.records.headers import reserved
 from penstock.records.headers.additions import Additions
-from penstock.records.headers.expressible import find_inexpressible, longest_field
-from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
+from penstock.records.headers.expressible import BASE64, PLAIN, choose_forms, longest_field
 from penstock.records.iggy import layout
+from penstock.records.kernels.arguments import (
+    BytesIn,
+    BytesOut,
+    NumbersIn,
+    NumbersOut,
+    TableIn,
+    TableOut,
+)
+from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.primitives import copy_bytes
+from penstock.records.kernels.text import base64_size, decimal_size, write_base64, write_decimal
 
-_NULL: Final = b"-"
-_PACKED_NAME: Final = re.compile(re.escape(reserved.PACKED) + rb"([0-9]+)(?:\.([0-9]{1,9}))?")
-_DECIMAL: Final = re.compile(rb"-?[0-9]{1,18}")
-
-
-def restore(columns: Columns) -> Columns:
-    """Return the columns with everything taken out of headers that `escape` puts into them."""
-    escaped = marked(columns, reserved.PACKED, reserved.BASE64, reserved.TIMESTAMP)
-    rows = rows_of(columns, escaped)
-    if not rows:
-        return columns
-    rewriting = Rewriting(columns)
-    for row in rows:
-        rewriting.set_headers(row, list(_restored(rewriting, row, read_headers(columns, row))))
-    return rewriting.apply()
+_KEY = reserved.constant(reserved.KEY)
+_PACKED = reserved.constant(reserved.PACKED)
+_BASE64 = reserved.constant(reserved.BASE64)
 
 
 def escape(columns: Columns, target: Magic) -> Columns:
@@ -45,17 +35,31 @@ def escape(columns: Columns, target: Magic) -> Columns:
     Those that were given must not be used again.
     """
     columns = _escape_times(columns, target)
-    inexpressible = find_inexpressible(columns, target)
-    rows = set(rows_of(columns, inexpressible))
-    if target == Magic.IGGY:
-        sizes = columns.records[field.KEY_SIZE]
-        rows |= set(np.flatnonzero((sizes == 0) | (sizes > layout.LONGEST_FIELD)).tolist())
-    if not rows:
+    forms, largest = choose_forms(columns, target), longest_field(target)
+    keys = find_packed_keys(columns, largest)
+    if not forms.any() and not keys.any():
         return columns
-    rewriting = Rewriting(columns)
-    for row in sorted(rows):
-        rewriting.set_headers(row, list(_escaped(rewriting, row, inexpressible, target)))
-    return rewriting.apply()
+    arena = header_arena(columns)
+    starts = np.empty(len(columns) + 1, np.int64)
+    tables = (columns.records, columns.headers, columns.header_start)
+    size = checked_size(measure_escapes(*tables, forms, largest, starts))
+    out = np.empty(size, np.uint8)
+    headers = np.empty((field.HEADER_FIELDS, int(starts[-1])), np.int64)
+    data = (columns.data, columns.header_data)
+    write_escapes(*data, *tables, forms, largest, arena.add(out), headers, out)
+    columns.records[field.KEY_SIZE, keys] = -1
+    columns.headers, columns.header_start = headers, starts
+    columns.header_data = arena.join()
+    return columns
+
+
+def find_packed_keys(columns: Columns, largest: int) -> Mask:
+    """Return which keys have to be packed: Iggy has them as headers."""
+    if largest != layout.LONGEST_FIELD:
+        return np.zeros(len(columns), np.bool_)
+    sizes = columns.records[field.KEY_SIZE]
+    packed: Mask = (sizes == 0) | (sizes > largest)
+    return packed
 
 
 def _escape_times(columns: Columns, target: Magic) -> Columns:
@@ -79,112 +83,179 @@ def _escape_times(columns: Columns, target: Magic) -> Columns:
     return columns
 
 
-def _escaped(
-    rewriting: Rewriting, row: int, inexpressible: Mask, target: Magic
-) -> Iterator[Header]:
-    columns = rewriting.columns
-    key = columns.key(row)
-    if target == Magic.IGGY and key is not None and not 1 <= len(key) <= layout.LONGEST_FIELD:
-        yield from _packed(Header(reserved.KEY, key), 0, layout.LONGEST_FIELD)
-        rewriting.set_key(row, None)
-    first = int(columns.header_start[row])
-    headers = read_headers(columns, row)
-    names = {header.name for header in headers}
-    for index, header in enumerate(headers):
-        if not inexpressible[first + index]:
-            yield header
-        elif target == Magic.PULSAR and _only_content_is_no_text(header, headers[:index], names):
-            content = base64.b64encode(header.content or b"")
-            yield Header(reserved.BASE64 + header.name, content, header_kinds.OF_TEXT)
-        else:
-            yield from _packed(header, index + 1, longest_field(target))
+@helper
+def _packs_key(size: int, largest: int) -> bool:
+    """As `find_packed_keys`."""
+    return largest == layout.LONGEST_FIELD and (size == 0 or size > largest)
 
 
-def _only_content_is_no_text(header: Header, earlier: list[Header], names: set[bytes]) -> bool:
-    if header.content is None or reserved.BASE64 + header.name in names:
-        return False
-    return _is_text(header.name) and all(header.name != other.name for other in earlier)
+@helper
+def _text_size(name: int, content: int) -> int:
+    """Return the bytes of what a name and a value of these sizes are packed into."""
+    return base64_size(name) + 1 + (base64_size(content) if content >= 0 else 1)
 
 
-def _is_text(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+@helper
+def _part_count(text: int, largest: int) -> int:
+    return (text + largest - 1) // largest
 
 
-def _packed(header: Header, index: int, largest: int) -> Iterator[Header]:
-    content = _NULL if header.content is None else base64.b64encode(header.content)
-    text = base64.b64encode(header.name) + b":" + content
-    name = reserved.PACKED + b"%d" % index
-    if len(text) <= largest:
-        yield Header(name, text, header_kinds.OF_TEXT)
-        return
-    for part, start in enumerate(range(0, len(text), largest)):
-        yield Header(b"%s.%d" % (name, part), text[start : start + largest], header_kinds.OF_TEXT)
+@helper
+def _packed_size(name: int, content: int, index: int, largest: int) -> int:
+    """Return the bytes of a packed header: its text, and the names of all its parts."""
+    text = _text_size(name, content)
+    parts = _part_count(text, largest)
+    size = text + parts * (len(_PACKED) + decimal_size(index))
+    if parts > 1:
+        for part in range(parts):
+            size += 1 + decimal_size(part)
+    return size
 
 
-def _restored(rewriting: Rewriting, row: int, headers: list[Header]) -> Iterator[Header]:
-    packed = _unpack(headers)
-    for header in headers:
-        name, content = header.name, header.content or b""
-        if (index := _packed_index(name)) in packed:
-            unpacked = packed[index]
-            if unpacked is not None and not _restore_key(rewriting, row, unpacked):
-                yield unpacked
-            packed[index] = None
-        elif name.startswith(reserved.BASE64) and (decoded := _decode(content)) is not None:
-            yield Header(name.removeprefix(reserved.BASE64), decoded, header_kinds.UNKNOWN)
-        elif name != reserved.TIMESTAMP or not _restore_time(rewriting, row, content):
-            yield header
+@kernel
+def measure_escapes(
+    records: TableIn,
+    headers: TableIn,
+    header_start: NumbersIn,
+    forms: BytesIn,
+    largest: int,
+    starts: NumbersOut,
+) -> int:
+    """Write where each record's headers will start, and behind them how many there will be.
+
+    Returns the bytes that are to be written for them.
+    """
+    place = size = 0
+    for row in range(len(header_start) - 1):
+        starts[row] = place
+        key = records[field.KEY_SIZE, row]
+        if _packs_key(key, largest):
+            place += _part_count(_text_size(len(_KEY), key), largest)
+            size += _packed_size(len(_KEY), key, 0, largest)
+        first = header_start[row]
+        for header in range(first, header_start[row + 1]):
+            name = headers[field.NAME_SIZE, header]
+            content = headers[field.CONTENT_SIZE, header]
+            if forms[header] == PLAIN:
+                place += 1
+            elif forms[header] == BASE64:
+                place += 1
+                size += len(_BASE64) + name + base64_size(content)
+            else:
+                place += _part_count(_text_size(name, content), largest)
+                size += _packed_size(name, content, header - first + 1, largest)
+    starts[len(header_start) - 1] = place
+    return size
 
 
-def _packed_index(name: bytes) -> bytes | None:
-    found = _PACKED_NAME.fullmatch(name)
-    return found[1] if found else None
+@helper
+def _fill(headers: TableOut, place: int, name: int, size: int, start: int, content: int) -> None:
+    """Write one header whose name and value are text."""
+    headers[field.NAME_START, place] = name
+    headers[field.NAME_SIZE, place] = size
+    headers[field.CONTENT_START, place] = start
+    headers[field.CONTENT_SIZE, place] = content
+    headers[field.KINDS, place] = header_kinds.OF_TEXT
 
 
-def _unpack(headers: list[Header]) -> dict[bytes | None, Header | None]:
-    """Return what was packed, by its index; what makes no sense is left out."""
-    parts: dict[bytes, dict[int, bytes]] = {}
-    for header in headers:
-        if found := _PACKED_NAME.fullmatch(header.name):
-            parts.setdefault(found[1], {})[int(found[2] or 0)] = header.content or b""
-    unpacked: dict[bytes | None, Header | None] = {}
-    for index, numbered in parts.items():
-        name, colon, content = b"".join(numbered[n] for n in sorted(numbered)).partition(b":")
-        decoded, value = _decode(name), None if content == _NULL else _decode(content)
-        if colon and decoded is not None and (value is not None or content == _NULL):
-            unpacked[index] = Header(decoded, value, header_kinds.UNKNOWN)
-    return unpacked
+@helper
+def _write_text(
+    out: BytesOut,
+    position: int,
+    names: BytesIn,
+    name: int,
+    name_size: int,
+    data: BytesIn,
+    start: int,
+    size: int,
+) -> int:
+    """Write what a name and a value are packed into; returns the position behind it."""
+    position = write_base64(out, position, names, name, name_size)
+    out[position] = ord(":")
+    position += 1
+    if size < 0:
+        out[position] = ord("-")
+        return position + 1
+    return write_base64(out, position, data, start, size)
 
 
-def _decode(text: bytes) -> bytes | None:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return None
+@helper
+def _write_parts(
+    out: BytesOut,
+    text: int,
+    end: int,
+    base: int,
+    headers: TableOut,
+    place: int,
+    index: int,
+    largest: int,
+) -> tuple[int, int]:
+    """Write the headers of a packed one whose text is there; returns where both outputs end."""
+    position = end
+    parts = _part_count(end - text, largest)
+    for part in range(parts):
+        named = position
+        copy_bytes(out, position, _PACKED, 0, len(_PACKED))
+        position = write_decimal(out, position + len(_PACKED), index)
+        if parts > 1:
+            out[position] = ord(".")
+            position = write_decimal(out, position + 1, part)
+        start = text + part * largest
+        size = min(largest, end - start)
+        _fill(headers, place, base + named, position - named, base + start, size)
+        place += 1
+    return position, place
 
 
-def _restore_key(rewriting: Rewriting, row: int, header: Header) -> bool:
-    """A key that was too long or too short for an Iggy header is the record's key again."""
-    columns = rewriting.columns
-    if header.name != reserved.KEY or columns.records[field.KEY_SIZE, row] >= 0:
-        return False
-    batch = np.searchsorted(columns.batches[field.FIRST_RECORD], row, side="right") - 1
-    if columns.batches[field.MAGIC, batch] != Magic.IGGY:
-        return False
-    rewriting.set_key(row, header.content)
-    return True
+@helper
+def _write_in_base64(
+    out: BytesOut, position: int, base: int, data: BytesIn, old: TableIn, header: int,
+    headers: TableOut, place: int,
+) -> int:  # fmt: skip
+    """Write a header whose name says that its value is in base64; returns the position behind."""
+    named = position
+    size = old[field.NAME_SIZE, header]
+    copy_bytes(out, position, _BASE64, 0, len(_BASE64))
+    position += len(_BASE64)
+    copy_bytes(out, position, data, old[field.NAME_START, header], size)
+    position += size
+    text = position
+    start = old[field.CONTENT_START, header]
+    position = write_base64(out, position, data, start, old[field.CONTENT_SIZE, header])
+    _fill(headers, place, base + named, text - named, base + text, position - text)
+    return position
 
 
-def _restore_time(rewriting: Rewriting, row: int, text: bytes) -> bool:
-    """Take over a finer time, unless the record has been given another time since."""
-    if not _DECIMAL.fullmatch(text):
-        return False
-    time, coarse = int(text), int(rewriting.columns.records[field.TIMESTAMP, row])
-    if time > 0 and time // 1000 != coarse // 1000:
-        return False
-    rewriting.set_time(row, time)
-    return True
+@kernel
+def write_escapes(
+    data: BytesIn, header_data: BytesIn, records: TableIn, old: TableIn, old_start: NumbersIn,
+    forms: BytesIn, largest: int, base: int, headers: TableOut, out: BytesOut,
+) -> None:  # fmt: skip
+    """Write the headers of every record, and to `out`, which will lie at `base`, what is new."""
+    position = place = 0
+    for row in range(len(old_start) - 1):
+        size = records[field.KEY_SIZE, row]
+        if _packs_key(size, largest):
+            start = records[field.KEY_START, row]
+            end = _write_text(out, position, _KEY, 0, len(_KEY), data, start, size)
+            position, place = _write_parts(out, position, end, base, headers, place, 0, largest)
+        first = old_start[row]
+        for header in range(first, old_start[row + 1]):
+            if forms[header] == PLAIN:
+                for each in range(field.HEADER_FIELDS):
+                    headers[each, place] = old[each, header]
+                place += 1
+                continue
+            if forms[header] == BASE64:
+                position = _write_in_base64(
+                    out, position, base, header_data, old, header, headers, place
+                )
+                place += 1
+                continue
+            end = _write_text(
+                out, position, header_data, old[field.NAME_START, header],
+                old[field.NAME_SIZE, header], header_data, old[field.CONTENT_START, header],
+                old[field.CONTENT_SIZE, header],
+            )  # fmt: skip
+            index = header - first + 1
+            position, place = _write_parts(out, position, end, base, headers, place, index, largest)

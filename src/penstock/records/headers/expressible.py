@@ -1,4 +1,4 @@
-"""Which headers an encoding can express, by their sizes, their kinds and the names beside them."""
+"""In which form an encoding can have each header: by sizes, kinds and the names beside it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,31 @@ import numpy as np
 
 from penstock.log.header import Magic
 from penstock.records import field, header_kinds
-from penstock.records.columns import Columns, Mask
+from penstock.records.columns import Bytes, Columns
+from penstock.records.headers import reserved
 from penstock.records.iggy import layout
-from penstock.records.kernels.arguments import BytesIn, MaskOut, NumbersIn, TableIn
+from penstock.records.kernels.arguments import (
+    BytesIn,
+    BytesOut,
+    NumbersIn,
+    NumbersOut,
+    TableIn,
+    int64,
+)
 from penstock.records.kernels.jit import helper, kernel
 from penstock.records.kernels.primitives import is_text, same_spans
+from penstock.records.kernels.xxh3 import xxh3_64
+
+PLAIN: Final = 0
+PACKED: Final = 1
+BASE64: Final = 2
 
 _UNLIMITED: Final = 1 << 31
-_PAIRWISE_HEADERS: Final = 64
+_PAIRWISE_HEADERS: Final = 16
 """Up to so many headers of a record are compared with each other to find equal names."""
+_PROBES: Final = 32
+"""Places of the table of names that are tried for one name."""
+_BASE64 = reserved.constant(reserved.BASE64)
 
 # The limits of an encoding: the sizes of names and values, whether a value may be null, a name
 # repeat, a value be other than text, and a name be of a kind that is not a string.
@@ -33,12 +49,16 @@ _LIMITS: Final = {
 }
 
 
-def find_inexpressible(columns: Columns, target: Magic) -> Mask:
-    """Return which headers `target` can't express as they are."""
-    found = np.zeros(columns.headers.shape[1], np.bool_)
-    tables = (columns.headers, columns.header_start)
-    mark_inexpressible(columns.header_data, *tables, _LIMITS[target], found)
-    return found
+def choose_forms(columns: Columns, target: Magic) -> Bytes:
+    """Return how `target` can have each header: PLAIN, with its value in BASE64, or PACKED."""
+    forms = np.zeros(columns.headers.shape[1], np.uint8)
+    if len(forms):
+        most = int(np.diff(columns.header_start).max())
+        hashes = np.empty(1 << (2 * most).bit_length(), np.int64)
+        rows = np.full(len(hashes), -1)
+        tables = (columns.headers, columns.header_start)
+        fill_forms(columns.header_data, *tables, _LIMITS[target], hashes, rows, forms)
+    return forms
 
 
 def longest_field(target: Magic) -> int:
@@ -47,53 +67,97 @@ def longest_field(target: Magic) -> int:
 
 
 @helper
-def _has_equal(data: BytesIn, headers: TableIn, first: int, header: int) -> bool:
-    """Whether an earlier header of the record has the same name."""
+def _is_repeated(
+    data: BytesIn, headers: TableIn, first: int, header: int, row: int, hashes: NumbersOut,
+    rows: NumbersOut, crowded: bool,
+) -> bool:  # fmt: skip
+    """Whether an earlier header of the record has the same name, or might have in a crowded one.
+
+    There each name takes one of the first free places behind that of its hash. Two hashes that are
+    the same, or a place that is not found soon, count as a repetition: that is always safe to say.
+    """
     size = headers[field.NAME_SIZE, header]
     start = headers[field.NAME_START, header]
-    for other in range(first, header):
-        if headers[field.NAME_SIZE, other] != size:
-            continue
-        if same_spans(data, start, data, headers[field.NAME_START, other], size):
+    if not crowded:
+        for other in range(first, header):
+            if headers[field.NAME_SIZE, other] == size and same_spans(
+                data, start, data, headers[field.NAME_START, other], size
+            ):
+                return True
+        return False
+    hashed = int64(xxh3_64(data, start, size))
+    for probe in range(_PROBES):
+        place = (hashed + probe) & (len(hashes) - 1)
+        if rows[place] != row:
+            rows[place] = row
+            hashes[place] = hashed
+            return False
+        if hashes[place] == hashed:
             return True
-    return False
+    return True
 
 
 @helper
-def _is_expressible(data: BytesIn, headers: TableIn, header: int, limits: NumbersIn) -> bool:
-    name = headers[field.NAME_SIZE, header]
-    content = headers[field.CONTENT_SIZE, header]
+def _is_name(data: BytesIn, headers: TableIn, header: int, limits: NumbersIn) -> bool:
+    """Whether the encoding can have a header of this name and kind of name."""
+    size = headers[field.NAME_SIZE, header]
     kinds = headers[field.KINDS, header]
-    if name < limits[_SMALLEST] or name > limits[_LARGEST]:
+    if size < limits[_SMALLEST] or size > limits[_LARGEST]:
         return False
     is_string = (
         kinds >> 4 == header_kinds.STRING or kinds == header_kinds.UNKNOWN or not limits[_ANY_NAMES]
     )
-    if is_string and not is_text(data, headers[field.NAME_START, header], name):
-        return False
+    return not is_string or is_text(data, headers[field.NAME_START, header], size)
+
+
+@helper
+def _form(data: BytesIn, headers: TableIn, header: int, limits: NumbersIn) -> int:
+    """Return the form of a header whose name no other one has."""
+    content = headers[field.CONTENT_SIZE, header]
+    if not _is_name(data, headers, header, limits):
+        return PACKED
     if content < 0:
-        return limits[_NULLS] != 0
+        return PLAIN if limits[_NULLS] else PACKED
     if content < limits[_SMALLEST] or content > limits[_LARGEST]:
-        return False
-    if limits[_ANY_BYTES] and kinds & 15 != header_kinds.STRING:
-        return True
-    return is_text(data, headers[field.CONTENT_START, header], content)
+        return PACKED
+    if limits[_ANY_BYTES] and headers[field.KINDS, header] & 15 != header_kinds.STRING:
+        return PLAIN
+    is_plain = is_text(data, headers[field.CONTENT_START, header], content)
+    return PLAIN if is_plain else PACKED if limits[_ANY_BYTES] else BASE64
+
+
+@helper
+def _has_base64(data: BytesIn, headers: TableIn, first: int, last: int) -> bool:
+    """Whether a header is named as one whose value is in base64 would be."""
+    for header in range(first, last):
+        if headers[field.NAME_SIZE, header] >= len(_BASE64) and same_spans(
+            data, headers[field.NAME_START, header], _BASE64, 0, len(_BASE64)
+        ):
+            return True
+    return False
 
 
 @kernel
-def mark_inexpressible(
-    data: BytesIn, headers: TableIn, header_start: NumbersIn, limits: NumbersIn, out: MaskOut
-) -> None:
-    """Mark the headers that these limits rule out. Of equal names the first may stay.
+def fill_forms(
+    data: BytesIn, headers: TableIn, header_start: NumbersIn, limits: NumbersIn,
+    hashes: NumbersOut, rows: NumbersOut, forms: BytesOut,
+) -> None:  # fmt: skip
+    """Write the form of each header. Of equal names the first may stay plain.
 
-    In a record of very many headers all are marked where names must differ.
+    `hashes` and `rows` are a table of names for one record at a time; all `rows` are -1. It has
+    at least twice as many places as a record has headers, a power of two.
     """
     for row in range(len(header_start) - 1):
         first = header_start[row]
         last = header_start[row + 1]
+        crowded = last - first > _PAIRWISE_HEADERS
+        none_in_base64 = _has_base64(data, headers, first, last)
         for header in range(first, last):
-            if not _is_expressible(data, headers, header, limits):
-                out[header] = True
-            elif not limits[_DUPLICATES]:
-                crowded = last - first > _PAIRWISE_HEADERS
-                out[header] = crowded or _has_equal(data, headers, first, header)
+            form = _form(data, headers, header, limits)
+            if form == BASE64 and none_in_base64:
+                form = PACKED
+            if not limits[_DUPLICATES] and _is_repeated(
+                data, headers, first, header, row, hashes, rows, crowded
+            ):
+                form = PACKED
+            forms[header] = form

@@ -241,7 +241,7 @@ def write_ids(
 
 
 @helper
-def _is_reserved(data: BytesIn, headers: TableIn, header: int) -> bool:
+def is_reserved(data: BytesIn, headers: TableIn, header: int) -> bool:
     start = headers[field.NAME_START, header]
     longer = headers[field.NAME_SIZE, header] > len(_RESERVED)
     return longer and same_bytes(data, start, len(_RESERVED), _RESERVED)
@@ -281,7 +281,7 @@ def write_kinds(
             end = position
             assumed = True
             for header in range(header_start[row], header_start[row + 1]):
-                if _is_reserved(data, headers, header):
+                if is_reserved(data, headers, header):
                     continue
                 assumed = assumed and _is_assumed(data, headers, header, text)
                 kinds = headers[field.KINDS, header]

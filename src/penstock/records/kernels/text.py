@@ -76,6 +76,48 @@ def read_base64(out: BytesOut, position: int, data: BytesIn, start: int, size: i
     return position
 
 
+@helper
+def read_padded_base64(out: BytesOut, position: int, data: BytesIn, start: int, size: int) -> int:
+    """Read base64 that is padded as RFC 4648 has it; returns what `read_base64` does."""
+    if size % 4 or (size and data[start + size - 3] == _PADDING):
+        return int64(-1)
+    return read_base64(out, position, data, start, size)
+
+
+@helper
+def read_decimal(data: BytesIn, start: int, size: int, longest: int) -> int:
+    """Read a number of 1 to `longest` digits and no sign, at most 18; returns it, or -1."""
+    if size < 1 or size > longest:
+        return int64(-1)
+    number = int64(0)
+    for position in range(start, start + size):
+        digit = int64(data[position]) - ord("0")
+        if digit < 0 or digit > 9:
+            return int64(-1)
+        number = 10 * number + digit
+    return number
+
+
+@helper
+def decimal_size(number: int) -> int:
+    """Return the digits of a number that is not negative."""
+    size = 1
+    while number >= 10:
+        number //= 10
+        size += 1
+    return size
+
+
+@helper
+def write_decimal(out: BytesOut, position: int, number: int) -> int:
+    """Write a number that is not negative; returns the position behind it."""
+    end = position + decimal_size(number)
+    for place in range(end - 1, position - 1, -1):
+        out[place] = ord("0") + number % 10
+        number //= 10
+    return end
+
+
 @kernel
 def decode_base64(
     data: BytesIn, chosen: MaskOut, starts: NumbersOut, sizes: NumbersOut, base: int, out: BytesOut

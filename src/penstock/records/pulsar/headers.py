@@ -11,14 +11,41 @@ from google.protobuf.message import DecodeError
 
 from penstock.log.header import Magic
 from penstock.records import field
+from penstock.records.arena import header_arena
 from penstock.records.columns import Bytes, Columns, Mask, Numbers
 from penstock.records.headers import reserved
 from penstock.records.headers.additions import Additions
-from penstock.records.headers.rewriting import Header, Rewriting, marked, read_headers, rows_of
+from penstock.records.headers.selection import as_table, keep_headers, marked, rows_of
+from penstock.records.kernels.arguments import (
+    BytesIn,
+    NumbersIn,
+    NumbersOut,
+    TableIn,
+    TableOut,
+    int64,
+)
+from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.primitives import same_spans
+from penstock.records.kernels.text import read_decimal
 from penstock.records.pulsar import entry_field, message_field
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata
 
 _TRUE: Final = b"true"
+_NUMBER_DIGITS: Final = 18
+_NAMES: Final = (
+    reserved.PULSAR_PRODUCER,
+    reserved.PULSAR_SEQUENCE,
+    reserved.PULSAR_PUBLISH_TIME,
+    reserved.PULSAR_METADATA,
+    reserved.PULSAR_ORDERING_KEY,
+    reserved.PULSAR_NULL_KEY,
+)
+_PRODUCER: Final = 0
+_SEQUENCE: Final = 1
+_PUBLISH_TIME: Final = 2
+_METADATA: Final = 3
+_ORDERING_KEY: Final = 4
+_NULL_KEY: Final = 5
 _CARRIED_ELSEWHERE: Final = (
     *("producer_name", "sequence_id", "publish_time", "properties", "partition_key"),
     *("compression", "uncompressed_size", "num_messages_in_batch", "event_time"),
@@ -142,22 +169,18 @@ def take_pulsar_headers(columns: Columns) -> tuple[Columns, PulsarFacts]:
     of the batch agree on them.
     """
     facts = _plain_facts(columns)
-    rows = rows_of(columns, marked(columns, reserved.PULSAR))
-    if not rows:
+    chosen = np.flatnonzero(marked(columns, reserved.PULSAR))
+    if len(chosen) == 0:
         return columns, facts
-    rewriting = Rewriting(columns)
-    headers = {row: read_headers(columns, row) for row in rows}
-    for batch in range(columns.batches.shape[1]):
-        first = int(columns.batches[field.FIRST_RECORD, batch])
-        members = range(first, first + int(columns.batches[field.RECORDS, batch]))
-        taken = _take_of_messages(rewriting, facts, headers, members)
-        if all(row in headers for row in members):
-            taken |= _take_of_entry(columns, facts, batch, [headers[row] for row in members])
-        for row in members:
-            if row in headers:
-                kept = [header for header in headers[row] if header.name not in taken]
-                rewriting.set_headers(row, kept)
-    return rewriting.apply(), facts
+    columns.header_data = header_arena(columns).join()
+    named, found = _find(columns, chosen)
+    _take_of_messages(columns, facts, found)
+    taken = _take_of_entries(columns, facts, found)
+    batch_of = np.repeat(np.arange(taken.shape[1]), columns.batches[field.RECORDS])
+    ours = named >= 0
+    kept = np.ones(columns.headers.shape[1], np.bool_)
+    kept[chosen[ours]] = ~taken[named[ours], batch_of[rows_of(columns, chosen[ours])]]
+    return keep_headers(columns, kept), facts
 
 
 def _plain_facts(columns: Columns) -> PulsarFacts:
@@ -180,65 +203,142 @@ def _plain_facts(columns: Columns) -> PulsarFacts:
     )
 
 
-def _take_of_messages(
-    rewriting: Rewriting, facts: PulsarFacts, headers: dict[int, list[Header]], members: range
-) -> set[bytes]:
-    for row in members:
-        for header in headers.get(row, ()):
-            if header.name == reserved.PULSAR_ORDERING_KEY:
-                facts.ordering_starts[row], facts.ordering_sizes[row] = rewriting.add(
-                    header.content or b""
-                )
-            elif header.name == reserved.PULSAR_NULL_KEY:
-                facts.null_keys[row] = True
-    return {reserved.PULSAR_ORDERING_KEY, reserved.PULSAR_NULL_KEY}
+def _find(columns: Columns, chosen: Numbers) -> tuple[Numbers, Numbers]:
+    """Return which of `_NAMES` each chosen header has, and by name and record its last header.
+
+    -1 is none.
+    """
+    named = np.full(len(chosen), -1)
+    found = np.full((len(_NAMES), len(columns)), -1)
+    rows = rows_of(columns, chosen)
+    find_names(columns.header_data, columns.headers, chosen, rows, *as_table(_NAMES), named, found)
+    return named, found
 
 
-def _take_of_entry(
-    columns: Columns, facts: PulsarFacts, batch: int, headers: list[list[Header]]
-) -> set[bytes]:
-    """Take over what holds once for all messages of an entry; returns the headers' names."""
-    contents = [{header.name: header.content or b"" for header in each} for each in headers]
-    producers = {each.get(reserved.PULSAR_PRODUCER) for each in contents}
-    first = int(columns.batches[field.FIRST_RECORD, batch])
-    published = {
-        _number(each.get(reserved.PULSAR_PUBLISH_TIME)) or int(facts.event_times[row])
-        for row, each in enumerate(contents, first)
-    }
-    producer = producers.pop() if len(producers) == 1 else None
-    if producer is None or len(published) > 1:
-        return set()
-    facts.producers[batch] = producer
-    facts.publish_times[batch] = published.pop()
-    for row, each in enumerate(contents, first):
-        sequence = _number(each.get(reserved.PULSAR_SEQUENCE))
-        facts.sequences[row] = -1 if sequence is None else sequence
-        if reserved.PULSAR_PUBLISH_TIME not in each:
-            facts.event_times[row] = 0
-    taken = {reserved.PULSAR_PRODUCER, reserved.PULSAR_SEQUENCE, reserved.PULSAR_PUBLISH_TIME}
-    return taken | _take_metadata(facts, batch, contents)
+def _take_of_messages(columns: Columns, facts: PulsarFacts, found: Numbers) -> None:
+    ordering = found[_ORDERING_KEY]
+    rows = np.flatnonzero(ordering >= 0)
+    facts.ordering_starts[rows] = columns.headers[field.CONTENT_START, ordering[rows]]
+    sizes = columns.headers[field.CONTENT_SIZE, ordering[rows]]
+    facts.ordering_sizes[rows] = np.maximum(sizes, 0)
+    facts.null_keys |= found[_NULL_KEY] >= 0
 
 
-def _take_metadata(
-    facts: PulsarFacts, batch: int, contents: list[dict[bytes, bytes]]
-) -> set[bytes]:
-    texts = {each.get(reserved.PULSAR_METADATA) for each in contents}
-    text = texts.pop() if len(texts) == 1 else None
-    if text is None:
-        return set()
+def _take_of_entries(columns: Columns, facts: PulsarFacts, found: Numbers) -> Mask:
+    """Take over what holds once for all messages of an entry; returns by name whose was taken."""
+    taken = np.zeros((len(_NAMES), columns.batches.shape[1]), np.bool_)
+    taken[[_ORDERING_KEY, _NULL_KEY]] = True
+    producers, metadata = np.full((2, columns.batches.shape[1]), -1)
+    take_entries(
+        *(columns.header_data, columns.headers, columns.batches, found, producers, metadata),
+        *(facts.publish_times, facts.event_times, facts.sequences),
+    )
+    for batch in np.flatnonzero(producers >= 0).tolist():
+        facts.producers[batch] = columns.content(int(producers[batch])) or b""
+        taken[[_PRODUCER, _SEQUENCE, _PUBLISH_TIME], batch] = True
+        if metadata[batch] >= 0:
+            text = columns.content(int(metadata[batch])) or b""
+            taken[_METADATA, batch] = _take_metadata(facts, batch, text)
+    return taken
+
+
+def _take_metadata(facts: PulsarFacts, batch: int, text: bytes) -> bool:
     try:
         encoded = base64.b64decode(text, validate=True)
         metadata = MessageMetadata.FromString(encoded)
     except (ValueError, DecodeError):
-        return set()
+        return False
     # What was encrypted is shown as it is: it can't be an ordinary message again.
     if metadata.encryption_keys or metadata.HasField("producer_name"):
-        return set()
+        return False
     facts.metadata[batch] = encoded
-    return {reserved.PULSAR_METADATA}
+    return True
 
 
-def _number(text: bytes | None) -> int | None:
-    if text is None or not text.isdigit() or len(text) > 18:
-        return None
-    return int(text)
+@kernel
+def find_names(
+    data: BytesIn, headers: TableIn, chosen: NumbersIn, rows: NumbersIn, names: BytesIn,
+    ends: NumbersIn, named: NumbersOut, found: TableOut,
+) -> None:  # fmt: skip
+    """Find the chosen headers whose name is one of those; see `_find`."""
+    for each in range(len(chosen)):
+        start = headers[field.NAME_START, chosen[each]]
+        size = headers[field.NAME_SIZE, chosen[each]]
+        first = int64(0)
+        for name in range(len(ends)):
+            if size == ends[name] - first and same_spans(data, start, names, first, size):
+                named[each] = name
+                found[name, rows[each]] = chosen[each]
+            first = ends[name]
+
+
+@helper
+def _number(data: BytesIn, headers: TableIn, header: int) -> int:
+    """Return the number that a header is, or -1 where it is none or there is no header."""
+    if header < 0:
+        return int64(-1)
+    size = headers[field.CONTENT_SIZE, header]
+    return read_decimal(data, headers[field.CONTENT_START, header], size, _NUMBER_DIGITS)
+
+
+@helper
+def _same_content(data: BytesIn, headers: TableIn, one: int, other: int) -> bool:
+    size = max(headers[field.CONTENT_SIZE, one], 0)
+    return size == max(headers[field.CONTENT_SIZE, other], 0) and same_spans(
+        data,
+        headers[field.CONTENT_START, one],
+        data,
+        headers[field.CONTENT_START, other],
+        size,
+    )
+
+
+@helper
+def _published(data: BytesIn, headers: TableIn, found: TableIn, row: int, event_time: int) -> int:
+    published = _number(data, headers, found[_PUBLISH_TIME, row])
+    return published if published > 0 else event_time
+
+
+@helper
+def _agree(
+    data: BytesIn, headers: TableIn, found: TableIn, name: int, first: int, last: int
+) -> bool:
+    """Whether all these records have this header, with the same value."""
+    for row in range(first, last):
+        if found[name, row] < 0 or not _same_content(
+            data, headers, found[name, first], found[name, row]
+        ):
+            return False
+    return True
+
+
+@kernel
+def take_entries(
+    data: BytesIn, headers: TableIn, batches: TableIn, found: TableIn, producers: NumbersOut,
+    metadata: NumbersOut, publish_times: NumbersOut, event_times: NumbersOut,
+    sequences: NumbersOut,
+) -> None:  # fmt: skip
+    """Take times and sequence ids from the batches that can be an entry of one producer.
+
+    Those have the header that says it in `producers`, and in `metadata` that of the rarer fields
+    where all records agree on it.
+    """
+    for batch in range(batches.shape[1]):
+        first = batches[field.FIRST_RECORD, batch]
+        last = first + batches[field.RECORDS, batch]
+        if first == last or not _agree(data, headers, found, _PRODUCER, first, last):
+            continue
+        published = _published(data, headers, found, first, event_times[first])
+        same = True
+        for row in range(first + 1, last):
+            same = same and published == _published(data, headers, found, row, event_times[row])
+        if not same:
+            continue
+        producers[batch] = found[_PRODUCER, first]
+        publish_times[batch] = published
+        for row in range(first, last):
+            sequences[row] = _number(data, headers, found[_SEQUENCE, row])
+            if found[_PUBLISH_TIME, row] < 0:
+                event_times[row] = 0
+        if _agree(data, headers, found, _METADATA, first, last):
+            metadata[batch] = found[_METADATA, first]

@@ -11,10 +11,13 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from penstock.log.header import ATTRIBUTE_CHUNK, Magic, walk
+from penstock.limits import CHUNK_RUNS, INFLATED_BATCH_BYTES
+from penstock.log.header import ATTRIBUTE_CHUNK, Magic, read_header, walk
+from penstock.records.errors import MalformedBatchError
 from penstock.records.pulsar.chunks import is_chunk, join_chunks
 
 if TYPE_CHECKING:
+    from penstock.log.header import BatchHeader
     from penstock.records.pulsar.chunks import ChunkInfo
     from penstock.session import Buffer
 
@@ -71,6 +74,7 @@ def join_in_steps(stored: memoryview) -> Joining:
     where there is none.
     """
     begin = 0
+    search = _Search()
     for position, header in walk(stored):
         if header.magic != Magic.PULSAR or not header.attributes & ATTRIBUTE_CHUNK:
             continue
@@ -79,40 +83,70 @@ def join_in_steps(stored: memoryview) -> Joining:
         begin = position + header.size
         chunk = is_chunk(stored[position:begin])
         if chunk is not None and chunk.chunk == chunk.chunks - 1:
-            yield from _joined(chunk, header.base_offset, stored[position:begin])
+            yield from search.joined(chunk, stored[position:begin])
     if begin < len(stored):
         yield stored[begin:]
+    search.report()
 
 
-def _joined(chunk: ChunkInfo, last_offset: int, last: memoryview) -> Joining:
-    found: dict[int, Buffer] = {}
-    for reach in LOOK_BACK_OFFSETS:
-        start = max(0, last_offset - reach * chunk.chunks)
-        found = yield from _find(chunk, start, last_offset)
-        if len(found) == chunk.chunks - 1:
-            yield join_chunks([*(found[number] for number in sorted(found)), last])
-            return
-        if start == 0:
-            break
-    logger.warning(
-        "the message at offset %d is not complete: %d of its %d chunks are not in the log",
-        *(last_offset, chunk.chunks - 1 - len(found), chunk.chunks),
-    )
+class _Search:
+    """Looks for the chunks of messages, all of one run, in a bounded number of earlier runs."""
+
+    def __init__(self) -> None:
+        self._runs_left = int(CHUNK_RUNS)
+        self._incomplete = 0
+
+    def joined(self, last: ChunkInfo, batch: memoryview) -> Joining:
+        """Yield the whole message whose last chunk this is, if all of it is found."""
+        header = read_header(batch)
+        found: dict[int, Buffer] = {}
+        for reach in LOOK_BACK_OFFSETS:
+            start = max(0, header.base_offset - reach * last.chunks)
+            found = yield from self._find(last, start, header)
+            if len(found) == last.chunks - 1:
+                yield join_chunks([*(found[number] for number in sorted(found)), batch])
+                return
+            if start == 0:
+                break
+        self._incomplete += 1
+        if self._incomplete == 1:
+            logger.warning(
+                "the message at offset %d is not complete: %d of its %d chunks are not in the log",
+                *(header.base_offset, last.chunks - 1 - len(found), last.chunks),
+            )
+
+    def report(self) -> None:
+        """Say how many more messages are not complete than the one that was reported."""
+        if self._incomplete > 1:
+            logger.warning("%d messages behind it are not complete either", self._incomplete - 1)
+
+    def _find(
+        self, last: ChunkInfo, start: int, header: BatchHeader
+    ) -> Generator[Wanted, Buffer | None, dict[int, Buffer]]:
+        """Return chunks of one message by number; of a chunk that was sent again, the later one.
+
+        They are copies, so that a small chunk does not keep all of the run that it was found in.
+        """
+        found: dict[int, Buffer] = {}
+        while start < header.base_offset and self._runs_left:
+            self._runs_left -= 1
+            run = yield Wanted(start, header.base_offset)
+            if run is None:
+                break
+            for batch, next_offset in _batches(run):
+                start = next_offset
+                chunk = is_chunk(batch) if batch else None
+                if chunk is not None and chunk._replace(chunk=last.chunk) == last != chunk:
+                    found[chunk.chunk] = bytes(batch)
+            if sum(map(len, found.values())) > INFLATED_BATCH_BYTES:
+                reason = f"its chunks have more than {INFLATED_BATCH_BYTES} bytes"
+                raise MalformedBatchError(reason, header.base_offset, header.next_offset)
+        return found
 
 
-def _find(
-    last: ChunkInfo, start: int, end: int
-) -> Generator[Wanted, Buffer | None, dict[int, Buffer]]:
-    """Return the chunks of one message by number; of a chunk that was sent again, the later one."""
-    found: dict[int, Buffer] = {}
-    while start < end and (run := (yield Wanted(start, end))) is not None:
-        view = memoryview(run)
-        for position, header in walk(view):
-            start = header.next_offset
-            if header.magic != Magic.PULSAR or not header.attributes & ATTRIBUTE_CHUNK:
-                continue
-            batch = view[position : position + header.size]
-            chunk = is_chunk(batch)
-            if chunk is not None and chunk._replace(chunk=last.chunk) == last != chunk:
-                found[chunk.chunk] = batch
-    return found
+def _batches(run: Buffer) -> Iterator[tuple[memoryview, int]]:
+    """Yield each batch that holds a chunk, and nothing for another, and the offset behind it."""
+    view = memoryview(run)
+    for position, header in walk(view):
+        is_marked = header.magic == Magic.PULSAR and header.attributes & ATTRIBUTE_CHUNK
+        yield view[position : position + header.size if is_marked else position], header.next_offset

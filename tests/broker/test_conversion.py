@@ -1,0 +1,131 @@
+"""Which conversions the event loop does itself, and how many run beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+from cramjam import zstd
+
+from penstock import records
+from penstock.broker.reading import conversion
+from penstock.limits import (
+    CHUNK_RUNS,
+    CONVERSION_THREADS,
+    CONVERTED_AT_ONCE_BATCHES,
+    CONVERTED_AT_ONCE_BYTES,
+    CONVERTED_AT_ONCE_RECORDS,
+)
+from penstock.log.header import Magic
+from penstock.records import Wanted, join_in_steps
+from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
+from stored_batches import (
+    Record,
+    at_offset,
+    batched,
+    chunk_batch,
+    entry,
+    kafka_batch,
+    metadata,
+    pulsar_batch,
+)
+
+LOG: Any = None
+"""Nothing here is read from a log."""
+
+
+def zstd_entry() -> bytes:
+    payload = batched([(SingleMessageMetadata(), bytes(1000))])
+    fields = {"compression": 3, "uncompressed_size": len(payload), "num_messages_in_batch": 1}
+    return pulsar_batch(entry(metadata(**fields), bytes(zstd.compress(payload))))
+
+
+SMALL = {
+    "one record": kafka_batch([Record(b"v")]),
+    "many bytes": kafka_batch([Record(bytes(CONVERTED_AT_ONCE_BYTES - 200))]),
+    "an entry": pulsar_batch(entry(metadata(), b"v")),
+}
+LARGE = {
+    "compressed": kafka_batch([Record(b"v")], codec=4),
+    "a compressed entry": zstd_entry(),
+    "more bytes": kafka_batch([Record(bytes(CONVERTED_AT_ONCE_BYTES))]),
+    "more records": kafka_batch([Record(None)] * (CONVERTED_AT_ONCE_RECORDS + 1)),
+    "more batches": b"".join(
+        at_offset(kafka_batch([Record(None)]), offset)
+        for offset in range(CONVERTED_AT_ONCE_BATCHES + 1)
+    ),
+}
+
+
+@pytest.fixture
+def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that conversions run in."""
+    names: list[str] = []
+    convert = records.convert
+
+    def watched(batches: memoryview, target: Magic) -> object:
+        names.append(threading.current_thread().name)
+        return convert(batches, target)
+
+    monkeypatch.setattr(records, "convert", watched)
+    return names
+
+
+@pytest.mark.parametrize("stored", SMALL.values(), ids=SMALL)
+async def test_what_is_small_is_converted_at_once(stored: bytes, converting: list[str]) -> None:
+    assert await conversion.convert(LOG, memoryview(stored), Magic.IGGY)
+    assert converting == [threading.main_thread().name]
+
+
+@pytest.mark.parametrize("stored", LARGE.values(), ids=LARGE)
+async def test_what_may_be_large_inside_is_converted_beside_the_loop(
+    stored: bytes, converting: list[str]
+) -> None:
+    target = Magic.PULSAR if stored[16] != Magic.PULSAR else Magic.IGGY
+    assert await conversion.convert(LOG, memoryview(stored), target)
+    assert len(converting) == 1
+    assert converting[0].startswith("conversion")
+
+
+async def test_few_conversions_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = most = 0
+    lock = threading.Lock()
+
+    def slow(_pieces: object, _target: Magic) -> list[bytes]:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+        return [b"converted"]
+
+    await records.prepare()
+    monkeypatch.setattr(conversion, "_convert", slow)
+    stored = memoryview(LARGE["compressed"])
+    waiting = [conversion.convert(LOG, stored, Magic.PULSAR) for _ in range(10)]
+    await asyncio.gather(*waiting)
+    assert most == CONVERSION_THREADS
+
+
+def test_last_chunks_of_nothing_are_not_looked_for_without_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lie = chunk_batch([b"", b"x"], 1)
+    run = b"".join(at_offset(lie, 1_000_000 + index) for index in range(500))
+    earlier = at_offset(kafka_batch([Record(b"v")]), 0)
+    joining = join_in_steps(memoryview(run))
+    asked, step = 0, next(joining, None)
+    while isinstance(step, Wanted):
+        asked += 1
+        try:
+            step = joining.send(earlier)
+        except StopIteration:
+            break
+    assert asked <= CHUNK_RUNS
+    assert len(caplog.messages) == 2
+    assert "499 messages behind it" in caplog.messages[1]

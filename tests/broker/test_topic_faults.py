@@ -1,0 +1,237 @@
+"""What can't be made leaves nothing behind, and what is deleted goes without holding anybody up."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from partition_logs import log_of
+from penstock.broker.broker import Broker
+from penstock.broker.errors import StorageError, TopicExistsError
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics import storage
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.numbers import LowestFree
+from penstock.log.files import RealFile, RealFileSystem
+from penstock.log.header import Magic, build_header
+from penstock.log.layout import topic_directory
+from penstock.metadata.errors import MetadataError
+
+ORDERS = TopicName("public", "default", "orders")
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Broker]:
+    broker = await Broker.open(folder, BrokerSettings())
+    try:
+        yield broker
+    finally:
+        await broker.close()
+
+
+def batch(body: bytes = b"hello") -> list[bytearray]:
+    header = build_header(Magic.KAFKA, body, record_count=1, base_timestamp=1, max_timestamp=1)
+    return [header + body]
+
+
+def folders(data_folder: Path) -> list[str]:
+    return [each.name for each in (data_folder / "topics").iterdir()]
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+
+def full_disk(_files: RealFileSystem, directory: Path) -> None:
+    if directory.name == "1":
+        raise OSError(errno.ENOSPC, "No space left on device", str(directory))
+    directory.mkdir(parents=True, exist_ok=True)
+
+
+async def test_a_topic_whose_folder_can_not_be_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as broker:
+        with monkeypatch.context() as patched:
+            patched.setattr(RealFileSystem, "make_directory", full_disk)
+            with pytest.raises(StorageError):
+                await broker.topics.create(ORDERS, 2)
+        assert broker.topics.all() == []
+        assert folders(tmp_path) == []
+        other = await broker.topics.create(ORDERS._replace(topic="other"), 1)
+        assert other.iggy_topic_id == 0
+        await broker.topics.create(ORDERS, 2)
+    async with running(tmp_path) as broker:
+        assert len(broker.topics.all()) == 2
+
+
+async def test_partitions_whose_folders_can_not_be_made_leave_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 1)
+        topic.partitions[0].append(batch())
+        with monkeypatch.context() as patched:
+            patched.setattr(RealFileSystem, "make_directory", full_disk)
+            with pytest.raises(StorageError):
+                await broker.topics.add_partitions(topic, 3)
+        assert len(topic.partitions) == 1
+        await broker.topics.add_partitions(topic, 3)
+        assert topic.partitions[0].end_offset == 1
+
+
+async def test_a_row_that_can_not_be_written_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise MetadataError("topics were not written")
+
+    async with running(tmp_path) as broker:
+        with monkeypatch.context() as patched:
+            patched.setattr(broker.topics._repository, "insert", refuse)
+            with pytest.raises(MetadataError):
+                await broker.topics.create(ORDERS, 2)
+        assert folders(tmp_path) == []
+        assert (await broker.topics.create(ORDERS, 2)).iggy_topic_id == 0
+
+
+async def test_a_creation_whose_client_goes_is_whole(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        for number in range(20):
+            name = ORDERS._replace(topic=str(number))
+            creating = asyncio.ensure_future(broker.topics.create(name, 1))
+            await asyncio.sleep(number / 5000)
+            creating.cancel()
+            await asyncio.wait([creating])
+            if broker.topics.get(name) is None:
+                await broker.topics.get_or_create(name)
+            with pytest.raises(TopicExistsError):
+                await broker.topics.create(name, 1)
+    async with running(tmp_path) as broker:
+        assert len(broker.topics.all()) == 20
+
+
+async def test_a_deletion_does_not_wait_for_a_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    began = threading.Event()
+
+    def slow(_file: RealFile) -> None:
+        began.set()
+        go_on.wait(10)
+
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 1)
+        monkeypatch.setattr(RealFile, "fdatasync", slow)
+        partition = topic.partitions[0]
+        durable = partition.durable(partition.append(batch()))
+        await asyncio.to_thread(began.wait)
+        await broker.topics.delete(topic)
+        again = await broker.topics.create(ORDERS, 1)
+        assert again.partitions[0].end_offset == 0
+        assert again.partitions[0].id != partition.id
+        # Its folder is there as long as the flush uses it.
+        assert topic_directory(tmp_path, topic.id).exists()
+        go_on.set()
+        with pytest.raises(Exception, match="closed"):
+            await durable
+        await until(lambda: folders(tmp_path) == [again.id.hex])
+
+
+async def test_a_deletion_goes_on_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_self: storage.Storage, _topic_id: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(storage.Storage, "_remove_topic", fail)
+            await broker.topics.delete(topic)
+            await asyncio.sleep(0.05)
+    assert folders(tmp_path) == [topic.id.hex]
+    async with running(tmp_path) as broker:
+        assert broker.topics.all() == []
+        await until(lambda: folders(tmp_path) == [])
+
+
+async def test_a_log_that_can_not_be_opened_is_opened_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path) as broker:
+        partition = (await broker.topics.create(ORDERS, 1)).partitions[0]
+        partition.append(batch())
+    tries = 0
+
+    def no_files(_files: RealFileSystem, _directory: Path) -> dict[str, int]:
+        nonlocal tries
+        tries += 1
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with running(tmp_path) as broker:
+        topic = broker.topics.get(ORDERS)
+        assert topic is not None
+        partition = topic.partitions[0]
+        with monkeypatch.context() as patched:
+            patched.setattr(RealFileSystem, "entries", no_files)
+            outcomes = await asyncio.gather(
+                *(partition.opened() for _ in range(50)), return_exceptions=True
+            )
+            assert {type(each).__name__ for each in outcomes} == {"LogNotOpenError"}
+            assert tries == 1
+        assert "orders-0 can't be opened" in caplog.text
+        partition._let_try_again()
+        await partition.opened()
+        assert partition.end_offset == 1
+
+
+async def test_a_log_is_opened_when_it_is_used_and_not_before(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        for number in range(3):
+            topic = await broker.topics.create(ORDERS._replace(topic=str(number)), 2)
+            topic.partitions[1].append(batch())
+    async with running(tmp_path) as broker:
+        partitions = [each for topic in broker.topics.all() for each in topic.partitions]
+        assert not any(partition.is_open for partition in partitions)
+        await asyncio.gather(*(partitions[1].opened() for _ in range(10)))
+        assert [each.is_open for each in partitions] == [False, True] + [False] * 4
+        assert log_of(partitions[1]).end_offset == 1
+
+
+def test_the_lowest_free_number_is_given() -> None:
+    numbers = LowestFree([5, 0, 2])
+    assert [numbers.take() for _ in range(4)] == [1, 3, 4, 6]
+    for number in (4, 0):
+        numbers.give_back(number)
+    assert [numbers.take() for _ in range(3)] == [0, 4, 7]
+
+
+@pytest.mark.soak
+async def test_creation_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
+    """CPU a topic, of the broker and its threads, early and late."""
+    costs = []
+    async with running(tmp_path) as broker:
+        for number in range(10_000):
+            if number % 1000 == 0:
+                costs.append(time.process_time())
+            await broker.topics.create(ORDERS._replace(topic=f"t{number}"), 1)
+    each = [(late - early) / 1000 for early, late in pairwise(costs)]
+    assert each[-1] < 1.3 * each[0]
+    assert each[-1] < 0.002
+    # And the next start reads their rows, and opens none of their logs.
+    before = time.process_time()
+    async with running(tmp_path) as broker:
+        assert time.process_time() - before < 1
+        assert len(broker.topics.all()) == 10_000
