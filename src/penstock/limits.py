@@ -339,18 +339,11 @@ KAFKA_REQUEST_ELEMENTS: Final = Limit(
     when_hit="the connection is closed",
 )
 
-KAFKA_DECODED_AT_ONCE_BYTES: Final = Limit(
-    8 * KIB,
-    "bytes of a Kafka request that is decoded without looking at the clock",
-    protects="other clients' time from a request with many elements",
-    when_hit="others have their turn while its elements are decoded",
-)
-
 KAFKA_ELEMENTS_AT_ONCE: Final = Limit(
     500,
-    "elements of all arrays in one Kafka response that is encoded without looking at the clock",
+    "elements of all arrays in one Kafka request or response that is decoded or encoded at once",
     protects="other clients' time",
-    when_hit="others have their turn while its elements are encoded",
+    when_hit="it is decoded or encoded in steps, between which others have their turn",
 )
 
 KAFKA_FETCH_BYTES: Final = Limit(

@@ -12,8 +12,8 @@ Between two steps others change what all share, as at any other await.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 from typing import Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -35,7 +35,7 @@ _waiting: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, Steps]()
 class Pace:
     """The steps of one work. What has few elements is one step, and never looks at the clock."""
 
-    __slots__ = ("_untimed", "_until")
+    __slots__ = ("_until", "_untimed")
 
     def __init__(self) -> None:
         self._untimed = _ELEMENTS_UNTIMED
@@ -57,13 +57,39 @@ class Pace:
     async def each(
         self, elements: Iterable[ElementT], make: Callable[[ElementT], MadeT]
     ) -> list[MadeT]:
-        """Return what is made of each element. Elements are those of now, whatever changes."""
+        """Return what is made of each element. No collection that others change, but a copy."""
         made = []
-        for element in tuple(elements):
+        for element in elements:
             made.append(make(element))
             if self.is_over():
                 await self.others()
         return made
+
+    async def each_awaited(
+        self, elements: Iterable[ElementT], make: Callable[[ElementT], Awaitable[MadeT]]
+    ) -> list[MadeT]:
+        """As `each`, of elements that are made in steps themselves."""
+        made = []
+        for element in elements:
+            made.append(await make(element))
+            if self.is_over():
+                await self.others()
+        return made
+
+    async def through(self, steps: Iterable[None]) -> None:
+        """Do all of a work that yields after each element."""
+        for _ in steps:
+            if self.is_over():
+                await self.others()
+
+    async def counted(self, elements: Iterable[ElementT]) -> Counter[ElementT]:
+        """Return how many times there is each element."""
+        counts = Counter[ElementT]()
+        for element in elements:
+            counts[element] += 1
+            if self.is_over():
+                await self.others()
+        return counts
 
 
 async def _next_step() -> None:
@@ -78,9 +104,7 @@ async def _next_step() -> None:
     await step
 
 
-def _begin_next(
-    loop: asyncio.AbstractEventLoop, waiting: Steps
-) -> None:
+def _begin_next(loop: asyncio.AbstractEventLoop, waiting: Steps) -> None:
     step = waiting.popleft()
     if not step.done():
         step.set_result(None)

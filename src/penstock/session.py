@@ -51,7 +51,7 @@ class Deferred(Generic[ReplyT_co]):
         return self.result()
 
 
-Encoded: TypeAlias = Buffers | CoroutineType[Any, Any, Buffers] | None
+Encoded: TypeAlias = "Buffers | CoroutineType[Any, Any, Buffers] | None"
 """What to send, or nothing; a coroutine where making it takes long, so that it goes in steps."""
 
 Answer: TypeAlias = ReplyT | Deferred[ReplyT] | Coroutine[Any, Any, ReplyT]

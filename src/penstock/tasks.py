@@ -9,7 +9,7 @@ import asyncio
 import logging
 import types
 from collections.abc import Coroutine, Generator
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 ResultT = TypeVar("ResultT")
 
@@ -22,35 +22,42 @@ class Ended(NamedTuple, Generic[ResultT]):
     result: ResultT
 
 
+class _FirstStep:
+    """Whether the running code is a first step; a task that runs meanwhile is not its own."""
+
+    runs = False
+
+
 def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
     """Do a coroutine's first step at once; return its end, or the rest to be awaited.
 
     The first step runs in no task, so `asyncio.timeout` and task groups have no place before
     `in_task`. Raises what the step raises.
     """
+    outer, _FirstStep.runs = _FirstStep.runs, True
     try:
         awaited = work.send(None)
     except StopIteration as end:
-        result: ResultT = end.value
-        return Ended(result)
+        return Ended(cast("ResultT", end.value))
+    finally:
+        _FirstStep.runs = outer
     return _rest(work, awaited)
 
 
 async def in_task() -> None:
-    """Return when the caller runs in a task: at once, but for the first step of `begin`."""
-    if asyncio.current_task() is None:
+    """Return when the caller runs in a task of its own: at once, but for a first step."""
+    if _FirstStep.runs:
         await asyncio.sleep(0)
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Await something that mostly is there at once. Raises TimeoutError."""
     begun = begin(work)
-    if isinstance(begun, Ended):
-        return begun.result
-    await in_task()
-    async with asyncio.timeout(seconds):
-        result: ResultT = await begun
-    return result
+    if not isinstance(begun, Ended):
+        await in_task()
+        async with asyncio.timeout(seconds):
+            begun = Ended(await begun)
+    return begun.result
 
 
 async def _rest(work: Coroutine[Any, Any, ResultT], awaited: Any) -> ResultT:

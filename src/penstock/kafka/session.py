@@ -18,17 +18,17 @@ from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.handlers.api_18_api_versions import API_VERSIONS, unsupported_version
 from penstock.kafka.wire import (
     ManyElementsError,
+    TooManyElementsError,
     decode_request_header,
     encode_response,
     encode_response_in_steps,
     frame_size,
 )
-from penstock.limits import KAFKA_DECODED_AT_ONCE_BYTES, KAFKA_REQUEST_BYTES
+from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_BYTES
 from penstock.session import Deferred, PeerError
-from penstock.tasks import Ended, begin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from penstock.broker.broker import Broker
     from penstock.kafka.handlers.registry import Handle
@@ -96,27 +96,30 @@ class KafkaRequest(Call):
 
 
 class LargeRequest(KafkaRequest):
-    """A request that is decoded in its turn, and in steps."""
+    """A request with so many elements that it is decoded in its turn, and in steps.
+
+    No other one of its connection runs beside it, so that its own steps are in order.
+    """
 
     __slots__ = ("_frame",)
+    is_large = True
 
     def __init__(
         self, client: Client, header: RequestHeader, handle: Handle[Any, Any], frame: memoryview
     ) -> None:
         super().__init__(client, header, handle)
+        self.lane = Lane.OTHERS
         self._frame = frame
 
     def begin(self) -> Answer[Struct | None]:
-        header = self._header
-        message = begin(
-            header.api.request.decode_in_steps(self._frame, header.version, header.body_start)
-        )
-        if isinstance(message, Ended):
-            return self._handle(message.result, self)
-        return self._decoded_and_begun(message)
+        return self._decoded_and_begun()
 
-    async def _decoded_and_begun(self, message: Coroutine[Any, Any, Struct]) -> Struct | None:
-        answer = self._handle(await message, self)
+    async def _decoded_and_begun(self) -> Struct | None:
+        header = self._header
+        message = await header.api.request.decode_in_steps(
+            self._frame, header.version, header.body_start
+        )
+        answer = self._handle(message, self)
         if isinstance(answer, Deferred | CoroutineType):
             answer = await answer
         return cast("Struct | None", answer)
@@ -139,9 +142,12 @@ class KafkaSession:
         if handler is None:
             raise PeerError(f"{header.api.name} is not served")
         if header.version in handler.versions:
-            if len(frame) > KAFKA_DECODED_AT_ONCE_BYTES:
+            try:
+                message = header.api.request.decode(
+                    frame, header.version, header.body_start, elements_max=KAFKA_ELEMENTS_AT_ONCE
+                )
+            except TooManyElementsError:
                 return LargeRequest(self._client, header, handler.handle, frame)
-            message = header.api.request.decode(frame, header.version, header.body_start)
             return KafkaRequest(self._client, header, handler.handle, message)
         if header.api.key == API_VERSIONS:
             in_version_0 = header._replace(version=0)

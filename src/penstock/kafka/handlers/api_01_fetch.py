@@ -20,6 +20,7 @@ tells clients that there is none.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.topics.opening import open_all
@@ -31,6 +32,8 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
+from penstock.pace import Pace
+from penstock.tasks import in_task, within
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
@@ -125,10 +128,13 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     is_prompt = request.min_bytes <= NO_MINIMUM
     partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
     isolation = isolation_of(request.isolation_level)
-    topics = []
+    topics: list[FetchResponse.FetchableTopicResponse] = []
     readings: list[Reading] = []
+    pace = Pace()
     for topic in request.topics:
-        found = [_find(topic, asked, call, partition_max, isolation) for asked in topic.partitions]
+        found = await pace.each(
+            topic.partitions, partial(_find, topic, call, partition_max, isolation)
+        )
         readings += found
         topics.append(
             response.FetchableTopicResponse(
@@ -139,22 +145,23 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     await open_all(each.partition for each in readings if each.partition is not None)
     try:
         # What takes so long is compiling the conversions, once after an installation.
-        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
-            await _read(readings, max_bytes)
+        seconds = max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)
+        await within(seconds, _read(readings, max_bytes, pace))
     except TimeoutError:
         return response(responses=topics)
-    if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
-        await _wait(readings, request, call)
-        await _read(readings, max_bytes)
+    waits = readings and request.max_wait_ms > 0
+    if waits and not await _suffices(readings, request.min_bytes, pace):
+        await _wait(readings, request, call, pace)
+        await _read(readings, max_bytes, pace)
     return response(responses=topics)
 
 
 def _find(
     topic: FetchRequest.FetchTopic,
-    asked: FetchRequest.FetchPartition,
     call: Call,
     partition_max: int,
     isolation: Isolation,
+    asked: FetchRequest.FetchPartition,
 ) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
@@ -170,10 +177,12 @@ def _find(
     return reading
 
 
-async def _read(readings: list[Reading], max_bytes: int) -> None:
+async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:
     left = max_bytes
     is_first = True
     for reading in readings:
+        if pace.is_over():
+            await pace.others()
         if reading.failed:
             continue
         try:
@@ -188,14 +197,18 @@ async def _read(readings: list[Reading], max_bytes: int) -> None:
         left = 0 if reading.does_not_fit else left - reading.bytes_read
 
 
-def _suffices(readings: list[Reading], min_bytes: int) -> bool:
-    return (
-        any(reading.failed or reading.is_gone for reading in readings)
-        or sum(reading.bytes_readable for reading in readings) >= min_bytes
-    )
+async def _suffices(readings: list[Reading], min_bytes: int, pace: Pace) -> bool:
+    readable = 0
+    for reading in readings:
+        if reading.failed or reading.is_gone:
+            return True
+        readable += reading.bytes_readable
+        if pace.is_over():
+            await pace.others()
+    return readable >= min_bytes
 
 
-async def _wait(readings: list[Reading], request: FetchRequest, call: Call) -> None:
+async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace: Pace) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
     changed = asyncio.Event()
     partitions = {reading.partition for reading in readings if reading.partition is not None}
@@ -203,9 +216,12 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call) -> N
         partition.add_listener(changed.set)
     try:
         with call.client.waiting(changed.set):
+            await in_task()
             async with asyncio.timeout(request.max_wait_ms / 1000):
-                while not _suffices(readings, request.min_bytes) and not call.client.is_gone:
+                while not call.client.is_gone:
                     changed.clear()
+                    if await _suffices(readings, request.min_bytes, pace):
+                        break
                     await changed.wait()
     except TimeoutError:
         pass

@@ -17,6 +17,7 @@ from penstock.broker.groups.member import JoinRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -48,14 +49,14 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
         leader=joined.leader_id,
         skip_assignment=joined.skip_assignment,
         member_id=joined.member_id,
-        members=[
-            response.JoinGroupResponseMember(
+        members=await Pace().each(
+            joined.members,
+            lambda member: response.JoinGroupResponseMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 metadata=member.metadata,
-            )
-            for member in joined.members
-        ],
+            ),
+        ),
     )
 
 

@@ -46,7 +46,7 @@ from penstock.kafka.wire.frames import (
     encode_response_in_steps,
     frame_size,
 )
-from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError
+from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError, TooManyElementsError
 from penstock.kafka.wire.schema import Versions
 from penstock.kafka.wire.structs import Struct
 
@@ -67,6 +67,7 @@ __all__ = [
     "MessageType",
     "RequestHeader",
     "Struct",
+    "TooManyElementsError",
     "Versions",
     "api",
     "api_by_key",

@@ -16,7 +16,7 @@ from penstock.kafka.wire.layout import Layout
 from penstock.kafka.wire.primitives import MalformedMessageError
 from penstock.kafka.wire.schema import Schema, StructType, Versions, parse
 from penstock.kafka.wire.structs import Struct, build_classes
-from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_ELEMENTS
+from penstock.limits import KAFKA_REQUEST_ELEMENTS
 from penstock.pace import Pace
 from penstock.session import Buffer
 
@@ -36,7 +36,6 @@ class MessageType(Generic[Message]):
     def __init__(self, schema: Schema, kind: str) -> None:
         self._schema = schema
         self.root: StructType = schema.roots[kind]
-        self._is_response = kind == "response"
         # A response is what our own client asked for.
         self._elements_max = KAFKA_REQUEST_ELEMENTS if kind == "request" else sys.maxsize
         self._classes: dict[str, Any] = build_classes(schema.structs[kind])
@@ -55,18 +54,21 @@ class MessageType(Generic[Message]):
         message: Message = self._classes[self.root.name](**values)
         return message
 
-    def decode(self, data: Buffer, version: int, start: int = 0) -> Message:
+    def decode(
+        self, data: Buffer, version: int, start: int = 0, *, elements_max: int | None = None
+    ) -> Message:
         """The message at `start`; what comes after it is ignored.
 
         Record sets are slices of `data`, so give a memoryview where they must not be copied; all
-        other values are copies. Raises MalformedMessageError.
+        other values are copies. Raises MalformedMessageError, and TooManyElementsError where all
+        arrays have more elements together than `elements_max`, or than any message may have.
         """
         decoder = self._decoders.get(version) or self._compile_decoder(version)
         if not self._holds_records and type(data) is not bytes:
             # Slices of bytes are the quickest to make strings of.
             data = bytes(data)
         try:
-            message: Message = decoder(data, start)
+            message: Message = decoder(data, start, elements_max or self._elements_max)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise self._malformed(version, error) from None
         return message
@@ -75,21 +77,28 @@ class MessageType(Generic[Message]):
         """As `decode`, between the turns of others where there are many elements."""
         decoder = self._stepping_decoders.get(version) or self._compile_stepping_decoder(version)
         try:
-            message: Message = await decoder(data, start, Pace())
+            message: Message = await decoder(data, start, self._elements_max, Pace())
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise self._malformed(version, error) from None
         return message
 
-    def encode(self, message: Message, version: int, head: Buffer = b"") -> list[Buffer]:
+    def encode(
+        self,
+        message: Message,
+        version: int,
+        head: Buffer = b"",
+        *,
+        elements_max: int = sys.maxsize,
+    ) -> list[Buffer]:
         """The parts of the message, `head` first; record data is a part of its own, uncopied.
 
         A value that does not fit its field is the caller's mistake and raises what Python makes
         of it (struct.error, TypeError, AttributeError). ValueError: no such version.
-        ManyElementsError: a response that is to be encoded in steps.
+        ManyElementsError: all arrays have more than `elements_max` elements together.
         """
         encoder = self._encoders.get(version) or self._compile_encoder(version)
         parts: list[Buffer] = []
-        encoder(message, bytearray(head), parts)
+        encoder(message, bytearray(head), parts, elements_max)
         return parts
 
     async def encode_in_steps(
@@ -121,8 +130,7 @@ class MessageType(Generic[Message]):
     def _compiled_decoder(self, version: int, *, in_steps: bool) -> Any:
         if version not in self._schema.versions:
             raise MalformedMessageError(f"{self.root.name} has no version {version}")
-        layout, classes = self._layout(version), self._classes
-        return compile_decoder(self.root, layout, classes, self._elements_max, in_steps=in_steps)
+        return compile_decoder(self.root, self._layout(version), self._classes, in_steps=in_steps)
 
     def _compile_encoder(self, version: int) -> Encoder:
         encoder: Encoder = self._compiled_encoder(version, in_steps=False)
@@ -137,11 +145,7 @@ class MessageType(Generic[Message]):
     def _compiled_encoder(self, version: int, *, in_steps: bool) -> Any:
         if version not in self._schema.versions:
             raise ValueError(f"{self.root.name} has no version {version}")
-        # A request is what we ask of others, and nobody else's time.
-        elements_max = KAFKA_ELEMENTS_AT_ONCE if self._is_response else sys.maxsize
-        return compile_encoder(
-            self.root, self._layout(version), self._classes, elements_max, in_steps=in_steps
-        )
+        return compile_encoder(self.root, self._layout(version), self._classes, in_steps=in_steps)
 
 
 class Api(Generic[Request, Response]):

@@ -18,25 +18,20 @@ from penstock.kafka.wire.structs import default_expression
 from penstock.pace import Pace
 from penstock.session import Buffer
 
-Decoder = Callable[[Buffer, int], Any]
-SteppingDecoder = Callable[[Buffer, int, Pace], Coroutine[Any, Any, Any]]
+Decoder = Callable[[Buffer, int, int], Any]
+SteppingDecoder = Callable[[Buffer, int, int, Pace], Coroutine[Any, Any, Any]]
 
 
 def compile_decoder(
-    root: StructType,
-    layout: Layout,
-    classes: dict[str, Any],
-    elements_max: int,
-    *,
-    in_steps: bool = False,
+    root: StructType, layout: Layout, classes: dict[str, Any], *, in_steps: bool = False
 ) -> Any:
     """The decoder of one version: from a buffer and a position in it to the root's object.
 
-    A message whose arrays have more than `elements_max` elements together is refused. One that
-    goes `in_steps` is a coroutine function, and takes a Pace besides: it is a SteppingDecoder.
+    It takes besides how many elements all arrays may have together; one more raises
+    TooManyElementsError. What goes `in_steps` is a coroutine function, a SteppingDecoder.
     """
     writer = _DecoderWriter(layout, in_steps=in_steps)
-    writer.write_root(root, elements_max)
+    writer.write_root(root)
     namespace = {
         **classes,
         **writer.constants,
@@ -55,11 +50,10 @@ def compile_decoder(
 
 class _DecoderWriter:
     def __init__(self, layout: Layout, *, in_steps: bool) -> None:
-        self.text = SourceText(
-            "async def decode(data, position, pace):"
-            if in_steps
-            else "def decode(data, position):"
-        )
+        head = "def decode(data, position, elements_left):"
+        if in_steps:
+            head = "async def decode(data, position, elements_left, pace):"
+        self.text = SourceText(head)
         self._in_steps = in_steps
         self.constants: dict[str, Any] = {}
         self._layout = layout
@@ -67,9 +61,8 @@ class _DecoderWriter:
         self._codes = ""
         self._conversions: list[str] = []
 
-    def write_root(self, root: StructType, elements_max: int) -> None:
+    def write_root(self, root: StructType) -> None:
         self.text.line("end = len(data)")
-        self.text.line(f"elements_left = {elements_max}")
         name = self._write_struct(root)
         self.text.line(f"return {name}")
 

@@ -18,7 +18,7 @@ from penstock.kafka.wire.structs import Struct, default_expression
 from penstock.pace import Pace
 from penstock.session import Buffer
 
-Encoder = Callable[[Struct, bytearray, list[Buffer]], None]
+Encoder = Callable[[Struct, bytearray, list[Buffer], int], None]
 SteppingEncoder = Callable[[Struct, bytearray, list[Buffer], Pace], Coroutine[Any, Any, None]]
 
 
@@ -27,22 +27,17 @@ class ManyElementsError(Exception):
 
 
 def compile_encoder(
-    root: StructType,
-    layout: Layout,
-    classes: dict[str, Any],
-    elements_max: int,
-    *,
-    in_steps: bool = False,
+    root: StructType, layout: Layout, classes: dict[str, Any], *, in_steps: bool = False
 ) -> Any:
     """The encoder of one version.
 
     It takes the message, a bytearray to begin with (what is already in it goes first) and a list
-    to which it appends the parts: that bytearray, and what record data forced behind it. It raises
-    ManyElementsError for more than `elements_max` elements of all arrays together. One that goes
-    `in_steps` does not; it is a coroutine function, and takes a Pace besides: a SteppingEncoder.
+    to which it appends the parts: that bytearray, and what record data forced behind it. It takes
+    besides how many elements all arrays may have together; one more raises ManyElementsError. What
+    goes `in_steps` has no such bound; it is a coroutine function, a SteppingEncoder.
     """
     writer = _EncoderWriter(layout, in_steps=in_steps)
-    writer.write_root(root, elements_max)
+    writer.write_root(root)
     namespace = {
         **classes,
         **writer.constants,
@@ -55,20 +50,17 @@ def compile_encoder(
 
 class _EncoderWriter:
     def __init__(self, layout: Layout, *, in_steps: bool) -> None:
-        self.text = SourceText(
-            "async def encode(message, out, parts, pace):"
-            if in_steps
-            else "def encode(message, out, parts):"
-        )
+        head = "def encode(message, out, parts, elements_left):"
+        if in_steps:
+            head = "async def encode(message, out, parts, pace):"
+        self.text = SourceText(head)
         self._in_steps = in_steps
         self.constants: dict[str, Any] = {}
         self._layout = layout
         self._values: list[str] = []
         self._codes = ""
 
-    def write_root(self, root: StructType, elements_max: int) -> None:
-        if not self._in_steps:
-            self.text.line(f"elements_left = {elements_max}")
+    def write_root(self, root: StructType) -> None:
         self._write_struct(root, "message")
         self.text.line("parts.append(out)")
 
