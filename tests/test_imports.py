@@ -25,7 +25,13 @@ LAYERS = [
     {"penstock.records"},
     {"penstock.log"},
     {"penstock.metadata"},
-    {"penstock.session", "penstock.limits", "penstock.tasks"},
+    {
+        "penstock.session",
+        "penstock.limits",
+        "penstock.tasks",
+        "penstock.allowance",
+        "penstock.memory",
+    },
 ]
 """Top down. A module imports from its own package and from lower layers; packages of one layer do
 not know each other."""

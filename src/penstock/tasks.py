@@ -113,10 +113,13 @@ class Tasks:
             logger.error("the task %s failed", task.get_name(), exc_info=error)
 
 
-async def uninterrupted(work: Coroutine[Any, Any, ResultT], name: str) -> ResultT:
+async def uninterrupted(
+    work: Coroutine[Any, Any, ResultT], name: str, *, refusals: type[Exception]
+) -> ResultT:
     """Return what `work` returns, which goes on to its end even where the caller is cancelled.
 
-    For what is done in steps of which none may be missing. Raises what `work` raises.
+    For what is done in steps of which none may be missing. Raises what `work` raises. Where nobody
+    is left to hear that, it is logged, unless it is one of `refusals`, by which nothing was done.
     """
     outcome: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
 
@@ -124,9 +127,10 @@ async def uninterrupted(work: Coroutine[Any, Any, ResultT], name: str) -> Result
         try:
             result = await work
         except Exception as error:
-            if outcome.done():
+            if not outcome.done():
+                outcome.set_exception(error)
+            elif not isinstance(error, refusals):
                 raise
-            outcome.set_exception(error)
         else:
             if not outcome.done():
                 outcome.set_result(result)

@@ -19,7 +19,7 @@ from log_batches import (
     read,
     read_all,
 )
-from penstock.log import CorruptBatchError, Flusher, LogConfig
+from penstock.log import CorruptBatchError, Flusher, LogConfig, LogMissingError
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=300)
 
@@ -238,19 +238,39 @@ async def test_a_segment_that_is_gone_is_reported_to_who_reads_it(
     again.abandon()
 
 
-async def test_all_segments_gone_is_no_new_log(
-    disk: FaultyFileSystem, flusher: Flusher, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_all_segments_gone_is_no_new_log(disk: FaultyFileSystem, flusher: Flusher) -> None:
     log = open_log(disk, flusher)
     fill(log, 30)
     log.close()
     for path in segments(disk):
         disk.unlink(path)
-    again = open_log(disk, flusher)
-    assert again.start_offset == again.end_offset == log.end_offset
-    assert "no segment is left" in caplog.text
-    assert append(again, make_batch()) == log.end_offset
-    again.close()
+    with pytest.raises(LogMissingError, match=rf"offsets 0\.\.{log.end_offset - 1} .* recover"):
+        open_log(disk, flusher)
+
+
+async def test_the_first_segment_gone_is_no_later_beginning(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    fill(log, 60)
+    log.close()
+    first, second, *_ = segments(disk)
+    disk.unlink(first)
+    with pytest.raises(LogMissingError, match=rf"offsets 0\.\.{int(second.stem) - 1} are missing"):
+        open_log(disk, flusher)
+
+
+async def test_what_was_flushed_once_is_missed_when_it_is_gone(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    """Long before the first checkpoint that is due by size."""
+    log = open_log(disk, flusher)
+    await log.flushed(append(log, make_batch()))
+    log.abandon()
+    (path,) = segments(disk)
+    disk.unlink(path)
+    with pytest.raises(LogMissingError):
+        open_log(disk, flusher)
 
 
 async def test_a_last_segment_without_a_sound_batch_is_dropped(

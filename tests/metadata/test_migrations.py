@@ -23,6 +23,7 @@ from penstock.metadata.statements import Statement
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.tables import TABLES
 
+ORDERS_ID = "9cb7f5ae60c8442a9c265d7baedcdee5"
 NEWEST = len(STEPS) + 1
 VERSION_1 = Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8")
 
@@ -97,6 +98,7 @@ def forget_topics(database: Database) -> None:
 
 async def test_a_database_of_version_1_opens_with_all_that_is_in_it(tmp_path: Path) -> None:
     make_version_1(tmp_path / "metadata.sqlite")
+    (tmp_path / "topics" / ORDERS_ID / "0").mkdir(parents=True)
     broker = await Broker.open(tmp_path, BrokerSettings())
     orders = broker.topics.by_kafka_name("orders")
     assert orders is not None

@@ -48,7 +48,9 @@ def main() -> None:
 
 async def _serve(folder: Path, port: list[int], ready: threading.Event) -> None:
     broker = await Broker.open(folder, BrokerSettings())
-    listener = await listen(Address("pulsar", "127.0.0.1", 0), broker, Connections(""))
+    listener = await listen(
+        Address("pulsar", "127.0.0.1", 0), broker, Connections("", broker.memory)
+    )
     port.append(listener.address.port)
     ready.set()
     await asyncio.Event().wait()

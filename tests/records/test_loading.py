@@ -92,6 +92,48 @@ class TestWhereTheyAreKept:
         assert cache_directory().parent == tmp_path
         assert cache_directory().is_dir()
 
+    def test_the_next_process_finds_the_temporary_folder_again(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr(kernel_cache, "_writable", lambda _: False)
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        first = cache_directory()
+        cache_directory.cache_clear()
+        assert cache_directory() == first
+        assert list(tmp_path.iterdir()) == [first]
+
+    @pytest.mark.parametrize("damage", ["others may write", "a link", "a file"])
+    def test_a_temporary_folder_that_others_can_change_is_not_used(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, damage: str
+    ) -> None:
+        monkeypatch.setattr(kernel_cache, "_writable", lambda _: False)
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        first = cache_directory()
+        first.rmdir()
+        if damage == "others may write":
+            first.mkdir()
+            first.chmod(0o777)
+        elif damage == "a link":
+            first.symlink_to(tmp_path)
+        else:
+            first.touch()
+        cache_directory.cache_clear()
+        assert cache_directory() != first
+        assert cache_directory().is_dir()
+
+    def test_a_folder_of_one_process_goes_with_it(self, tmp_path: Path) -> None:
+        program = (
+            "from penstock.records.kernels import cache\n"
+            "cache._writable = lambda _: False\n"
+            "cache._temporary = lambda _: None\n"
+            "print(cache.cache_directory().is_dir())"
+        )
+        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        command = [sys.executable, "-c", program]
+        said = subprocess.run(command, capture_output=True, check=True, env=environment).stdout
+        assert said.strip() == b"True"
+        assert list(tmp_path.iterdir()) == []
+
     def test_a_file_in_the_way_can_not_be_written_to(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

@@ -27,6 +27,7 @@ FAILURES: list[Exception] = [
     log_errors.LogFailedError(f"{PATH}: a write failed: [Errno 28]"),
     log_errors.LogReadError(f"{PATH}: [Errno 5]"),
     log_errors.LogClosedError(f"{PATH} is closed"),
+    log_errors.LogMissingError(f"{PATH} is missing"),
     log_errors.LogNotOpenError(f"{PATH} can't be opened"),
     log_errors.InvalidBatchError("a batch of 5 bytes states 6"),
     log_errors.OffsetOutOfRangeError(5, 0, 3),
@@ -80,6 +81,6 @@ def test_what_the_operating_system_said_is_in_the_log(caplog: Any) -> None:
 
 
 def test_the_words_that_are_looked_for_would_be_found() -> None:
-    for error in (*FAILURES[:7], *BUGS):
+    for error in (*FAILURES[:8], *BUGS):
         assert SECRET.search(str(error))
     assert SECRET.search(str(Path("/a")))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.server.data_folder import DataFolderError, DataFolderLock
+from penstock.broker.errors import DataFolderError
+from penstock.server.data_folder import LOCK_NAME, DataFolderLock
 
 
 def test_the_folder_is_made_and_held(tmp_path: Path) -> None:
@@ -16,6 +17,15 @@ def test_the_folder_is_made_and_held(tmp_path: Path) -> None:
     with DataFolderLock(folder), held:
         DataFolderLock(folder).__enter__()
     with DataFolderLock(folder):
+        pass
+
+
+def test_it_is_held_where_its_file_is_removed(tmp_path: Path) -> None:
+    with DataFolderLock(tmp_path):
+        (tmp_path / LOCK_NAME).unlink()
+        with pytest.raises(DataFolderError, match="in use"):
+            DataFolderLock(tmp_path).__enter__()
+    with DataFolderLock(tmp_path):
         pass
 
 

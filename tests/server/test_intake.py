@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import limits
+from penstock.memory import Memory
 from penstock.server.intake import Intake
 from penstock.session import PeerError
 
@@ -39,19 +40,19 @@ def feed(intake: Intake, stream: bytes, steps: list[int]) -> list[bytes]:
 )
 def test_frames_come_out_as_they_went_in(sizes: list[int], steps: list[int]) -> None:
     frames = [size.to_bytes(4) + bytes([size % 251]) * size for size in sizes]
-    intake = Intake(memoryview(bytearray(64)))
+    intake = Intake(memoryview(bytearray(64)), Memory().receiving)
     assert feed(intake, b"".join(frames), steps) == frames
 
 
 def test_a_large_frame_is_received_in_place() -> None:
     size = 5 * limits.FRAME_FIRST_ALLOCATION_BYTES + 1
     frame = size.to_bytes(4) + bytes(size)
-    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)))
+    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), Memory().receiving)
     assert feed(intake, frame + b"\0\0\0\1x", [1 << 20]) == [frame, b"\0\0\0\1x"]
 
 
 def test_memory_follows_what_really_arrived() -> None:
-    intake = Intake(memoryview(bytearray(1024)))
+    intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
     feed(intake, (1 << 30).to_bytes(4), [4])
     received = 4
     while received < 8 << 20:
@@ -63,7 +64,7 @@ def test_memory_follows_what_really_arrived() -> None:
 
 
 def test_nothing_is_shown_of_a_frame_but_what_arrived() -> None:
-    intake = Intake(memoryview(bytearray(1024)))
+    intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
     begun = (1 << 20).to_bytes(4) + b"begun"
     feed(intake, begun, [100])
     assert intake.head(100) == begun
@@ -71,7 +72,7 @@ def test_nothing_is_shown_of_a_frame_but_what_arrived() -> None:
 
 
 def test_a_session_that_finds_no_frame_is_an_error_before_the_buffer_is_full() -> None:
-    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)))
+    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), Memory().receiving)
     space = intake.space()
     intake.filled(limits.FRAME_HEAD_BYTES)
     del space
@@ -80,7 +81,7 @@ def test_a_session_that_finds_no_frame_is_an_error_before_the_buffer_is_full() -
 
 
 def test_a_frame_without_bytes_is_a_bug_and_no_endless_loop() -> None:
-    intake = Intake(memoryview(bytearray(1024)))
+    intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
     intake.space()
     intake.filled(1)
     with pytest.raises(ValueError, match="0 bytes"):
@@ -89,7 +90,7 @@ def test_a_frame_without_bytes_is_a_bug_and_no_endless_loop() -> None:
 
 def test_connections_share_one_buffer() -> None:
     shared = memoryview(bytearray(1024))
-    one, other = Intake(shared), Intake(shared)
+    one, other = Intake(shared, Memory().receiving), Intake(shared, Memory().receiving)
     feed(one, b"\0\0\0\4he", [100])
     feed(other, b"\0\0\0\7noi", [100])
     assert feed(one, b"re", [100]) == [b"\0\0\0\4here"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from penstock.broker.broker import Broker
+from penstock.memory import Memory
 from penstock.server.answers import Answers
 from penstock.server.pipeline import Pipeline
 from penstock.server.turns import Turn
@@ -25,7 +26,7 @@ class Conversation:
         self.session = session
         self.failed = failed
         self.has_turns = True
-        self.answers = Answers(write)
+        self.answers = Answers(write, Memory())
         self.pipeline = Pipeline(session, self.answers, self, "a test's conversation")
 
     def take(self, frame: bytes | bytearray | memoryview) -> None:

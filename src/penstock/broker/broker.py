@@ -9,12 +9,14 @@ from penstock.broker.groups.offsets import CommittedOffsets
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.store import DurableGroupStore
 from penstock.broker.groups.topic_groups import TopicGroups
+from penstock.broker.node import Leadership, begin_leadership, refuse_without_database
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
+from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
@@ -38,15 +40,22 @@ class Broker:
     """One node. Sessions reach topics, offsets and groups through it; it knows no protocol."""
 
     def __init__(
-        self, store: MetadataStore, storage: Storage, settings: BrokerSettings, epoch: int
+        self,
+        store: MetadataStore,
+        storage: Storage,
+        settings: BrokerSettings,
+        leadership: Leadership,
     ) -> None:
         self.settings = settings
-        self.cluster = Cluster(storage.cluster_id(), Owner(NODE_ID, epoch))
+        self.memory = Memory(settings.memory_bytes)
+        self.cluster = Cluster(leadership.cluster_id, Owner(NODE_ID, leadership.epoch))
         self.data_folder = storage.data_folder
         self._store = store
         self._storage = storage
         self.namespaces = Namespaces(NamespaceRepository(store))
-        self.topics = Topics(TopicRepository(store), storage, self.namespaces, settings)
+        self.topics = Topics(
+            TopicRepository(store), storage, self.namespaces, settings, leadership.cluster_id
+        )
         self.offsets = CommittedOffsets(OffsetRepository(store))
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         self.groups = GroupRegistry(settings.groups, self._group_store)
@@ -60,12 +69,22 @@ class Broker:
         """Open or create the data folder and recover what the last run left unfinished.
 
         Each time is a new leadership of all partitions, with an epoch of its own. Blocks, for
-        nothing is served yet. Raises MetadataError and OSError.
+        nothing is served yet. Raises DataFolderError, MetadataError and OSError.
         """
+        refuse_without_database(data_folder)
         store = MetadataStore.open(made_folder(data_folder) / DATABASE_FILE)
-        epoch = PropertyRepository(store).next_epoch()
-        broker = cls(store, Storage(data_folder, settings.log, epoch), settings, epoch)
+        properties = PropertyRepository(store)
+        try:
+            leadership = begin_leadership(data_folder, properties)
+        except BaseException:
+            await store.close()
+            raise
+        storage = Storage(data_folder, settings.log, leadership.epoch)
+        broker = cls(store, storage, settings, leadership)
         broker.topics.load()
+        if not properties.folders_are_identified():
+            broker.topics.identify()
+            properties.folders_were_identified()
         broker.topic_groups.load()
         broker.subscriptions.load()
         # Last: sessions of members begin with it.

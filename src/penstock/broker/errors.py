@@ -7,6 +7,10 @@ class BrokerError(Exception):
     """The request can't be carried out, and nothing was changed by it."""
 
 
+class DataFolderError(Exception):
+    """The data folder can't be used. The message tells the operator what to do."""
+
+
 class StorageError(BrokerError):
     """The disk did not do what was asked of it; to try again may help. The log line says more."""
 

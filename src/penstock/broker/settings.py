@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from penstock.broker.groups.classic import GroupSettings
-from penstock.limits import TOPIC_PARTITIONS
+from penstock.limits import MEMORY_BYTES_LEAST, TOPIC_PARTITIONS
 from penstock.log import LogConfig
 
 
@@ -29,5 +29,6 @@ class BrokerSettings:
     flush: Flush = Flush.ACKNOWLEDGED
     log: LogConfig = field(default_factory=LogConfig)
     groups: GroupSettings = field(default_factory=GroupSettings)
+    memory_bytes: int = MEMORY_BYTES_LEAST
     iggy_user: str = "iggy"
     iggy_password: str = "iggy"  # noqa: S105  # the default of every Iggy client, on loopback

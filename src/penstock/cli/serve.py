@@ -52,8 +52,8 @@ def serve_command(
 def _serve(settings: Config, began: float, output: Format) -> None:
     import uvloop
 
+    from penstock.broker.errors import DataFolderError
     from penstock.metadata.errors import MetadataError
-    from penstock.server.data_folder import DataFolderError
     from penstock.server.listeners import ListenError
     from penstock.server.serve import serve
 

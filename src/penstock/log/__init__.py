@@ -9,6 +9,7 @@ from penstock.log.errors import (
     LogClosedError,
     LogError,
     LogFailedError,
+    LogMissingError,
     LogReadError,
     OffsetOutOfRangeError,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "LogConfig",
     "LogError",
     "LogFailedError",
+    "LogMissingError",
     "LogReadError",
     "OffsetOutOfRangeError",
     "RealFileSystem",

@@ -124,6 +124,10 @@ def _parse(content: bytes) -> Checkpoint:
         states[name] = Section(state_offset, content[name_end:at])
     if at != len(content) or not len(states) == count <= CHECKPOINT_STATES:
         raise ValueError(f"{count} states in {len(content)} bytes")
+    if not (0 <= start_offset <= offset and 0 <= base <= offset and position >= 0):
+        raise ValueError(f"offsets {start_offset} and {base} of {offset}, byte {position}")
+    if not all(0 <= section.offset <= offset for section in states.values()):
+        raise ValueError(f"a state of what is not there at {offset}")
     return Checkpoint(offset, base, position, start_offset, states)
 
 

@@ -76,6 +76,17 @@ class LogClosedError(LogError):
         return "the partition is closed"
 
 
+class LogMissingError(LogError):
+    """What was safe is not there, or belongs to another log: nothing may be written in its place.
+
+    Only the operator can say what is to be done, by `penstock recover`.
+    """
+
+    @property
+    def for_clients(self) -> str:
+        return "data of the partition is missing; the broker's log says more"
+
+
 class LogNotOpenError(LogError):
     """The log was not opened yet, or can't be opened now."""
 

@@ -10,11 +10,20 @@ if TYPE_CHECKING:
 
 CLUSTER_ID_FILE: Final = "cluster-id"
 DATABASE_FILE: Final = "metadata.sqlite"
+IDENTITY_FILE: Final = "penstock.json"
+"""In the data folder and each folder of a topic or a partition: what the folder is."""
+DELETED_SUFFIX: Final = ".deleted"
+"""How the name of a topic's folder ends that is being removed."""
+
+
+def topics_directory(data_folder: Path) -> Path:
+    """The folder of all topics' folders."""
+    return data_folder / "topics"
 
 
 def topic_directory(data_folder: Path, topic_id: UUID) -> Path:
     """The folder of one topic: named by id, so that a name used again never meets old bytes."""
-    return data_folder / "topics" / topic_id.hex
+    return topics_directory(data_folder) / topic_id.hex
 
 
 def partition_directory(data_folder: Path, topic_id: UUID, index: int) -> Path:

@@ -100,7 +100,10 @@ class LocalLog:
         flusher: Flusher,
         leader_epoch: int = 0,
     ) -> LocalLog:
-        """Open the log in `directory`, made if need be, and recover it. Blocks. Raises OSError."""
+        """Open the log in `directory`, made if need be, and recover it. Blocks.
+
+        Raises LogMissingError and OSError.
+        """
         assert leader_epoch >= 0, "an epoch is a count"
         files.make_directory(directory)
         recovered = Recovery(directory, config, files, leader_epoch).run()
@@ -364,7 +367,9 @@ class LocalLog:
         for segment in sealed:
             segment.file = None
         round_.indexes = [path for segment in sealed for path in segment.index.paths]
-        if self._unchecked_bytes >= self._config.checkpoint_bytes:
+        # The first one says that something was written: a log of which all is lost is no new one.
+        is_first = self.end_offset > 0 == self._checkpoint.offset
+        if is_first or self._unchecked_bytes >= self._config.checkpoint_bytes:
             if self._active is not None:
                 self._active.index.save()
             round_.checkpoint = self._checkpoint = self._next_checkpoint()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
+from penstock.log.errors import LogMissingError
 from penstock.log.scan import CorruptRange, Place, scan
 from penstock.log.segments import open_segments
 
@@ -62,7 +63,11 @@ class Recovery:
         """Where the sound part ends, of each segment that was scanned."""
 
     def run(self) -> Recovered:
-        """Bring the directory into order; blocks while it reads what no checkpoint vouches for."""
+        """Bring the directory into order; blocks while it reads what no checkpoint vouches for.
+
+        Raises LogMissingError, and has changed nothing then.
+        """
+        self._refuse_missing()
         self._remove_trimmed()
         for segment in self._segments:
             if self._vouched(segment) < segment.size:
@@ -76,6 +81,8 @@ class Recovery:
         self._log_report()
         first = self._segments[0].base_offset if self._segments else end_offset
         start_offset = max(first, self._known.start_offset)
+        if end_offset < start_offset:  # The files were cut, and all that is left was trimmed.
+            end_offset, is_extendable = start_offset, False
         return Recovered(
             *(self._segments, start_offset, end_offset),
             *(is_extendable, self._known, self._report),
@@ -88,6 +95,18 @@ class Recovery:
         found = read_checkpoint(self._files, self._directory, size)
         self._report.lost_checkpoint = found is None
         return found or Checkpoint()
+
+    def _refuse_missing(self) -> None:
+        """A log that was written has a checkpoint, which says where it begins."""
+        known = self._known
+        if self._report.lost_checkpoint:
+            return
+        first = self._segments[0].base_offset if self._segments else known.offset
+        if first > known.start_offset:
+            raise LogMissingError(
+                f"{self._directory}: offsets {known.start_offset}..{first - 1} are missing: no "
+                "segment that is left holds them; `penstock recover` shows what can be done"
+            )
 
     def _remove_trimmed(self) -> None:
         """Finish what a crash cut short: the removal of segments below the start offset."""
@@ -210,10 +229,6 @@ class Recovery:
         assert report.truncated_bytes <= sum(self._sizes.values()), "no more than was there"
         if report.lost_checkpoint:
             logger.error("%s: the checkpoint is damaged; all was read anew", self._directory)
-        if not self._segments and self._known.start_offset < self._known.offset:
-            logger.error(
-                "%s: no segment is left of offsets below %d", self._directory, self._known.offset
-            )
         if report.scanned_bytes:
             logger.info(
                 "%s: recovered: checked %d bytes, cut off %d, %d damaged ranges",

@@ -1,20 +1,26 @@
-"""Puts answers that are found side by side into the order of their requests."""
+"""Puts answers that are found side by side into the order of their requests.
+
+What a request and its answer hold until then is counted in the node's memory.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 
+from penstock.memory import Memory
 from penstock.session import Buffers
 
 
 class Slot:
     """The place of one request's answer in the order."""
 
-    __slots__ = ("done", "parts", "request_bytes")
+    __slots__ = ("answer_bytes", "done", "parts", "request_bytes")
 
     def __init__(self, request_bytes: int) -> None:
         self.request_bytes = request_bytes
+        self.answer_bytes = 0
+        """What is counted of `parts`: an answer that is next in order leaves at once."""
         self.parts: Buffers = ()
         self.done = False
 
@@ -22,12 +28,16 @@ class Slot:
 class Answers:
     """The answers that one connection still owes."""
 
-    __slots__ = ("_slots", "_write", "request_bytes")
+    __slots__ = ("_memory", "_slots", "_write", "request_bytes", "waiting_bytes")
 
-    def __init__(self, write: Callable[[Buffers], None]) -> None:
+    def __init__(self, write: Callable[[Buffers], None], memory: Memory) -> None:
         self._slots: deque[Slot] = deque()
         self._write = write
+        self._memory = memory
         self.request_bytes = 0
+        """Of requests that are not answered."""
+        self.waiting_bytes = 0
+        """Of answers that wait for others before them."""
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -36,7 +46,7 @@ class Answers:
         """Keep a place for an answer to come."""
         slot = Slot(request_bytes)
         self._slots.append(slot)
-        self.request_bytes += request_bytes
+        self._count_request(request_bytes)
         return slot
 
     def settle(self, slot: Slot, parts: Buffers | None) -> None:
@@ -44,7 +54,10 @@ class Answers:
         slot.done = True
         if parts is not None:
             slot.parts = parts
-        self._write_in_order()
+        if slot is self._slots[0]:
+            self._write_in_order()
+        else:
+            self._hold(slot)
 
     def add(self, parts: Buffers) -> None:
         """Give an answer that needed no waiting."""
@@ -54,12 +67,40 @@ class Answers:
         slot = self.reserve(0)
         slot.parts = parts
         slot.done = True
+        self._hold(slot)
+
+    def discard(self) -> None:
+        """Nobody takes answers any more; requests run on and are settled."""
+        for slot in self._slots:
+            slot.parts = ()
+            self._count_answer(-slot.answer_bytes)
+            slot.answer_bytes = 0
+
+    def abandon(self) -> None:
+        """The requests that are not settled yet need not be: some never will."""
+        for slot in self._slots:
+            self._count_request(-slot.request_bytes)
+            slot.request_bytes = 0
 
     def _write_in_order(self) -> None:
         ready: list[bytes | bytearray | memoryview] = []
         while self._slots and self._slots[0].done:
             slot = self._slots.popleft()
-            self.request_bytes -= slot.request_bytes
+            self._count_request(-slot.request_bytes)
+            if slot.answer_bytes:
+                self._count_answer(-slot.answer_bytes)
             ready.extend(slot.parts)
         if ready:
             self._write(ready)
+
+    def _hold(self, slot: Slot) -> None:
+        slot.answer_bytes = sum(map(len, slot.parts))
+        self._count_answer(slot.answer_bytes)
+
+    def _count_request(self, size: int) -> None:
+        self.request_bytes += size
+        self._memory.receiving.take(size)
+
+    def _count_answer(self, size: int) -> None:
+        self.waiting_bytes += size
+        self._memory.answers.take(size)

@@ -59,6 +59,10 @@ def _count(text: str) -> int:
     return _number(text, 1, 10_000, "a whole number from 1 to 10000")
 
 
+def _count_or_default(text: str) -> int:
+    return _number(text, 0, 10_000, "a whole number from 0 to 10000 (0 is the default)")
+
+
 def _milliseconds(text: str) -> int:
     return _number(text, 0, 10_000, "a whole number of milliseconds from 0 to 10000")
 
@@ -69,10 +73,22 @@ def _number(text: str, least: int, most: int, expected: str) -> int:
     return int(text)
 
 
-def _size(text: str) -> int:
+def _memory(text: str) -> int:
+    size = _bytes(text)
+    if text != "0" and not 64 * _MIB <= size <= 1 << 50:
+        raise ValueError("a size of 64MiB or more, such as 2GiB (0 is the default)")
+    return size
+
+
+def _bytes(text: str) -> int:
+    """Return a size, 0 for what is none."""
     match = re.fullmatch(r"(\d{1,15})\s*([A-Za-z]*)", text)
     unit = _UNITS.get(match[2].upper()) if match else None
-    size = int(match[1]) * unit if match and unit else 0
+    return int(match[1]) * unit if match and unit else 0
+
+
+def _size(text: str) -> int:
+    size = _bytes(text)
     if not _MIB <= size <= 1 << 31:
         raise ValueError("a size from 1MiB to 2GiB, such as 256MiB")
     return min(size, (1 << 31) - 1)
@@ -119,6 +135,21 @@ class Config:
         default="",
         metadata=_about(
             str, "Host that clients are told to connect to; empty is the one they connected to."
+        ),
+    )
+    address_connections: int = field(
+        default=0,
+        metadata=_about(
+            _count_or_default,
+            "Connections that clients of one address may have; 0 is half of all that there may be.",
+        ),
+    )
+    memory_bytes: int = field(
+        default=0,
+        metadata=_about(
+            _memory,
+            "Memory for what clients make the broker hold; 0 is a quarter of the machine, "
+            "256MiB or more.",
         ),
     )
     flush: str = field(

@@ -8,25 +8,32 @@ half way through changing what all share. Only its answer is dropped. What still
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from penstock import limits
 from penstock.server.answers import Answers
+from penstock.server.frame_clock import FrameClock
 from penstock.server.intake import Intake
 from penstock.server.pipeline import Pipeline
+from penstock.server.progress import Progress
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
 from penstock.server.turns import Turn
 from penstock.session import Buffer, Buffers, PeerError, Session, Transport
 
 if TYPE_CHECKING:
+    from penstock.memory import Wanted
     from penstock.server.connections import Connections
 
 logger = logging.getLogger(__name__)
 
 SessionFactory: TypeAlias = Callable[[Transport], Session]
+
+_CLIENT_NETWORK_BITS: Final = 64
+"""The network that an IPv6 host is given (RFC 6177): it may use any address in it."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -41,10 +48,13 @@ class Connection(asyncio.BufferedProtocol):
         self._factory = factory
         self._connections = connections
         self._turns = connections.turns
-        self._intake = Intake(connections.receive_buffer)
-        self._answers = Answers(self.write)
+        self._memory = connections.memory
+        self._intake = Intake(connections.receive_buffer, self._memory.receiving)
+        self._answers = Answers(self.write, self._memory)
         self._outgoing: list[Buffer] = []
         self._outgoing_bytes = 0
+        self._unsent_bytes = 0
+        self._wanted: Wanted | None = None
         self._turn_end_is_due = False
         self._session: Session | None = None
         self._pipeline: Pipeline | None = None
@@ -55,23 +65,30 @@ class Connection(asyncio.BufferedProtocol):
         self._close_reason = ""
         self.protocol = protocol
         self.peer = "?"
+        self.address = "?"
         self.local_address = ("", 0)
         self.served = False
         self.last_activity = self._loop.time()
+        self.frame_clock = FrameClock(self.last_activity)
         self.closing_since: float | None = None
         self.stalled_since: float | None = None
+        self.moved_bytes = 0
+        self.progress = Progress()
 
     # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
-        self.peer = _written(transport.get_extra_info("peername"))
+        peer = transport.get_extra_info("peername")
+        self.peer = _written(peer)
+        self.address = _network_address(peer)
         host, port = transport.get_extra_info("sockname")[:2]
         self.local_address = (self._connections.advertised_host or host, port)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if not self._connections.admit(self):
-            self.abort("the broker has as many connections as it may have")
+        refused = self._connections.admit(self)
+        if refused is not None:
+            self.abort(refused)
             return
         try:
             session = self._factory(self)
@@ -87,9 +104,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         self.last_activity = self._loop.time()
+        self.moved_bytes += count
         self._intake.filled(count)
         self._turns.now(self)
-        if self.in_line:
+        if self._intake.may_have_frame:
+            # It has no turn now, or may not take frames.
             self._intake.keep()
             self._set_reading()
 
@@ -100,9 +119,12 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self.stalled_since = self._loop.time()
         self._writable = self._loop.create_future()
+        self._hold_back(True)
+        self.count_unsent()
         self._set_reading()
 
     def resume_writing(self) -> None:
+        self.count_unsent()
         self._wake_writers(None)
         self._turns.soon(self)
 
@@ -118,12 +140,15 @@ class Connection(asyncio.BufferedProtocol):
             except Exception:
                 logger.exception("%s %s: closing the session failed", self.protocol, self.peer)
         self._wake_writers(ConnectionResetError("the client is gone"))
+        self._release()
         if self._pipeline:
             self._connections.leave(self._pipeline)
 
     # Called by the session: penstock.session.Transport.
 
     def write(self, parts: Buffers) -> None:
+        if self._lost:
+            return
         # Small answers of one turn of the event loop share one system call.
         self._outgoing.extend(parts)
         self._outgoing_bytes += sum(map(len, parts))
@@ -177,10 +202,25 @@ class Connection(asyncio.BufferedProtocol):
         """Requests whose answers are still owed."""
         return len(self._answers)
 
+    @property
+    def held_bytes(self) -> int:
+        """What this connection holds of the node's memory."""
+        answers = self._answers
+        answered = answers.waiting_bytes + self._unsent_bytes
+        return self._intake.held_bytes + answers.request_bytes + answered
+
+    def count_unsent(self) -> None:
+        """Find out how much of the answers the client did not take yet."""
+        if not self._lost:
+            unsent = self._outgoing_bytes + self._transport.get_write_buffer_size()
+            self._memory.answers.take(unsent - self._unsent_bytes)
+            self.moved_bytes += self._unsent_bytes - unsent
+            self._unsent_bytes = unsent
+
     def abort(self, reason: str) -> None:
         """Cut the connection; what was not sent is dropped."""
         self._note_closing(reason)
-        logger.info("%s %s cut: %s", self.protocol, self.peer, reason)
+        logger.info("%s %s cut: %s", self.protocol, self.peer, reason, extra=self._log_extra)
         self._transport.abort()
 
     # Called in its turns: penstock.server.turns.Worker.
@@ -216,15 +256,22 @@ class Connection(asyncio.BufferedProtocol):
         self._intake.resume()
         if not self.served:
             self._recognise()
+        is_another = False
         while self._may_take_frames():
             frame = self._intake.next_frame(session.frame_size)
             if frame is None:
                 break
-            self.served = True
+            self.served = is_another = True
             pipeline.take(frame)
             if turn.is_over():
                 break
+        if not self._intake.may_have_frame:
+            self._time_frame(is_another)
         self._intake.keep()
+
+    def _time_frame(self, is_another: bool) -> None:
+        unfinished = self._intake.unfinished_bytes
+        self.frame_clock.received(unfinished, self.last_activity, is_another=is_another)
 
     def _end_turn_soon(self) -> None:
         if not self._turn_end_is_due:
@@ -238,8 +285,13 @@ class Connection(asyncio.BufferedProtocol):
     def _send(self) -> None:
         if self._outgoing and not self._lost:
             parts, self._outgoing = self._outgoing, []
-            self._outgoing_bytes = 0
+            size, self._outgoing_bytes = self._outgoing_bytes, 0
+            is_behind = self._transport.get_write_buffer_size() > 0
             self._transport.writelines(parts)
+            # Whoever takes small answers as they come need not be counted.
+            if is_behind or self._unsent_bytes or size >= limits.WRITES_TOGETHER_BYTES:
+                self.moved_bytes += size
+                self.count_unsent()
 
     def _recognise(self) -> None:
         foreign = never_ours(self._intake.head(RECOGNISED_BYTES))
@@ -253,7 +305,35 @@ class Connection(asyncio.BufferedProtocol):
             self._writable is not None
             or len(self._answers) >= limits.REQUESTS_IN_FLIGHT
             or self._answers.request_bytes >= limits.REQUEST_BYTES_IN_FLIGHT
+            or self._answers.waiting_bytes >= limits.WRITE_BUFFER_BYTES
+            or (self._memory.used >= self._memory.ample and self._waits_for_memory())
         )
+
+    def _hold_back(self, held_back: bool) -> None:
+        if self._pipeline is not None:
+            self._pipeline.held_back = held_back
+
+    def _waits_for_memory(self) -> bool:
+        if self._wanted is None and not self._lost:
+            held = self.held_bytes
+            if self._memory.fits(1, held):
+                return False
+            self._wanted = self._memory.wait(1, held, self._has_memory)
+        return True
+
+    def _has_memory(self) -> None:
+        self._wanted = None
+        self._turns.soon(self)
+
+    def _release(self) -> None:
+        """Give back what is held for the client, but for the requests that run on."""
+        self._intake.discard()
+        self._answers.discard()
+        self._memory.answers.take(-self._unsent_bytes)
+        self._unsent_bytes = 0
+        self._outgoing.clear()
+        if self._wanted is not None:
+            self._memory.forget(self._wanted)
 
     def _set_reading(self) -> None:
         wanted = (
@@ -263,12 +343,15 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._reading = wanted
         if wanted:
+            self.frame_clock.resume(self._loop.time())
             self._transport.resume_reading()
         else:
+            self.frame_clock.pause(self._loop.time())
             self._transport.pause_reading()
 
     def _wake_writers(self, error: Exception | None) -> None:
         self.stalled_since = None
+        self._hold_back(False)
         writable, self._writable = self._writable, None
         if writable is None:
             return
@@ -279,6 +362,10 @@ class Connection(asyncio.BufferedProtocol):
             writable.exception()  # Nobody may be waiting, which is no failure.
 
     # The end.
+
+    @property
+    def _log_extra(self) -> dict[str, str]:
+        return {"address": self.address}
 
     def _note_closing(self, reason: str) -> None:
         if self.closing_since is None:
@@ -297,13 +384,19 @@ class Connection(asyncio.BufferedProtocol):
         hint = other_protocol(self._intake.head(RECOGNISED_BYTES), self.protocol)
         if hint is not None and not self.served:
             reason = f"{reason}; {hint}"
-        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason)
+        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason, extra=self._log_extra)
         self.close(reason)
 
     def _break(self, error: Exception) -> None:
         if self._lost and isinstance(error, ConnectionResetError):
             return
-        logger.error("%s %s closed: a bug in the broker", self.protocol, self.peer, exc_info=error)
+        logger.error(
+            "%s %s closed: a bug in the broker",
+            self.protocol,
+            self.peer,
+            exc_info=error,
+            extra=self._log_extra,
+        )
         self.close("a bug in the broker")
 
 
@@ -312,3 +405,15 @@ def _written(address: tuple[str, int] | None) -> str:
         return "?"
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _network_address(address: tuple[str, int] | None) -> str:
+    """Return what one client can't have many of: of IPv6 the network, of which each has one."""
+    if not address:
+        return "?"
+    given = ipaddress.ip_address(address[0].partition("%")[0])
+    if isinstance(given, ipaddress.IPv6Address):
+        if given.ipv4_mapped is not None:
+            return str(given.ipv4_mapped)
+        return str(ipaddress.ip_network((given, _CLIENT_NETWORK_BITS), strict=False))
+    return str(given)

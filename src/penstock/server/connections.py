@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from typing import Protocol
 
 from penstock import limits
+from penstock.memory import Memory
+from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
+from penstock.server.progress import Holder, StuckHolders
 from penstock.server.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -16,11 +20,12 @@ SWEEP_SECONDS = 1.0
 """How often deadlines are looked at: one pass over all connections instead of a timer for each."""
 
 
-class Connection(Protocol):
+class Connection(Holder, Protocol):
     """One connection, as far as its deadlines and its end are concerned; times are the loop's."""
 
-    served: bool
-    """Whether a whole frame has come."""
+    address: str
+    """The network address of the client, without a port."""
+    frame_clock: FrameClock
     last_activity: float
     closing_since: float | None
     stalled_since: float | None
@@ -39,12 +44,23 @@ class Connection(Protocol):
 class Connections:
     """The open connections of one server."""
 
-    def __init__(self, advertised_host: str, connections_max: int = limits.CONNECTIONS) -> None:
+    def __init__(
+        self,
+        advertised_host: str,
+        memory: Memory,
+        connections_max: int = limits.CONNECTIONS,
+        address_connections_max: int = limits.CONNECTIONS,
+    ) -> None:
         self.advertised_host = advertised_host
+        self.memory = memory
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.turns = Turns()
         self._connections_max = connections_max
+        self._address_connections_max = address_connections_max
         self._open: set[Connection] = set()
+        self._stuck = StuckHolders(self._open)
+        memory.set_reclaimer(self._stuck)
+        self._of_address: Counter[str] = Counter()
         self._left: list[tuple[float, Pipeline]] = []
         self._empty = asyncio.Event()
         self._empty.set()
@@ -52,17 +68,25 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def admit(self, connection: Connection) -> bool:
-        """Count a new connection, or refuse it."""
+    def admit(self, connection: Connection) -> str | None:
+        """Count a new connection, or say why it is refused."""
         if len(self._open) >= self._connections_max:
-            return False
+            return "the broker has as many connections as it may have"
+        if self._of_address[connection.address] >= self._address_connections_max:
+            return f"{connection.address} has as many connections as one address may have"
         self._open.add(connection)
+        self._of_address[connection.address] += 1
         self._empty.clear()
-        return True
+        return None
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""
-        self._open.discard(connection)
+        if connection not in self._open:
+            return
+        self._open.remove(connection)
+        self._of_address[connection.address] -= 1
+        if not self._of_address[connection.address]:
+            del self._of_address[connection.address]
         if not self._open:
             self._empty.set()
 
@@ -78,6 +102,8 @@ class Connections:
 
     def sweep(self, now: float) -> None:
         """Cut every connection that is past a deadline at the time `now` of the event loop."""
+        if self.memory.used >= self.memory.ample:
+            self._stuck.look(now)
         for connection in tuple(self._open):
             reason = _overdue(connection, now)
             if reason is not None:
@@ -116,9 +142,9 @@ def _overdue(connection: Connection, now: float) -> str | None:
     if connection.stalled_since is not None:
         overdue = now - connection.stalled_since > limits.WRITE_STALL_SECONDS
         return "it does not read its answers" if overdue else None
+    if connection.frame_clock.is_over(now):
+        return "its request did not arrive whole in time"
     silent = now - connection.last_activity
-    if not connection.served and silent > limits.FIRST_FRAME_SECONDS:
-        return f"no request in its first {limits.FIRST_FRAME_SECONDS} seconds"
     if connection.in_flight == 0 and silent > limits.IDLE_SECONDS:
         return f"nothing was asked for {limits.IDLE_SECONDS} seconds"
     return None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from penstock import limits
+from penstock.memory import Account
 from penstock.session import PeerError
 
 FrameSize: TypeAlias = Callable[[memoryview], int | None]
@@ -29,6 +30,7 @@ class Intake:
     """
 
     __slots__ = (
+        "_account",
         "_filled",
         "_frame",
         "_frame_size",
@@ -38,8 +40,9 @@ class Intake:
         "may_have_frame",
     )
 
-    def __init__(self, shared: memoryview) -> None:
+    def __init__(self, shared: memoryview, account: Account) -> None:
         self._shared = shared
+        self._account = account
         self._window = _NOTHING
         self._rest: bytes | memoryview = b""
         self._frame: bytearray | None = None
@@ -50,6 +53,16 @@ class Intake:
     def head(self, count: int) -> bytes:
         """At most `count` first bytes of what was not taken yet."""
         return bytes(self._window[:count]) or bytes((self._frame or b"")[: self._filled][:count])
+
+    @property
+    def held_bytes(self) -> int:
+        """What is held of frames to come, as `account` has it, while nobody takes frames."""
+        return self._filled if self._frame is not None else len(self._rest)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """What has arrived of a frame that is not whole, once `next_frame` has returned None."""
+        return self._filled if self._frame is not None else len(self._window) + len(self._rest)
 
     def space(self) -> memoryview:
         """Where the socket may write next. Never empty."""
@@ -63,9 +76,10 @@ class Intake:
         self.may_have_frame = True
         if self._frame is not None:
             self._filled += count
+            self._account.take(count)
             return
         self._window = self._shared[: len(self._rest) + count]
-        self._rest = b""
+        self._set_rest(b"")
 
     def next_frame(self, frame_size: FrameSize) -> memoryview | None:
         """The next whole frame, in memory of its own, or None until more has arrived."""
@@ -80,13 +94,25 @@ class Intake:
             return
         # Copied once: what waits for many turns is much, and what is left of it in the end little.
         is_own = window.obj is not self._shared.obj
-        self._rest = window if is_own and self.may_have_frame else bytes(window)
+        self._set_rest(window if is_own and self.may_have_frame else bytes(window))
 
     def resume(self) -> None:
         """Make what `keep` put aside available to `next_frame` again."""
         if self._rest and not self._window:
             self._window = memoryview(self._rest)
-            self._rest = b""
+            self._set_rest(b"")
+
+    def discard(self) -> None:
+        """No more is taken."""
+        self._account.take(-self.held_bytes)
+        self._frame = None
+        self._rest = b""
+        self.may_have_frame = False
+
+    def _set_rest(self, rest: bytes | memoryview) -> None:
+        if len(rest) != len(self._rest):
+            self._account.take(len(rest) - len(self._rest))
+        self._rest = rest
 
     def _next_frame(self, frame_size: FrameSize) -> memoryview | None:
         if self._frame is not None:
@@ -113,6 +139,7 @@ class Intake:
         self._frame_size = size
         self._filled = len(self._window)
         self._frame[: self._filled] = self._window
+        self._account.take(self._filled)
         self._window = _NOTHING
 
     def _grown(self, frame: bytearray) -> bytearray:
@@ -126,6 +153,7 @@ class Intake:
     def _finished_frame(self, frame: bytearray) -> memoryview | None:
         if self._filled < self._frame_size:
             return None
+        self._account.take(-self._filled)
         self._frame = None
         return memoryview(frame)
 

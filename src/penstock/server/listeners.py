@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import socket
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
+from penstock.server.acceptor import Acceptor
 from penstock.server.connection import Connection, SessionFactory
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ _SESSIONS: Final = {
     "iggy": "penstock.iggy.session",
 }
 """The modules whose `sessions` makes a factory of sessions for a broker."""
+BACKLOG: Final = 1024
+"""Connections that the operating system keeps until the broker takes them."""
 PROTOCOLS: Final = tuple(_SESSIONS)
 
 
@@ -43,28 +47,49 @@ class Address:
         return f"{host}:{self.port}"
 
 
-@dataclass(frozen=True)
 class Listener:
-    """An open port."""
+    """An open port, at one or more addresses."""
 
-    address: Address
-    server: asyncio.Server
+    def __init__(self, address: Address, acceptors: list[Acceptor]) -> None:
+        self.address = address
+        self._acceptors = acceptors
+
+    def close(self) -> None:
+        """Take no more connections."""
+        for acceptor in self._acceptors:
+            acceptor.close()
 
 
 async def listen(address: Address, broker: Broker, connections: Connections) -> Listener:
     """Open a port. Raises ListenError."""
     factory = _session_factory(address.protocol, broker)
     try:
-        server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(address.protocol, factory, connections),
-            address.host,
-            address.port,
-            backlog=1024,
-        )
+        sockets = await _listening_sockets(address)
     except OSError as error:
         raise ListenError(_explain(address, error)) from error
-    port = server.sockets[0].getsockname()[1]
-    return Listener(Address(address.protocol, address.host, port), server)
+    acceptors = [
+        Acceptor(each, lambda: Connection(address.protocol, factory, connections))
+        for each in sockets
+    ]
+    return Listener(Address(address.protocol, address.host, acceptors[0].port), acceptors)
+
+
+async def _listening_sockets(address: Address) -> list[socket.socket]:
+    """Return a socket for each address of the host."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    sockets: list[socket.socket] = []
+    try:
+        for family, place in dict.fromkeys((each[0], each[4]) for each in found):
+            listening = socket.create_server(place, family=family, backlog=BACKLOG)
+            sockets.append(listening)
+            listening.setblocking(False)
+    except OSError:
+        for each in sockets:
+            each.close()
+        raise
+    return sockets
 
 
 def _session_factory(protocol: str, broker: Broker) -> SessionFactory:

@@ -63,6 +63,7 @@ class Pipeline:
         "_ready",
         "_session",
         "_tasks",
+        "held_back",
         "name",
     )
 
@@ -75,6 +76,8 @@ class Pipeline:
         self._tasks = Tasks()
         self._ready: deque[Ready] = deque()
         self._may_begin = False
+        self.held_back = False
+        """Whether what is parked stays so, for the client does not take its answers."""
 
     def __bool__(self) -> bool:
         """Whether there are requests that `cancel` would end."""
@@ -99,7 +102,7 @@ class Pipeline:
     @property
     def has_work(self) -> bool:
         """Whether `go_on` finds something to do."""
-        return self._may_begin or bool(self._ready)
+        return (self._may_begin and not self.held_back) or bool(self._ready)
 
     def go_on(self, turn: Turn) -> bool:
         """Give answers that are ready, and begin what was parked; return whether time is left."""
@@ -108,7 +111,7 @@ class Pipeline:
             self._finish(*ready.popleft())
             if turn.is_over():
                 return False
-        while self._may_begin:
+        while self._may_begin and not self.held_back:
             self._begin_parked()
             if turn.is_over():
                 return False
@@ -121,6 +124,7 @@ class Pipeline:
         """
         self._lanes.clear()
         self._tasks.cancel()
+        self._answers.abandon()
 
     async def ended(self) -> None:
         """Return when no request runs that `cancel` would end."""

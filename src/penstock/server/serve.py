@@ -22,10 +22,13 @@ from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
+from penstock.server.log_lines import limit_log_lines
+from penstock.server.machine import default_budget
 from penstock.server.watchdog import Watchdog
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
+    from penstock.memory import Memory
     from penstock.server.config import Config
 
 logger = logging.getLogger(__name__)
@@ -47,9 +50,10 @@ class Server:
     def __init__(self, broker: Broker, config: Config) -> None:
         self._broker = broker
         self._config = config
-        self._connections = Connections(config.advertised_host)
+        self._connections = _connections(config, broker.memory)
         self._listeners: list[Listener] = []
         self._tasks = Tasks()
+        self._log_lines = limit_log_lines()
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -62,6 +66,7 @@ class Server:
             address = Address(protocol, self._config.host, _port(self._config, protocol))
             self._listeners.append(await listen(address, self._broker, self._connections))
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
+        self._tasks.start(self._log_lines.report_for_ever(), "log lines that were left out")
         if not kernel_cache.is_complete():
             # Once after an installation, and before a client waits for it.
             self._tasks.start(records.prepare(), "compiling the conversion of records")
@@ -70,11 +75,12 @@ class Server:
         """End in order: nothing new, what was asked is answered, the rest is cut."""
         _phase("no new connections are accepted")
         for listener in self._listeners:
-            listener.server.close()
+            listener.close()
         _phase(f"{len(self._connections)} connections finish what they were asked")
         if not await self._connections.finish(limits.SHUTDOWN_SECONDS):
             _phase(f"{len(self._connections)} connections did not finish in time and are cut")
         await self._connections.cut()
+        self._log_lines.report()
         self._tasks.cancel()
         await self._tasks.ended()
 
@@ -132,6 +138,13 @@ def _allow_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
 
 
+def _connections(config: Config, memory: Memory) -> Connections:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_all = min(limits.CONNECTIONS, files * limits.CONNECTION_FILES_PERCENT // 100)
+    of_address = config.address_connections or max(1, in_all // 2)
+    return Connections(config.advertised_host, memory, in_all, of_address)
+
+
 def _stop_on_signals() -> asyncio.Event:
     asked = asyncio.Event()
 
@@ -163,6 +176,7 @@ def _broker_settings(config: Config) -> BrokerSettings:
             segment_bytes=config.segment_bytes,
             flush_interval_seconds=config.flush_interval_ms / 1000,
         ),
+        memory_bytes=config.memory_bytes or default_budget(),
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
     )

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock import limits
 from penstock.broker.errors import (
+    BrokerError,
     GroupExistsError,
     GroupFullError,
     UnknownGroupError,
     UnknownMemberError,
 )
 from penstock.metadata.topic_groups import TopicGroupRow
+from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -173,6 +175,10 @@ class TopicGroups:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:
             raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
+        creating = self._create(topic, name)
+        return await uninterrupted(creating, "creating a group", refusals=BrokerError)
+
+    async def _create(self, topic: Topic, name: str) -> TopicGroup:
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
         group = self._remember(topic, self._ids_given.get(topic.id, 0), name)
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import (
+    BrokerError,
     SubscriptionBusyError,
     SubscriptionModeError,
     UnknownTopicError,
@@ -17,6 +18,7 @@ from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
 from penstock.limits import RESET_SUBSCRIPTION_SECONDS
 from penstock.log.header import Magic
+from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -116,6 +118,10 @@ class Subscriptions:
 
     async def create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
         """Make a subscription without consumers. Raises MetadataError."""
+        creating = self._create(partition, request)
+        return await uninterrupted(creating, "creating a subscription", refusals=BrokerError)
+
+    async def _create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
         cursor = Cursor(request.position)
         made = self._make(partition, request.name, cursor, request.durable, request.properties)
         if made.durable:
@@ -163,6 +169,12 @@ class Subscriptions:
         self, subscription: Subscription, consumer: Consumer, *, force: bool = False
     ) -> None:
         """Delete a subscription for its only consumer. Raises SubscriptionBusyError."""
+        deleting = self._unsubscribe(subscription, consumer, force)
+        await uninterrupted(deleting, "deleting a subscription", refusals=BrokerError)
+
+    async def _unsubscribe(
+        self, subscription: Subscription, consumer: Consumer, force: bool
+    ) -> None:
         async with subscription.changing:
             if not force and subscription.consumers != [consumer]:
                 raise SubscriptionBusyError(f"subscription {subscription.name} has other consumers")

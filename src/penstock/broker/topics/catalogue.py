@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import (
+    BrokerError,
     InvalidPartitionCountError,
     TopicExistsError,
     UnknownTopicError,
@@ -21,6 +22,7 @@ from penstock.broker.topics.config import (
     checked,
     not_in_effect,
 )
+from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
 from penstock.broker.topics.index import TopicIndex
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
+    from penstock.broker.topics.partition import OwnTopic
     from penstock.broker.topics.storage import Storage
     from penstock.log import Log
     from penstock.metadata.topics import TopicRepository
@@ -54,7 +57,9 @@ class Topics:
         storage: Storage,
         namespaces: Namespaces,
         settings: BrokerSettings,
+        cluster_id: str,
     ) -> None:
+        self._cluster_id = cluster_id
         self._repository = repository
         self._storage = storage
         self._namespaces = namespaces
@@ -111,7 +116,7 @@ class Topics:
         Raises TopicExistsError, InvalidPartitionCountError, InvalidSettingError and MetadataError.
         """
         creating = self._create_in_turn(name, partitions, partitioned, config)
-        return await uninterrupted(creating, "creating a topic")
+        return await uninterrupted(creating, "creating a topic", refusals=BrokerError)
 
     async def get_or_create(
         self, name: TopicName, partitions: int | None = None, *, partitioned: bool = True
@@ -134,21 +139,27 @@ class Topics:
 
         Raises InvalidPartitionCountError for fewer, StorageError and MetadataError.
         """
-        await uninterrupted(self._add_partitions(topic, total), "adding partitions")
+        await uninterrupted(
+            self._add_partitions(topic, total), "adding partitions", refusals=BrokerError
+        )
 
     async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         """Give a topic this name, which may be its own, and this configuration.
 
         Raises TopicExistsError, InvalidSettingError and UnknownTopicError.
         """
-        await uninterrupted(self._update(topic, name, config), "updating a topic")
+        await uninterrupted(
+            self._update(topic, name, config), "updating a topic", refusals=BrokerError
+        )
 
     async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         """Move a namespace's topics to a new name, in which it lives on.
 
         Raises UnknownNamespaceError, NamespaceExistsError and TopicExistsError.
         """
-        await uninterrupted(self._rename_namespace(old, new), "renaming a namespace")
+        await uninterrupted(
+            self._rename_namespace(old, new), "renaming a namespace", refusals=BrokerError
+        )
 
     async def delete(self, topic: Topic) -> None:
         """Delete a topic with its messages and all that was stored about it.
@@ -156,11 +167,13 @@ class Topics:
         Its name can be given again at once; its files are removed in the background.
         Raises UnknownTopicError when somebody else deleted it first.
         """
-        await uninterrupted(self._delete_in_turn(topic), "deleting a topic")
+        await uninterrupted(self._delete_in_turn(topic), "deleting a topic", refusals=BrokerError)
 
     async def delete_namespace(self, name: NamespaceName) -> None:
         """Delete a namespace with all its topics. Raises UnknownNamespaceError."""
-        await uninterrupted(self._delete_namespace(name), "deleting a namespace")
+        await uninterrupted(
+            self._delete_namespace(name), "deleting a namespace", refusals=BrokerError
+        )
 
     def load(self) -> None:
         """Read the database; logs are opened when they are first used. Blocks."""
@@ -173,10 +186,18 @@ class Topics:
             self._index.add(topic)
             _warn(topic)
         doomed = self._repository.deleted()
-        known = {topic.id.hex for topic in self.all()}.union(each.hex for each in doomed)
-        self._storage.tidy(known)
+        known = {each.hex: "that was deleted" for each in doomed}
+        self._storage.tidy(known | {topic.id.hex: topic.name.kafka for topic in self.all()})
         for topic_id in doomed:
             self._removal.begin(topic_id)
+
+    def identify(self) -> None:
+        """Have all folders say what they are: those of older releases don't. Blocks."""
+        topics = self.all()
+        self._storage.identify(
+            (self._identity(topic), [self._identity_of(each) for each in topic.partitions])
+            for topic in topics
+        )
 
     async def close(self) -> None:
         """Checkpoint and close every log, for a next start without recovery."""
@@ -247,7 +268,13 @@ class Topics:
         indexes = range(len(topic.partitions), total)
         first_id = self._partition_ids_given + 1
         ids = dict(zip(indexes, range(first_id, first_id + len(indexes)), strict=True))
-        logs = await self._storage.make_logs(topic.id, indexes, topic.config.segment_bytes)
+        partitions = {
+            index: self._partition_identity(topic, index, partition_id)
+            for index, partition_id in ids.items()
+        }
+        logs = await self._storage.make_logs(
+            self._identity(topic), partitions, topic.config.segment_bytes
+        )
         try:
             await insert(ids)
         except BaseException:
@@ -270,6 +297,7 @@ class Topics:
             await self._repository.update(_update_of(topic, name, config))
             self._index.rename(topic, name)
             topic.config = self._config(config)
+            await self._storage.rewrite([self._identity(topic)])
             _warn(topic)
             for partition in topic.partitions:
                 partition.reconfigured()
@@ -285,6 +313,7 @@ class Topics:
             await self._namespaces.rename(old, new, updates)
             for topic, name in moved.items():
                 self._index.rename(topic, name)
+            await self._storage.rewrite([self._identity(topic) for topic in moved])
 
     async def _delete_in_turn(self, topic: Topic) -> None:
         async with self._changing:
@@ -307,6 +336,35 @@ class Topics:
         self._removal.begin(topic.id, topic.partitions)
         logger.info("deleted topic %s", topic.name.kafka)
 
+    def _identity(self, topic: Topic) -> TopicIdentity:
+        namespace = self._namespaces.get(topic.name.in_namespace)
+        assert namespace is not None, "a topic's namespace lasts as long as the topic"
+        return TopicIdentity(
+            self._cluster_id,
+            topic.id.hex,
+            *topic.name,
+            stream_id=namespace.stream_id,
+            iggy_topic_id=topic.iggy_topic_id,
+            partitioned=topic.partitioned,
+            config=topic.config.explicit,
+            created_at_us=topic.created_at_us,
+        )
+
+    def _identity_of(self, partition: Partition) -> PartitionIdentity:
+        return self._partition_identity(partition.topic, partition.index, partition.id)
+
+    def _partition_identity(
+        self, topic: OwnTopic, index: int, partition_id: int
+    ) -> PartitionIdentity:
+        return PartitionIdentity(
+            self._cluster_id,
+            topic.id.hex,
+            topic.name.kafka,
+            index,
+            partition_id,
+            time.time_ns() // 1000,
+        )
+
     def _config(self, explicit: Explicit) -> TopicConfig:
         # One object for all that leave everything to the node, which are most.
         return TopicConfig.of(explicit, self._settings) if explicit else self._default_config
@@ -317,8 +375,8 @@ class Topics:
         return Partition(topic, index, partition_id, epoch, self._open_log, self._conversions)
 
     async def _open_log(self, partition: Partition) -> Log:
-        topic = partition.topic
-        log = await self._storage.open_log(topic.id, partition.index, topic.config.segment_bytes)
+        identity = self._identity_of(partition)
+        log = await self._storage.open_log(identity, partition.topic.config.segment_bytes)
         for restore in self._before_open:
             await restore(partition, log)
         return log

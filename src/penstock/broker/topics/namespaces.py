@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.errors import NamespaceExistsError, UnknownNamespaceError
+from penstock.broker.errors import BrokerError, NamespaceExistsError, UnknownNamespaceError
 from penstock.broker.topics.names import NamespaceName
 from penstock.broker.topics.numbers import LowestFree
 from penstock.metadata.namespaces import NamespaceRow
+from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,10 @@ class Namespaces:
         """Create a namespace. Raises NamespaceExistsError and MetadataError."""
         if name in self._by_name:
             raise NamespaceExistsError(f"stream {name.iggy} exists")
+        creating = self._create(name)
+        return await uninterrupted(creating, "creating a namespace", refusals=BrokerError)
+
+    async def _create(self, name: NamespaceName) -> Namespace:
         namespace = Namespace(name, self._free_ids.take(), time.time_ns() // 1000)
         # Remembered before the write, so that nobody else takes the name meanwhile.
         self._remember(namespace)

@@ -314,7 +314,7 @@ class Partition:
 
     def reconfigured(self) -> None:
         """The topic has another configuration: more may be safe now, or has to become so."""
-        if self.safe_offset < self.end_offset:
+        if self.is_open and self.safe_offset < self.end_offset:
             self._log.flush_soon()
         self._notify()
 

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
 import os
-import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
+from uuid import UUID
 
 from penstock.broker.errors import StorageError
-from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
-from penstock.log.layout import CLUSTER_ID_FILE, partition_directory, topic_directory
+from penstock.broker.topics.identity import IdentityError
+from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem
+from penstock.log.layout import (
+    DELETED_SUFFIX,
+    IDENTITY_FILE,
+    partition_directory,
+    topic_directory,
+    topics_directory,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
-    from uuid import UUID
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
     from penstock.log import Log
 
 ResultT = TypeVar("ResultT")
 
-_DELETED_SUFFIX: Final = ".deleted"
 _THREADS: Final = 4
 
 logger = logging.getLogger(__name__)
@@ -42,7 +47,7 @@ class Storage:
     def __init__(self, data_folder: Path, config: LogConfig, leader_epoch: int) -> None:
         self.data_folder = data_folder.absolute()
         self.leader_epoch = leader_epoch
-        self._topics_folder = made_folder(self.data_folder / "topics")
+        self._topics_folder = made_folder(topics_directory(self.data_folder))
         self._config = config
         self._files = RealFileSystem()
         self.flusher = Flusher()
@@ -50,28 +55,39 @@ class Storage:
         # One of its own: what takes long keeps nobody from opening a log.
         self._removing = ThreadPoolExecutor(1, thread_name_prefix="removal")
 
-    def cluster_id(self) -> str:
-        """Return the id of this data folder, made at the first start: 22 URL-safe characters."""
-        file = self.data_folder / CLUSTER_ID_FILE
-        if not file.exists():
-            made = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-            unfinished = file.with_suffix(".new")
-            unfinished.write_text(made)
-            unfinished.replace(file)
-        return file.read_text().strip()
-
     async def make_logs(
-        self, topic_id: UUID, indexes: Collection[int], segment_bytes: int
+        self,
+        topic: TopicIdentity,
+        partitions: Mapping[int, PartitionIdentity],
+        segment_bytes: int,
     ) -> dict[int, Log]:
-        """Make the folders and logs of a topic's new partitions: all of them, or none.
+        """Make the folders and logs of a topic's new partitions, by index: all of them, or none.
 
-        Raises StorageError.
+        They are durable on return, and say what they are. Raises StorageError.
         """
-        return await self._run(partial(self._make_logs, topic_id, indexes, segment_bytes))
+        return await self._run(partial(self._make_logs, topic, partitions, segment_bytes))
 
-    async def open_log(self, topic_id: UUID, index: int, segment_bytes: int) -> Log:
-        """Open a log that was made, recovering it where need be. Raises LogError and OSError."""
-        return await self._run(partial(self._open_log, topic_id, index, segment_bytes))
+    async def open_log(self, identity: PartitionIdentity, segment_bytes: int) -> Log:
+        """Open a log that was made, recovering it where need be.
+
+        Raises LogMissingError where it is not there or is another one, and OSError.
+        """
+        return await self._run(partial(self._open_log, identity, segment_bytes))
+
+    async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
+        """Have the folders of topics that were changed say so.
+
+        What fails is reported only: the catalogue has the change, and a folder goes by its id.
+        """
+        await self._run(partial(self._rewrite, topics))
+
+    def identify(self, topics: Iterable[tuple[TopicIdentity, Iterable[PartitionIdentity]]]) -> None:
+        """Have folders that were made before there were identities say what they are; blocks."""
+        for topic, partitions in topics:
+            folder = topic_directory(self.data_folder, UUID(topic.id))
+            for partition in partitions:
+                _write_missing(partition, folder / str(partition.index))
+            _write_missing(topic, folder)
 
     async def remove_topic(self, topic_id: UUID) -> None:
         """Remove a topic's folder, if it is there; its logs are closed. Raises OSError."""
@@ -82,20 +98,25 @@ class Storage:
         """Remove what `make_logs` made, for partitions that came to nothing."""
         await self._run(partial(self._remove_partitions, topic_id, indexes))
 
-    def tidy(self, known: Collection[str]) -> None:
-        """Finish deletions that were cut short, and name folders that belong to no topic.
+    def tidy(self, known: Mapping[str, str]) -> None:
+        """Finish what a crash cut short, and report folders that are missing, or too many.
 
-        `known` are the names of folders that belong to one.
+        `known` has the names of the folders that there must be, with the names of their topics.
         """
         with os.scandir(self._topics_folder) as entries:
             names = {entry.name for entry in entries}
-        for name in names.difference(known):
+        for name in known.keys() - names:
+            logger.error(
+                "topic %s is closed: %s is missing; `penstock recover` shows what can be done",
+                *(known[name], self._topics_folder / name),
+            )
+        for name in names - known.keys():
             folder = self._topics_folder / name
-            if folder.suffix == _DELETED_SUFFIX:
+            if folder.suffix == DELETED_SUFFIX or _is_unused(folder):
                 self._removing.submit(_remove_tree, folder)
             else:
                 logger.warning(
-                    "%s belongs to no topic; it is left alone, and may be removed by hand", folder
+                    "%s belongs to no topic and is left alone; see `penstock recover`", folder
                 )
 
     def close(self) -> None:
@@ -108,16 +129,42 @@ class Storage:
         return await asyncio.get_running_loop().run_in_executor(self._threads, job)
 
     def _make_logs(
-        self, topic_id: UUID, indexes: Collection[int], segment_bytes: int
+        self,
+        topic: TopicIdentity,
+        partitions: Mapping[int, PartitionIdentity],
+        segment_bytes: int,
     ) -> dict[int, Log]:
+        topic_id = UUID(topic.id)
         try:
-            return {index: self._open_log(topic_id, index, segment_bytes) for index in indexes}
+            self._make_folders(topic, partitions)
+            return {index: self._open(topic_id, index, segment_bytes) for index in partitions}
         except OSError as error:
             logger.error("no folder was made for a topic: %s", error)  # noqa: TRY400
-            self._remove_partitions(topic_id, indexes)
+            self._remove_partitions(topic_id, partitions)
             raise StorageError("there is no place for it; the broker's log says why") from error
 
-    def _open_log(self, topic_id: UUID, index: int, segment_bytes: int) -> Log:
+    def _make_folders(
+        self, topic: TopicIdentity, partitions: Mapping[int, PartitionIdentity]
+    ) -> None:
+        folder = topic_directory(self.data_folder, UUID(topic.id))
+        for index, identity in partitions.items():
+            partition_folder = folder / str(index)
+            self._files.make_directory(partition_folder)
+            identity.write(partition_folder)
+            self._files.sync_directory(partition_folder)
+        topic.write(folder)
+        self._files.sync_directory(folder)
+
+    def _open_log(self, identity: PartitionIdentity, segment_bytes: int) -> Log:
+        topic_id = UUID(identity.topic_id)
+        folder = partition_directory(self.data_folder, topic_id, identity.index)
+        try:
+            identity.check(folder)
+        except IdentityError as error:
+            raise LogMissingError(f"{error}; `penstock recover` shows what can be done") from error
+        return self._open(topic_id, identity.index, segment_bytes)
+
+    def _open(self, topic_id: UUID, index: int, segment_bytes: int) -> Log:
         return LocalLog.open(
             partition_directory(self.data_folder, topic_id, index),
             replace(self._config, segment_bytes=segment_bytes),
@@ -126,16 +173,23 @@ class Storage:
             self.leader_epoch,
         )
 
-    def _remove_partitions(self, topic_id: UUID, indexes: Collection[int]) -> None:
+    def _rewrite(self, topics: Collection[TopicIdentity]) -> None:
+        for topic in topics:
+            try:
+                topic.write(topic_directory(self.data_folder, UUID(topic.id)))
+            except OSError as error:
+                logger.warning("the folder of %s does not say its change: %s", topic.topic, error)
+
+    def _remove_partitions(self, topic_id: UUID, indexes: Iterable[int]) -> None:
         for index in indexes:
             shutil.rmtree(partition_directory(self.data_folder, topic_id, index), True)
         folder = topic_directory(self.data_folder, topic_id)
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        if folder.is_dir() and not any(each.is_dir() for each in folder.iterdir()):
+            _remove_tree(folder)
 
     def _remove_topic(self, topic_id: UUID) -> None:
         folder = topic_directory(self.data_folder, topic_id)
-        doomed = folder.with_suffix(_DELETED_SUFFIX)
+        doomed = folder.with_suffix(DELETED_SUFFIX)
         if folder.exists():
             # Renamed first: whoever finds what a crash leaves of it knows that it is rubbish.
             folder.replace(doomed)
@@ -151,3 +205,16 @@ def made_folder(folder: Path) -> Path:
 def _remove_tree(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
+
+
+def _is_unused(folder: Path) -> bool:
+    """Whether a topic's folder is what a creation leaves that did not come to its end."""
+    return folder.is_dir() and all(
+        each.is_dir() or each.stem == Path(IDENTITY_FILE).stem for each in folder.rglob("*")
+    )
+
+
+def _write_missing(identity: TopicIdentity | PartitionIdentity, folder: Path) -> None:
+    if folder.is_dir() and not (folder / IDENTITY_FILE).exists():
+        identity.write(folder)
+        RealFileSystem().sync_directory(folder)

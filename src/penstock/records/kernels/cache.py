@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
+import stat
 import sys
 import tempfile
 from functools import cache
@@ -17,8 +20,10 @@ _PACKAGE: Final = Path(__file__).parents[1]
 def cache_directory() -> Path:
     """Return the first folder that can be written to.
 
-    That is NUMBA_CACHE_DIR where it is set, then beside the source, then the user's cache. Where
-    nothing can be written, every process compiles for itself in a folder of its own.
+    That is NUMBA_CACHE_DIR where it is set, then beside the source, then the user's cache, and
+    where none of them can be written, one for all processes of the user among the temporary files.
+    If even that is not there for us alone, this process compiles into a folder of its own, which
+    it removes when it ends.
 
     numba's own cache notices a change of the file that a function is in and not of the functions
     that it calls, so the folder is named after a digest of every source file of `records`.
@@ -30,7 +35,7 @@ def cache_directory() -> Path:
     for parent in [Path(configured), *parents] if configured else parents:
         if _writable(parent / name):
             return parent / name
-    return Path(tempfile.mkdtemp(prefix=name))
+    return _temporary(f"{name}-{os.getuid()}") or _of_this_process(name)
 
 
 def is_complete() -> bool:
@@ -47,6 +52,27 @@ def _mark() -> Path:
     from importlib.metadata import version  # noqa: PLC0415 (takes long to load)
 
     return cache_directory() / f"{sys.implementation.cache_tag}-numba-{version('numba')}"
+
+
+def _temporary(name: str) -> Path | None:
+    """Return a folder that the next process finds again, if nobody else can write to it.
+
+    What is in it is run: a folder that somebody else made under this name is left alone.
+    """
+    folder = Path(tempfile.gettempdir()) / name
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        about = folder.lstat()
+    except OSError:
+        return None
+    is_ours = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
+    return folder if is_ours and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
+
+
+def _of_this_process(name: str) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=name))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _source_digest() -> str:

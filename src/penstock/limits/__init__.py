@@ -1,37 +1,52 @@
 """Every limit in one place: its value, its unit, what it protects and what happens when it is hit.
 
 A limit is an integer that carries its own explanation, so code uses it as a number and
-documentation can list them all.
+documentation can list them all. Those of one protocol are in `protocols.py`; all are named here.
 """
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Final
 
-KIB: Final = 1024
-MIB: Final = 1024 * KIB
-
-
-class Limit(int):
-    """A number with a unit, a reason and a consequence."""
-
-    unit: str
-    protects: str
-    when_hit: str
-
-    def __new__(cls, value: int, unit: str, *, protects: str, when_hit: str) -> Self:
-        limit = super().__new__(cls, value)
-        limit.unit = unit
-        limit.protects = protects
-        limit.when_hit = when_hit
-        return limit
-
+from penstock.limits.limit import KIB as KIB
+from penstock.limits.limit import MIB as MIB
+from penstock.limits.limit import Limit as Limit
+from penstock.limits.protocols import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(
     10_000,
     "connections",
     protects="memory and file descriptors of the whole broker",
     when_hit="a new connection is closed at once",
+)
+
+CONNECTION_FILES_PERCENT: Final = Limit(
+    50,
+    "percent of the files that the process may have open, for connections",
+    protects="logs: a flood of connections leaves them the files that they need",
+    when_hit="a new connection is closed at once",
+)
+
+MEMORY_BYTES_LEAST: Final = Limit(
+    256 * MIB,
+    "bytes of the budget for memory where it is not set and the machine is small",
+    protects="requests of ordinary size from a budget that they hardly fit in",
+    when_hit="the budget is as large as this",
+)
+
+LITTLE_MEMORY_BYTES: Final = Limit(
+    1280 * KIB,
+    "bytes that one connection holds when it holds little: a megabyte of messages and what a "
+    "protocol puts around them",
+    protects="the last quarter of the budget for memory, which is for those who hold little",
+    when_hit="the connection shares the other three quarters with those who hold more",
+)
+
+SHORTAGE_SECONDS: Final = Limit(
+    1,
+    "seconds that somebody waits for memory before others are cut",
+    protects="clients from those who hold memory and do not get on with it",
+    when_hit="the connection is cut that got stuck first",
 )
 
 OPEN_FILES: Final = Limit(
@@ -55,11 +70,20 @@ LOG_OPEN_RETRY_SECONDS: Final = Limit(
     when_hit="the error of the last try is given again",
 )
 
-FIRST_FRAME_SECONDS: Final = Limit(
+FRAME_SECONDS: Final = Limit(
     10,
-    "seconds",
-    protects="connections from clients that connect and never ask anything",
-    when_hit="the connection is closed",
+    "seconds from the first byte of a request to its last, besides what its size takes; a "
+    "connection's first request begins with the connection",
+    protects="memory and connections from clients that never ask anything, or never to the end",
+    when_hit="the connection is cut",
+)
+
+FRAME_BYTES_A_SECOND: Final = Limit(
+    32 * KIB,
+    "bytes a second at which a request of any size may arrive; the time in which the broker does "
+    "not read is left out",
+    protects="memory from large requests that trickle in, and slow clients from their time",
+    when_hit="the connection is cut once it falls behind by FRAME_SECONDS",
 )
 
 IDLE_SECONDS: Final = Limit(
@@ -74,6 +98,48 @@ WRITE_STALL_SECONDS: Final = Limit(
     "seconds (a Kafka consumer may read nothing for five minutes between two polls)",
     protects="memory from clients that ask and never read the answers",
     when_hit="the connection is cut",
+)
+
+LOG_LINES_AT_ONCE: Final = Limit(
+    1_000,
+    "log lines of one kind",
+    protects="the disk and the processor from what clients make the broker say",
+    when_hit="lines of this kind are left out until some are allowed again, and counted",
+)
+
+LOG_LINES_A_MINUTE: Final = Limit(
+    60,
+    "log lines of one kind after those at once",
+    protects="the disk and the processor from what clients make the broker say",
+    when_hit="lines of this kind are left out, and counted",
+)
+
+ADDRESS_LOG_LINES_AT_ONCE: Final = Limit(
+    20,
+    "log lines of one kind about clients of one address",
+    protects="what is said about other clients",
+    when_hit="lines of this kind about this address are left out until some are allowed again",
+)
+
+ADDRESS_LOG_LINES_A_MINUTE: Final = Limit(
+    6,
+    "log lines of one kind about clients of one address after those at once",
+    protects="what is said about other clients",
+    when_hit="lines of this kind about this address are left out, and counted",
+)
+
+LOG_REPORT_SECONDS: Final = Limit(
+    60,
+    "seconds between two lines that say how many of a kind were left out",
+    protects="the operator from silence about what was left out",
+    when_hit="the line is written",
+)
+
+ADDRESSES_REMEMBERED: Final = Limit(
+    10_000,
+    "addresses of which the broker knows what they had lately",
+    protects="memory",
+    when_hit="the one that came back longest ago is forgotten, and may have everything anew",
 )
 
 CLOSING_SECONDS: Final = Limit(
@@ -274,50 +340,6 @@ LEADER_EPOCHS: Final = Limit(
     when_hit="the oldest is forgotten; it is answered to end where the oldest known one begins",
 )
 
-PULSAR_MESSAGE_BYTES: Final = Limit(
-    5 * MIB,
-    "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default)",
-    protects="memory",
-    when_hit="clients refuse or split a larger message; a frame over it closes the connection",
-)
-
-PULSAR_TOPIC_NAME: Final = Limit(
-    1024,
-    "characters of a Pulsar topic's name",
-    protects="the database, and Pulsar's own tools, which put names into URLs",
-    when_hit="the topic is not created",
-)
-
-PULSAR_KEEP_ALIVE_SECONDS: Final = Limit(
-    30,
-    "seconds between two PINGs to a Pulsar client (Pulsar's own default)",
-    protects="consumers and producers from the place of one that is gone",
-    when_hit="a client that said nothing since the last PING is closed",
-)
-
-PULSAR_LIVENESS_SECONDS: Final = Limit(
-    5,
-    "seconds that a Pulsar client may take to answer when another one wants its place",
-    protects="the one that wants it, most often the same client over a new connection",
-    when_hit="its consumer or producer is dropped, and the other one gets the place",
-)
-
-PULSAR_CLOSED_PRODUCERS: Final = Limit(
-    1_024,
-    "closed producers that one Pulsar connection remembers, to drop their late messages",
-    protects="memory",
-    when_hit="the oldest is forgotten; a message that is later still closes the connection",
-)
-
-PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
-    100,
-    "message ids of one acknowledgement that are looked up in the log in one turn, and damaged "
-    "batches that are passed over to find the last message of a topic",
-    protects="other clients' time",
-    when_hit="other connections have their turn before the rest is looked up; the last message is "
-    "said to be the damaged one",
-)
-
 RESET_SUBSCRIPTION_SECONDS: Final = Limit(
     60,
     "seconds that a non-durable subscription outlives a reset without a consumer",
@@ -325,119 +347,11 @@ RESET_SUBSCRIPTION_SECONDS: Final = Limit(
     when_hit="the subscription ends",
 )
 
-KAFKA_REQUEST_BYTES: Final = Limit(
-    100 * MIB,
-    "bytes of one Kafka request (Kafka's own default)",
-    protects="memory",
-    when_hit="the connection is closed",
-)
-
-KAFKA_REQUEST_ELEMENTS: Final = Limit(
-    100_000,
-    "topics, partitions and other elements of all arrays in one Kafka request together",
-    protects="memory and other clients' time: a small element becomes a large object",
-    when_hit="the connection is closed",
-)
-
-KAFKA_ELEMENTS_AT_ONCE: Final = Limit(
-    500,
-    "elements of all arrays in one Kafka request or response that is decoded or encoded at once",
-    protects="other clients' time",
-    when_hit="it is decoded or encoded in steps, between which others have their turn",
-)
-
-KAFKA_FETCH_BYTES: Final = Limit(
-    55 * MIB,
-    "bytes of one answer to a Kafka Fetch (Kafka's own default)",
-    protects="memory from consumers that ask for everything at once",
-    when_hit="the answer ends early; the consumer fetches on",
-)
-
-KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
-    2 * MIB,
-    "bytes of one partition in an answer to a Kafka Fetch with a min_bytes of 0 or 1, the default",
-    protects="other clients' time from one read, and the client's own: it waits for the first byte "
-    "until the last one is read and checked",
-    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
-)
-
-KAFKA_CONVERSION_SECONDS: Final = Limit(
-    5,
-    "seconds, or the wait that the client asks for where that is longer",
-    protects="a consumer that does not want to wait, while the conversions compile, once after "
-    "an installation",
-    when_hit="the answer has what was read so far; the consumer fetches on",
-)
-
-KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
-    4 * KIB,
-    "bytes of a client's note beside a committed offset (Kafka's own default)",
-    protects="the database and memory",
-    when_hit="the offset is not committed",
-)
-
-KAFKA_RESPONSE_BYTES: Final = Limit(
-    1024 * MIB,
-    "bytes of one answer to our own Kafka client",
-    protects="memory from something that is no Kafka broker",
-    when_hit="the connection is closed and the command fails",
-)
-
-IGGY_REQUEST_BYTES: Final = Limit(
-    64 * MIB,
-    "bytes of one Iggy request's body (Iggy's own default)",
-    protects="memory",
-    when_hit="the connection is closed",
-)
-
-IGGY_LEGACY_REQUEST_BYTES: Final = Limit(
-    16 * MIB,
-    "bytes of one request of Iggy's older dialects, whose servers took about 10 MiB of payload",
-    protects="memory",
-    when_hit="the connection is closed",
-)
-
-IGGY_POLL_BYTES: Final = Limit(
-    16 * MIB,
-    "bytes of batches in one answer to an Iggy poll",
-    protects="memory from consumers that ask for everything at once",
-    when_hit="the answer ends before the batch that would pass it, but for a first one",
-)
-
-IGGY_READ_BYTES: Final = Limit(
-    1 * MIB,
-    "bytes that an Iggy poll reads from the log at once",
-    protects="other clients' time from one read",
-    when_hit="the poll reads on in another step",
-)
-
-IGGY_REQUEST_PARTITIONS: Final = Limit(
-    1_000,
-    "partitions that one Iggy request makes (Iggy's own limit)",
-    protects="file descriptors and the time of other clients",
-    when_hit="the request is refused",
-)
-
-IGGY_SILENCE_SECONDS: Final = Limit(
-    36,
-    "seconds (iggy-server's heartbeat of 30 s, and a fifth)",
-    protects="the other members of a group from one that is gone and still has partitions",
-    when_hit="the member's partitions go to the others, and its connection is closed",
-)
-
 TOPIC_GROUPS: Final = Limit(
     100_000,
     "consumer groups of Iggy's kind, of all topics",
     protects="memory and the database",
     when_hit="the next one is not created",
-)
-
-KAFKA_GROUPS: Final = Limit(
-    100_000,
-    "consumer groups of Kafka's classic protocol in memory",
-    protects="memory",
-    when_hit="groups without members are forgotten, but for their offsets; when all have members, "
-    "joining a new one is refused",
 )
 
 UNACKNOWLEDGED_MESSAGES: Final = Limit(

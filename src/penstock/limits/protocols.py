@@ -1,0 +1,159 @@
+"""The limits of Kafka, Pulsar and Iggy, in this order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.limits.limit import KIB, MIB, Limit
+
+KAFKA_REQUEST_BYTES: Final = Limit(
+    100 * MIB,
+    "bytes of one Kafka request (Kafka's own default)",
+    protects="memory",
+    when_hit="the connection is closed",
+)
+
+KAFKA_REQUEST_ELEMENTS: Final = Limit(
+    100_000,
+    "topics, partitions and other elements of all arrays in one Kafka request together",
+    protects="memory and other clients' time: a small element becomes a large object",
+    when_hit="the connection is closed",
+)
+
+KAFKA_ELEMENTS_AT_ONCE: Final = Limit(
+    500,
+    "elements of all arrays in one Kafka request or response that is decoded or encoded at once",
+    protects="other clients' time",
+    when_hit="it is decoded or encoded in steps, between which others have their turn",
+)
+
+KAFKA_FETCH_BYTES: Final = Limit(
+    55 * MIB,
+    "bytes of one answer to a Kafka Fetch (Kafka's own default)",
+    protects="memory from consumers that ask for everything at once",
+    when_hit="the answer ends early; the consumer fetches on",
+)
+
+KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
+    2 * MIB,
+    "bytes of one partition in an answer to a Kafka Fetch with a min_bytes of 0 or 1, the default",
+    protects="other clients' time from one read, and the client's own: it waits for the first byte "
+    "until the last one is read and checked",
+    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
+)
+
+KAFKA_CONVERSION_SECONDS: Final = Limit(
+    5,
+    "seconds, or the wait that the client asks for where that is longer",
+    protects="a consumer that does not want to wait, while the conversions compile, once after "
+    "an installation",
+    when_hit="the answer has what was read so far; the consumer fetches on",
+)
+
+KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
+    4 * KIB,
+    "bytes of a client's note beside a committed offset (Kafka's own default)",
+    protects="the database and memory",
+    when_hit="the offset is not committed",
+)
+
+KAFKA_RESPONSE_BYTES: Final = Limit(
+    1024 * MIB,
+    "bytes of one answer to our own Kafka client",
+    protects="memory from something that is no Kafka broker",
+    when_hit="the connection is closed and the command fails",
+)
+
+KAFKA_GROUPS: Final = Limit(
+    100_000,
+    "consumer groups of Kafka's classic protocol in memory",
+    protects="memory",
+    when_hit="groups without members are forgotten, but for their offsets; when all have members, "
+    "joining a new one is refused",
+)
+
+PULSAR_MESSAGE_BYTES: Final = Limit(
+    5 * MIB,
+    "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default)",
+    protects="memory",
+    when_hit="clients refuse or split a larger message; a frame over it closes the connection",
+)
+
+PULSAR_TOPIC_NAME: Final = Limit(
+    1024,
+    "characters of a Pulsar topic's name",
+    protects="the database, and Pulsar's own tools, which put names into URLs",
+    when_hit="the topic is not created",
+)
+
+PULSAR_KEEP_ALIVE_SECONDS: Final = Limit(
+    30,
+    "seconds between two PINGs to a Pulsar client (Pulsar's own default)",
+    protects="consumers and producers from the place of one that is gone",
+    when_hit="a client that said nothing since the last PING is closed",
+)
+
+PULSAR_LIVENESS_SECONDS: Final = Limit(
+    5,
+    "seconds that a Pulsar client may take to answer when another one wants its place",
+    protects="the one that wants it, most often the same client over a new connection",
+    when_hit="its consumer or producer is dropped, and the other one gets the place",
+)
+
+PULSAR_CLOSED_PRODUCERS: Final = Limit(
+    1_024,
+    "closed producers that one Pulsar connection remembers, to drop their late messages",
+    protects="memory",
+    when_hit="the oldest is forgotten; a message that is later still closes the connection",
+)
+
+PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
+    100,
+    "message ids of one acknowledgement that are looked up in the log in one turn, and damaged "
+    "batches that are passed over to find the last message of a topic",
+    protects="other clients' time",
+    when_hit="other connections have their turn before the rest is looked up; the last message is "
+    "said to be the damaged one",
+)
+
+IGGY_REQUEST_BYTES: Final = Limit(
+    64 * MIB,
+    "bytes of one Iggy request's body (Iggy's own default)",
+    protects="memory",
+    when_hit="the connection is closed",
+)
+
+IGGY_LEGACY_REQUEST_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of one request of Iggy's older dialects, whose servers took about 10 MiB of payload",
+    protects="memory",
+    when_hit="the connection is closed",
+)
+
+IGGY_POLL_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of batches in one answer to an Iggy poll",
+    protects="memory from consumers that ask for everything at once",
+    when_hit="the answer ends before the batch that would pass it, but for a first one",
+)
+
+IGGY_READ_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes that an Iggy poll reads from the log at once",
+    protects="other clients' time from one read",
+    when_hit="the poll reads on in another step",
+)
+
+IGGY_REQUEST_PARTITIONS: Final = Limit(
+    1_000,
+    "partitions that one Iggy request makes (Iggy's own limit)",
+    protects="file descriptors and the time of other clients",
+    when_hit="the request is refused",
+)
+
+IGGY_SILENCE_SECONDS: Final = Limit(
+    36,
+    "seconds (iggy-server's heartbeat of 30 s, and a fifth)",
+    protects="the other members of a group from one that is gone and still has partitions",
+    when_hit="the member's partitions go to the others, and its connection is closed",
+)

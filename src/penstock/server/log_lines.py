@@ -1,0 +1,78 @@
+"""Keeps clients from filling the disk and the processor with log lines.
+
+A kind of line is what the code that writes it says, whatever it is about. Each kind has an
+allowance, and where a line is about one client its address has one too, so that one client does
+not hide what others do. What is left out is counted, and told in a line of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+
+from penstock import limits
+from penstock.allowance import Allowances
+
+logger = logging.getLogger(__name__)
+
+KINDS = 1_000
+"""More than there are in the code."""
+
+
+class LogLines(logging.Filter):
+    """A filter for the handlers of a broker's log lines.
+
+    A line about one client has the attribute `address`. Any thread may log.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._kinds: Allowances[str] = Allowances(
+            limits.LOG_LINES_AT_ONCE, limits.LOG_LINES_A_MINUTE / 60, KINDS
+        )
+        self._addresses: Allowances[tuple[str, str]] = Allowances(
+            limits.ADDRESS_LOG_LINES_AT_ONCE,
+            limits.ADDRESS_LOG_LINES_A_MINUTE / 60,
+            limits.ADDRESSES_REMEMBERED,
+        )
+        self._left_out: Counter[str] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is written; see logging.Filter."""
+        if record.name == __name__:
+            return True
+        kind = str(record.msg)
+        address = getattr(record, "address", None)
+        now = time.monotonic()
+        with self._lock:
+            is_written = (
+                address is None or self._addresses.take((kind, address), now)
+            ) and self._kinds.take(kind, now)
+            if not is_written:
+                self._left_out[kind] += 1
+        return is_written
+
+    def report(self) -> None:
+        """Say how many lines were left out since the last report."""
+        with self._lock:
+            left_out, self._left_out = self._left_out, Counter()
+        for kind, count in left_out.items():
+            logger.warning("%d more lines like this were left out: %s", count, kind)
+
+    async def report_for_ever(self) -> None:
+        """Say once a while how many lines were left out."""
+        while True:
+            await asyncio.sleep(limits.LOG_REPORT_SECONDS)
+            self.report()
+
+
+def limit_log_lines() -> LogLines:
+    """Have all handlers of this process leave out what is too much."""
+    lines = LogLines()
+    for handler in logging.root.handlers:
+        handler.addFilter(lines)
+    return lines

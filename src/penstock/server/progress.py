@@ -1,0 +1,83 @@
+"""Finds the connections that hold memory and do not get on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, Protocol
+
+from penstock import limits
+
+_SHARE_A_SECOND: Final = 16
+"""Who moves less than one part in so many of what it holds in a second is stuck."""
+_WORTH_CUTTING: Final = (limits.LITTLE_MEMORY_BYTES, 64 * limits.KIB, 4 * limits.KIB)
+"""Bytes held: those who hold much are cut before those who hold little."""
+
+
+class Progress:
+    """Whether one connection gets on, as of the last look; times are the loop's."""
+
+    __slots__ = ("_moved", "stuck_since")
+
+    def __init__(self) -> None:
+        self._moved = 0
+        self.stuck_since: float | None = None
+
+    def look(self, held: int, moved: int, now: float) -> None:
+        """Compare what was `moved`, ever, with the look a second before."""
+        is_stuck = (moved - self._moved) * _SHARE_A_SECOND < held
+        self._moved = moved
+        if not is_stuck:
+            self.stuck_since = None
+        elif self.stuck_since is None:
+            self.stuck_since = now
+
+
+class Holder(Protocol):
+    """One connection, as far as what it holds is concerned."""
+
+    moved_bytes: int
+    """What was received and what the client took, ever."""
+    progress: Progress
+
+    @property
+    def held_bytes(self) -> int:
+        """What it holds of the node's memory."""
+
+    def count_unsent(self) -> None:
+        """Find out how much of the answers the client did not take yet."""
+
+    def abort(self, reason: str) -> None:
+        """Cut the connection; what was not sent is dropped."""
+
+
+class StuckHolders:
+    """Implements penstock.memory.Reclaimer for the connections of one server."""
+
+    def __init__(self, holders: Collection[Holder]) -> None:
+        self._holders = holders
+
+    def recount(self) -> None:
+        """See Reclaimer."""
+        for holder in self._holders:
+            holder.count_unsent()
+
+    def look(self, now: float) -> None:
+        """Note who gets on; called once a second while memory is not ample."""
+        for holder in self._holders:
+            holder.count_unsent()
+            holder.progress.look(holder.held_bytes, holder.moved_bytes, now)
+
+    def cut(self, size: int) -> None:
+        """See Reclaimer."""
+        for least in _WORTH_CUTTING:
+            stuck = [
+                (holder.progress.stuck_since, holder)
+                for holder in self._holders
+                if holder.progress.stuck_since is not None and holder.held_bytes > least
+            ]
+            if stuck:
+                _, first = min(stuck, key=lambda pair: pair[0])
+                held = first.held_bytes
+                first.abort(f"memory is short, and it held {held} bytes without getting on")
+                if held >= size:
+                    return

@@ -1,0 +1,82 @@
+"""A client that goes away while the broker makes what it asked for leaves nothing half made."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from partition_logs import open_logs
+from penstock.broker.broker import Broker
+from penstock.broker.errors import BrokerError
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.subscription import SubscriptionKind
+from penstock.broker.topics.names import NamespaceName, TopicName
+from penstock.tasks import uninterrupted
+
+T = TopicName("public", "default", "t")
+SHOP = NamespaceName("public", "shop")
+
+
+async def make_namespace(broker: Broker) -> object:
+    found = broker.namespaces.get(SHOP)
+    return found or await broker.namespaces.create(SHOP)
+
+
+async def make_group(broker: Broker) -> object:
+    topic = broker.topics.get(T)
+    assert topic is not None
+    try:
+        return broker.topic_groups.get(topic, "g")
+    except BrokerError:
+        return await broker.topic_groups.create(topic, "g")
+
+
+async def make_subscription(broker: Broker) -> object:
+    topic = broker.topics.get(T)
+    assert topic is not None
+    partition = topic.partition(0)
+    request = SubscribeRequest("s", SubscriptionKind.SHARED, 0)
+    found = broker.subscriptions.get(partition, "s")
+    return found or await broker.subscriptions.create(partition, request)
+
+
+@pytest.mark.parametrize("make", [make_namespace, make_group, make_subscription])
+async def test_who_comes_after_it_finds_it_or_makes_it(
+    tmp_path: Path, make: Callable[[Broker], Awaitable[object]]
+) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    await broker.topics.create(T, 1)
+    for turns in range(4):
+        asking = asyncio.ensure_future(make(broker))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+    await make(broker)
+    await broker.close()
+    again = await Broker.open(tmp_path, BrokerSettings())
+    await open_logs(again)
+    await make(again)
+    await again.close()
+
+
+async def test_a_refusal_that_nobody_hears_is_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(error: Exception) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    for error in (BrokerError("it is there"), OSError("no disk")):
+        asking = asyncio.ensure_future(uninterrupted(refuse(error), "work", refusals=BrokerError))
+        await asyncio.sleep(0)
+        asking.cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+    assert [record.getMessage() for record in caplog.records] == ["the task work failed"]
+    assert caplog.records[0].levelno == logging.ERROR

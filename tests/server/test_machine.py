@@ -1,0 +1,37 @@
+"""Goal: the machine is as large as the smallest of what limits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.limits import MEMORY_BYTES_LEAST
+from penstock.server.machine import default_budget, memory_of_machine
+
+MIB = 1 << 20
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_control_group_is_the_machine(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", "0::/pod/box\n")
+    put(tmp_path / "pod/box/memory.max", "max\n")
+    assert memory_of_machine(tmp_path, own) > 64 * MIB, "no limit is none"
+    put(tmp_path / "pod/memory.max", f"{64 * MIB}\n")
+    assert memory_of_machine(tmp_path, own) == 64 * MIB
+    put(tmp_path / "memory.max", f"{32 * MIB}\n")
+    assert memory_of_machine(tmp_path, own) == 32 * MIB
+
+
+def test_control_groups_of_the_first_version_count_too(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", "9:cpu,cpuacct:/box\n4:memory:/box\n0::/\n")
+    put(tmp_path / "memory/box/memory.limit_in_bytes", f"{16 * MIB}\n")
+    assert memory_of_machine(tmp_path, own) == 16 * MIB
+
+
+def test_without_control_groups_the_machine_is_what_it_is(tmp_path: Path) -> None:
+    assert memory_of_machine(tmp_path, tmp_path / "missing") > 0
+    assert default_budget() >= MEMORY_BYTES_LEAST

@@ -1,0 +1,138 @@
+"""Goal: large holders share what there is, who holds little goes on, and nothing waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import limits, memory
+from penstock.memory import Memory
+
+MIB = 1 << 20
+BUDGET = 256 * MIB
+LITTLE = limits.LITTLE_MEMORY_BYTES
+
+
+class Reclaimer:
+    """Notes what it is asked for; `reclaimed` is called at a cut."""
+
+    def __init__(self) -> None:
+        self.recounts = 0
+        self.cuts: list[int] = []
+        self.reclaimed = lambda: None
+
+    def recount(self) -> None:
+        self.recounts += 1
+
+    def cut(self, size: int) -> None:
+        self.cuts.append(size)
+        self.reclaimed()
+
+
+@pytest.fixture
+def budget():
+    made = Memory(BUDGET)
+    made.set_reclaimer(Reclaimer())
+    return made
+
+
+def fill(budget: Memory, holders: int) -> list[int]:
+    """Have one holder after the other take what it may, a megabyte at a time."""
+    held = [0] * holders
+    for number in range(holders):
+        while budget.room(held[number]) >= MIB:
+            budget.receiving.take(MIB)
+            held[number] += MIB
+    return held
+
+
+def test_large_holders_leave_something_for_the_next_one(budget):
+    held = fill(budget, 12)
+    assert held == sorted(held, reverse=True)
+    assert BUDGET // 3 < held[0] < BUDGET * 2 // 3
+    assert min(held) == MIB
+    assert budget.used < BUDGET * 4 // 5
+    assert budget.room(2 * LITTLE) <= 0 < budget.room()
+
+
+def test_who_holds_little_gets_the_last_quarter(budget):
+    budget.answers.take(BUDGET * 3 // 4)
+    assert budget.room() == LITTLE
+    assert budget.room(LITTLE) <= 0
+    budget.answers.take(BUDGET // 4 - 10)
+    assert budget.room() == 10
+
+
+async def test_who_is_alone_may_have_more_than_there_is(budget):
+    assert budget.fits(10 * BUDGET)
+    budget.receiving.take(2 * BUDGET)
+    assert budget.fits(BUDGET, held=2 * BUDGET), "it goes on"
+    assert not budget.fits(1), "nobody else does"
+
+
+async def test_caches_are_emptied_before_anybody_waits(budget):
+    budget.caches.take(BUDGET - 10)
+    budget.add_cache(lambda: budget.caches.take(-budget.caches.used))
+    assert budget.fits(MIB)
+    assert budget.caches.used == 0
+
+
+async def test_what_is_gone_unnoticed_is_counted_before_anybody_waits(budget):
+    budget.answers.take(BUDGET)
+    budget._reclaimer.recount = lambda: budget.answers.take(-budget.answers.used)
+    assert budget.fits(MIB)
+
+
+async def test_those_who_wait_get_on_in_order_as_it_fits(budget):
+    budget.answers.take(BUDGET)
+    granted: list[str] = []
+    budget.wait(100 * MIB, 0, lambda: granted.append("large"))
+    budget.wait(1, 0, lambda: granted.append("little"))
+    await asyncio.sleep(0.05)
+    assert granted == []
+    budget.answers.take(-BUDGET // 4)
+    await asyncio.sleep(0.05)
+    assert granted == ["little"], "a large one does not hold it up"
+    budget.answers.take(-budget.answers.used)
+    await asyncio.sleep(0.05)
+    assert granted == ["little", "large"]
+
+
+async def test_while_somebody_waits_others_are_cut(budget, monkeypatch):
+    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0.1)
+    budget.answers.take(BUDGET)
+    granted = asyncio.Event()
+    budget.wait(MIB, 0, granted.set)
+    await asyncio.sleep(0.05)
+    assert budget._reclaimer.cuts == []
+    budget._reclaimer.reclaimed = lambda: budget.answers.take(-BUDGET)
+    async with asyncio.timeout(5):
+        await granted.wait()
+    assert budget._reclaimer.cuts == [MIB]
+
+
+async def test_nobody_is_cut_for_one_who_is_gone(budget, monkeypatch):
+    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0)
+    budget.answers.take(BUDGET)
+    wanted = budget.wait(MIB, 0, lambda: None)
+    budget.forget(wanted)
+    await asyncio.sleep(5 * memory._LOOK_SECONDS)
+    assert budget._reclaimer.cuts == []
+
+
+async def test_a_read_gets_what_there_is_and_gives_it_back(budget):
+    with budget.reading(50 * MIB) as reading:
+        assert await reading.begin() == 50 * MIB
+        assert budget.used == 50 * MIB
+        reading.set(3)
+        assert budget.used == 3
+    assert budget.used == 0
+    budget.answers.take(170 * MIB)
+    with budget.reading(50 * MIB) as reading:
+        assert LITTLE < await reading.begin() < 50 * MIB
+    budget.answers.take(BUDGET)
+    with budget.reading(50 * MIB) as reading, pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await reading.begin()
+    assert budget.reads.used == 0

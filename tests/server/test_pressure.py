@@ -1,0 +1,134 @@
+"""Goal: what connections hold is counted to the byte, given back, and cut where they are stuck."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock import limits
+from penstock.server.progress import Progress
+from scripted_host import Host, frame, until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+async def host():
+    host = Host(defers=False)
+    await host.start()
+    yield host
+    host.server.close()
+    await host.connections.cut()
+
+
+def memory_of(host: Host):
+    return host.connections.memory
+
+
+def held(host: Host) -> int:
+    """What all connections say that they hold, which is what the accounts say."""
+    for connection in host.connections._open:
+        connection.count_unsent()
+    in_all = sum(connection.held_bytes for connection in host.connections._open)
+    assert in_all == memory_of(host).used
+    return in_all
+
+
+async def test_requests_and_their_answers_are_counted_until_they_are_taken(host):
+    peer = await host.connect()
+    peer.send(b"wait 1", b"wait 2" + bytes(100_000))
+    await until(lambda: len(peer.session.received) == 2)
+    assert held(host) == len(frame(b"wait 1")) + len(frame(b"wait 2")) + 100_000
+    second = next(text for text in peer.session.waits if text.startswith(b"wait 2"))
+    peer.session.waits[second].set_result([frame(bytes(5_000))])
+    await until(lambda: memory_of(host).answers.used == 5_004)
+    held(host)
+    peer.session.waits[b"wait 1"].set_result([frame(b"first")])
+    assert await peer.answer() == b"first"
+    assert await peer.answer() == bytes(5_000)
+    await until(lambda: held(host) == 0)
+
+
+async def test_a_frame_is_counted_as_it_arrives(host):
+    peer = await host.connect()
+    whole = frame(bytes(3 * MIB))
+    for end in (10, 1000, 400_000, 2 * MIB):
+        peer.writer.write(whole[len(whole[:end]) and held(host) : end])
+        await until(lambda end=end: held(host) == end)
+    peer.writer.write(whole[2 * MIB :])
+    assert len(await peer.answer()) == 3 * MIB
+    await until(lambda: held(host) == 0)
+
+
+async def test_what_a_client_leaves_behind_is_given_back(host):
+    peer = await host.connect()
+    peer.send(b"wait", b"bulk" + bytes(MIB), b"half a frame")
+    peer.writer.write(frame(bytes(2 * MIB))[:MIB])
+    await until(lambda: len(peer.session.received) == 2)
+    for _ in range(30):
+        peer.session.transport.write([bytes(MIB)])
+    await until(lambda: held(host) > 10 * MIB)
+    peer.writer.transport.abort()
+    await until(lambda: memory_of(host).used == len(frame(b"wait")))
+    peer.session.waits[b"wait"].set_result([frame(b"too late")])
+    await until(lambda: memory_of(host).used == 0)
+
+
+async def test_requests_that_never_end_are_given_back(host):
+    peer = await host.connect()
+    peer.send(b"wait")
+    await until(lambda: memory_of(host).used > 0)
+    peer.writer.close()
+    await until(lambda: peer.session.closed == 1)
+    host.connections.sweep(asyncio.get_running_loop().time() + limits.CLOSING_SECONDS + 1)
+    await until(lambda: memory_of(host).used == 0)
+
+
+async def test_a_client_is_not_read_while_memory_is_short(host):
+    peer, other = await host.connect(), await host.connect()
+    memory = memory_of(host)
+    memory.caches.take(memory.budget)
+    memory.groups.take(memory.budget)
+    peer.send(b"for later", *[bytes(100_000)] * 10)
+    await asyncio.sleep(0.05)
+    assert peer.session.received == []
+    memory.groups.take(-memory.budget)
+    memory.caches.take(-memory.budget // 4)
+    other.send(b"meanwhile")
+    assert await other.answer() == b"meanwhile"
+    assert await peer.answer() == b"for later"
+    memory.caches.take(-memory.caches.used)
+
+
+async def test_who_never_reads_is_cut_for_those_who_do(host, caplog, monkeypatch):
+    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0.1)
+    caplog.set_level("INFO")
+    memory = memory_of(host)
+    memory.budget = 32 * MIB
+    memory._for_large, memory.ample = 24 * MIB, 8 * MIB
+    early, late, good = [await host.connect() for _ in range(3)]
+    now = asyncio.get_running_loop().time()
+    for number, peer in enumerate((early, late)):
+        peer.send(b"hello")
+        await peer.answer()
+        for _ in range(30):
+            peer.session.transport.write([bytes(MIB)])
+        await asyncio.sleep(0.05)
+        host.connections.sweep(now + 2 * number)
+        host.connections.sweep(now + 2 * number + 1)
+    good.send(b"fine")
+    assert await good.answer() == b"fine"
+    assert early.session.closed == 1
+    assert late.session.closed == 0
+    assert "memory is short" in caplog.text
+
+
+def test_who_gets_on_is_not_stuck():
+    progress = Progress()
+    for second in range(1, 100):
+        progress.look(held=16_000, moved=1_000 * second, now=second)
+        assert progress.stuck_since is None
+    progress.look(held=16_000, moved=99_999, now=100)
+    progress.look(held=16_000, moved=99_999, now=101)
+    assert progress.stuck_since == 100
