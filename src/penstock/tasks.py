@@ -9,9 +9,12 @@ import asyncio
 import logging
 import types
 from collections.abc import Coroutine, Generator
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
+from weakref import WeakSet
 
 ResultT = TypeVar("ResultT")
+
+_uninterrupted: Final[WeakSet[asyncio.Task[None]]] = WeakSet()
 
 logger = logging.getLogger(__name__)
 
@@ -135,5 +138,12 @@ async def uninterrupted(
             if not outcome.done():
                 outcome.set_result(result)
 
-    Tasks().start(run(), name)
+    _uninterrupted.add(Tasks().start(run(), name))
     return await outcome
+
+
+async def all_uninterrupted() -> None:
+    """Return when nothing is left of what goes on although its callers are gone."""
+    loop = asyncio.get_running_loop()
+    while left := [task for task in _uninterrupted if task.get_loop() is loop and not task.done()]:
+        await asyncio.wait(left)

@@ -11,7 +11,7 @@ import pytest
 
 from faulty_files import FaultyFileSystem, Survival, failing
 from log_batches import SMALL, append, fill, make_batch, open_log, read_all
-from penstock.log import Flusher, LogClosedError, LogConfig, LogFailedError
+from penstock.log import Flusher, LogClosedError, LogConfig, LogFailedError, reading
 
 LARGE = LogConfig()
 
@@ -235,12 +235,15 @@ async def test_checkpoints_are_taken_as_the_log_grows(
     log.close()
 
 
-async def test_files_are_not_hoarded(disk: FaultyFileSystem, flusher: Flusher) -> None:
+async def test_files_are_not_hoarded(
+    disk: FaultyFileSystem, flusher: Flusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "READ_FILES", 3)
     log = open_log(disk, flusher)
     stored = fill(log, 100)
     assert log.segment_count > 5
     await log.flushed(log.end_offset - 1)
     assert await read_all(log) == (stored, [])
-    assert disk.open_files == 1
+    assert disk.open_files == 1 + 3
     log.close()
     assert disk.open_files == 0

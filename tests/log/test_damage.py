@@ -87,8 +87,9 @@ async def test_a_flip_found_by_recovery_costs_its_own_batch(
     log = open_log(disk, flusher, CONFIG)
     stored = fill(log, 16)
     path = DIRECTORY / f"{0:020d}.log"
-    for byte in range(len(disk.content(path).live)):
-        copy = disk.after_crash(Survival.ALL)
+    crashed = disk.after_crash(Survival.ALL)
+    for byte in range(len(crashed.content(path).live)):
+        copy = crashed.after_crash(Survival.ALL)
         copy.content(path).live[byte] ^= 16
         again = open_log(copy, flusher, CONFIG)
         assert len(again.recovery.corrupt) == 1, byte

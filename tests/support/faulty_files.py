@@ -94,6 +94,18 @@ class FaultyFile:
             raise OSError(errno.EINVAL, "a negative position", str(self._path))
         return bytes(self._content.live[position : position + size])
 
+    def pread_now(self, size: int, position: int) -> bytes:
+        if self._system.is_slow:
+            raise BlockingIOError(errno.EAGAIN, "not in memory", str(self._path))
+        return self.pread(size, position)
+
+    @property
+    def descriptor(self) -> None:
+        return None
+
+    def duplicate(self) -> FaultyFile:
+        return FaultyFile(self._system, self._path, self._content)
+
     def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
         assert self._is_open, f"{self._path} is closed"
         data = b"".join(parts)
@@ -125,6 +137,8 @@ class FaultyFileSystem:
         self.hook: Hook | None = None
         self.write_limit: int | None = None
         """At most so many bytes go in at one write."""
+        self.is_slow = False
+        """Whether nothing that is read is in memory."""
         self.open_files = 0
 
     def open(self, path: Path, *, write: bool = False, create: bool = False) -> FaultyFile:

@@ -25,6 +25,7 @@ from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
 from penstock.metadata.topics import TopicRepository
+from penstock.tasks import all_uninterrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ class Broker:
         try:
             leadership = begin_leadership(data_folder, properties)
         except BaseException:
-            await store.close()
+            store.close_now()
             raise
         storage = Storage(data_folder, settings.log, leadership.epoch)
         broker = cls(store, storage, settings, leadership)
@@ -93,6 +94,7 @@ class Broker:
 
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
+        await all_uninterrupted()
         await self.subscriptions.close()
         self.groups.stop()
         await self._group_store.close()

@@ -25,6 +25,7 @@ _CODES: Final = ErrorCodes(
         broker_errors.NamespaceExistsError: ErrorCode.STREAM_NAME_ALREADY_EXISTS,
         broker_errors.UnknownNamespaceError: ErrorCode.STREAM_ID_NOT_FOUND,
         broker_errors.GroupExistsError: ErrorCode.CONSUMER_GROUP_NAME_ALREADY_EXISTS,
+        broker_errors.TooManyOffsetsError: ErrorCode.TOO_MANY_CONSUMER_OFFSETS,
         broker_errors.GroupFullError: ErrorCode.CANNOT_CREATE_CONSUMER_GROUP_INFO,
         broker_errors.UnknownGroupError: ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND,
         broker_errors.UnknownMemberError: ErrorCode.CONSUMER_GROUP_MEMBER_NOT_FOUND,

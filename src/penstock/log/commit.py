@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.log.checkpoint import Checkpoint, write_checkpoint
 from penstock.log.errors import LogClosedError, LogError, LogFailedError
 from penstock.log.interface import durable_already
+from penstock.log.reading import Readers
 
 if TYPE_CHECKING:
     from penstock.log.files import File, FileSystem
@@ -30,6 +31,7 @@ class Flusher:
     def __init__(self, threads: int = 16) -> None:
         assert threads > 0, "a flush needs a thread"
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="flush")
+        self.readers = Readers()
 
     def submit(self, job: Callable[[], None]) -> Future[None]:
         return self._pool.submit(job)
@@ -37,6 +39,7 @@ class Flusher:
     def close(self) -> None:
         """Return when all jobs are done. The logs are closed before."""
         self._pool.shutdown()
+        self.readers.close()
 
 
 @dataclass(slots=True)

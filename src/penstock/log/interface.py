@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from penstock.log.batches import Batches
     from penstock.log.header import BatchHeader
-    from penstock.session import Buffer
+    from penstock.session import Buffer, FileRange
 
 
 class SavedState(NamedTuple):
@@ -93,6 +93,16 @@ class Log(Protocol):
         Their checksums were verified: a damaged batch ends the answer before it.
         Raises OffsetOutOfRangeError, CorruptBatchError where `offset` is in a damaged batch,
         LogReadError and LogClosedError.
+        """
+
+    def sound_range(
+        self, offset: int, max_bytes: int, magic: int, end: int | None = None
+    ) -> FileRange | None:
+        """Return what `read` would, or less, as a range of a file, without reading it.
+
+        Only of batches in the encoding of `magic` whose checksums were verified since the log was
+        opened. None where that is not known, or where few bytes are there: then `read` is the way.
+        Raises OffsetOutOfRangeError and LogClosedError.
         """
 
     async def batch_at(self, offset: int) -> BatchHeader | None:

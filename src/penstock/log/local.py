@@ -7,9 +7,9 @@ import logging
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from penstock.limits import READ_PLACES
+from penstock.limits import FROM_FILE_BYTES
 from penstock.log.batches import no_batches, whole_before
 from penstock.log.checkpoint import Checkpoint
 from penstock.log.commit import Flusher, GroupCommit, Round
@@ -26,8 +26,9 @@ from penstock.log.files import write_all
 from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, stamp, walk
 from penstock.log.index import SegmentIndex
 from penstock.log.interface import SavedState
+from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
-from penstock.log.scan import MAGICS, Place
+from penstock.log.scan import MAGICS, Bounds, Place
 from penstock.log.segment import Segment
 from penstock.log.states import States
 
@@ -36,16 +37,19 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches
     from penstock.log.files import FileSystem
-    from penstock.session import Buffer
+    from penstock.log.reading import Lend
+    from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
 
 
 _HEADERS_READ_BYTES: Final = 1 << 20
 
+FoundT = TypeVar("FoundT")
+
 
 class LocalLog:
-    """The `Log` over local files. Reads answer from the page cache, and never suspend.
+    """The `Log` over local files. Reads suspend where they would wait for the disk, or work long.
 
     All methods run on the event loop's thread, except `open`, which may run in any.
     """
@@ -64,6 +68,7 @@ class LocalLog:
         self._config = config
         self._files = files
         self._flusher = flusher
+        self._look_ups = LookUps(files, flusher.readers)
         self._segments = recovered.segments
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
@@ -85,10 +90,7 @@ class LocalLog:
         """Full segments that the next round has to flush."""
         # Without a checkpoint nothing says whether the log's own name is durable.
         self._unsynced_directories = [] if recovered.checkpoint.offset else [directory.parent]
-        self._places: dict[int, int] = {}
         self._is_closed = False
-        self.rebuilt_indexes = 0
-        """Indexes that turned out wrong since the log was opened."""
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
     @classmethod
@@ -132,6 +134,11 @@ class LocalLog:
         """How many damaged places have been seen in what is stored since the log was opened."""
         return sum(len(segment.corrupt) for segment in self._segments)
 
+    @property
+    def rebuilt_indexes(self) -> int:
+        """Indexes that turned out wrong since the log was opened."""
+        return self._look_ups.rebuilt_indexes
+
     def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
         """Keep an owner's state in the checkpoints, as `Log` says."""
         kept = self._states.register(name, snapshot)
@@ -158,6 +165,9 @@ class LocalLog:
             segment.index.add(segment.size, size, relative, header.max_timestamp)
         except OSError as error:
             raise self._fail(error) from error
+        segment.verified.add(
+            Place(segment.size, base_offset), segment.size + size, last_offset + 1, header.magic
+        )
         segment.size += size
         self.stored_bytes += size
         self.end_offset = segment.end_offset = last_offset + 1
@@ -180,16 +190,35 @@ class LocalLog:
         segment = self._segment_at(offset)
         if segment is None or offset >= end:
             return no_batches(offset)
-        at = 0 if offset == segment.base_offset else self._places.get(offset)
-        place = None if at is None else Place(at, offset)
-        try:
-            batches, following = segment.read(offset, max_bytes, place, end)
-        except OSError as error:
-            raise LogReadError(f"{segment.path}: {error}") from error
-        self._remember(Place(following.position - len(batches.data), batches.base_offset))
-        self._remember(following)
-        self._mend_index(segment)
+        place = self._look_ups.place_of(segment, offset)
+        bounds = segment.bounds
+
+        def look_up(lend: Lend) -> tuple[Batches, Place]:
+            return segment.read(lend, bounds, offset, max_bytes, place, end)
+
+        batches, following = await self._look_up(look_up, segment, offset)
+        start = Place(following.position - len(batches.data), batches.base_offset)
+        if batches.magic is not None:
+            segment.verified.add(start, *following, batches.magic)
+        self._look_ups.remember(start)
+        self._look_ups.remember(following)
         return batches if batches.next_offset <= end else whole_before(batches, end)
+
+    def sound_range(
+        self, offset: int, max_bytes: int, magic: int, end: int | None = None
+    ) -> FileRange | None:
+        """Return whole batches as a range of a file, as `Log` says."""
+        end = self.end_offset if end is None else end
+        segment = self._segment_at(offset)
+        if segment is None or offset >= end:
+            return None
+        start = self._look_ups.place_of(segment, offset)
+        if start is None:
+            return None
+        following = segment.sound_range(start, max_bytes, end, magic)
+        if following is None or following.position - start.position < FROM_FILE_BYTES:
+            return None
+        return self._look_ups.range_of(segment, start, following)
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end."""
@@ -213,18 +242,17 @@ class LocalLog:
                     return
                 yield header
             start = batches.next_offset
+            await asyncio.sleep(0)  # Others have work too.
 
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
         self._refuse_closed()
+        start = self.start_offset
         for segment in self._segments:
-            if segment.end_offset <= self.start_offset:
+            if segment.end_offset <= start:
                 continue
-            try:
-                found = segment.find_time(timestamp_ms, self.start_offset)
-            except OSError as error:
-                raise LogReadError(f"{segment.path}: {error}") from error
-            self._mend_index(segment)
+            look_up = partial(_find_time, segment, segment.bounds, timestamp_ms, start)
+            found = await self._look_up(look_up, segment, start)
             if found is not None:
                 return max(found, self.start_offset)
         return None
@@ -297,6 +325,7 @@ class LocalLog:
             if segment.file is not None:
                 segment.file.close()
                 segment.file = None
+            self._look_ups.forget(segment)
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
@@ -398,7 +427,7 @@ class LocalLog:
             except OSError as error:
                 raise self._fail(error) from error
         self.start_offset = offset
-        self._places = {each: at for each, at in self._places.items() if each >= offset}
+        self._look_ups.forget_below(offset)
 
     def _take_trimmed(self) -> list[Segment]:
         """Return the segments that were trimmed durably, which the log forgets with that."""
@@ -407,6 +436,8 @@ class LocalLog:
         count = bisect_right(ends, self._trimmed_to)
         trimmed, self._segments = self._segments[:count], self._segments[count:]
         assert all(segment.file is None for segment in trimmed), "full segments are flushed"
+        for segment in trimmed:
+            self._look_ups.forget(segment)
         return trimmed
 
     def _segment_at(self, offset: int) -> Segment | None:
@@ -420,22 +451,23 @@ class LocalLog:
         assert number >= 0, "the first segment begins at the start offset"
         return self._segments[number]
 
-    def _remember(self, place: Place) -> None:
-        self._places[place.offset] = place.position
-        if len(self._places) > READ_PLACES:
-            del self._places[next(iter(self._places))]
-        assert len(self._places) <= READ_PLACES, "what is remembered is bounded"
-
-    def _mend_index(self, segment: Segment) -> None:
-        """Rebuild an index that a look-up found wrong."""
-        if segment.index.fits or segment.index_is_rebuilt:
-            return
+    async def _look_up(
+        self, look_up: Callable[[Lend], FoundT], segment: Segment, offset: int
+    ) -> FoundT:
+        """Look something up in `segment`, at `offset`. Raises LogError."""
         try:
-            segment.rebuild_index()
+            return await self._look_ups.run(segment, look_up)
         except OSError as error:
-            segment.index.fits = True  # It is a hint: without it, reading is slow but right.
-            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
-        self.rebuilt_indexes += 1
+            self._refuse_closed()
+            if offset < self.start_offset:
+                raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset) from error
+            raise LogReadError(f"{segment.path}: {error}") from error
+
+
+def _find_time(
+    segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
+) -> int | None:
+    return segment.find_time(lend, bounds, timestamp_ms, start)
 
 
 def _refuse_invalid(header: BatchHeader, size: int, first_part_size: int) -> None:

@@ -56,6 +56,12 @@ class PropertyRepository:
         self._store.write_at_start(_change(_EPOCH, epoch))
         return epoch
 
+    def raise_numbers(self, epoch: int, producer_ids_reserved: int) -> None:
+        """Store the last start's epoch and the producer ids taken; blocks. Raises MetadataError."""
+        self._store.write_at_start(
+            _change(_EPOCH, epoch), _change(_PRODUCER_IDS, producer_ids_reserved)
+        )
+
     def producer_ids_reserved(self) -> int:
         """Return the number below which producer ids are taken; blocks. Raises MetadataError."""
         return self._number(_PRODUCER_IDS) or 0

@@ -191,7 +191,9 @@ class Pipeline:
     def _run_soon(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]
     ) -> None:
-        self._tasks.start(self._run(request, slot, work), self.name)
+        task = self._tasks.start(self._run(request, slot, work), self.name)
+        # Nobody awaits it where the task is cancelled before its first step.
+        task.add_done_callback(lambda _: work.close())
 
     async def _run(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]

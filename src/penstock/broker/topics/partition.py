@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
-    from penstock.session import Buffer
+    from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 """Opens a partition's log, off the event loop. Raises LogError and OSError."""
@@ -253,6 +253,20 @@ class Partition:
         """
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
+
+    def sound_range(
+        self,
+        offset: int,
+        max_bytes: int,
+        magic: Magic,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> FileRange | None:
+        """Return what `read` would, or less, as a range of a file that nobody has to read.
+
+        None where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
+        """
+        self._check_alive()
+        return self._log.sound_range(offset, max_bytes, magic, self.readable_end(isolation))
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end.

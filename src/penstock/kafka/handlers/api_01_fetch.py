@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
+    from penstock.session import Part
 
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
@@ -55,11 +56,14 @@ class Reading:
         result: FetchResponse.PartitionData,
         max_bytes: int,
         isolation: Isolation,
+        *,
+        sends_files: bool,
     ) -> None:
         self.asked = asked
         self.result = result
         self._max_bytes = min(asked.partition_max_bytes, max_bytes)
         self._isolation = isolation
+        self._sends_files = sends_files
         self.partition: Partition | None = None
         self.bytes_read = 0
         self.does_not_fit = False
@@ -85,14 +89,20 @@ class Reading:
         self._begin()
         assert self.partition is not None
         wanted = min(max_bytes, self._max_bytes)
-        parts = await self.partition.read(
-            self.asked.fetch_offset, wanted, Magic.KAFKA, self._isolation
-        )
+        parts = await self._batches(self.partition, wanted)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
             parts, self.bytes_read = [], 0
         self.result.records = parts or b""
+
+    async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
+        offset, isolation = self.asked.fetch_offset, self._isolation
+        if self._sends_files:
+            stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
+            if stored is not None:
+                return [stored]
+        return [*await partition.read(offset, max_bytes, Magic.KAFKA, isolation)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
@@ -166,7 +176,8 @@ def _find(
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
-    reading = Reading(asked, result, partition_max, isolation)
+    sends_files = call.client.transport.sends_files
+    reading = Reading(asked, result, partition_max, isolation, sends_files=sends_files)
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
