@@ -88,6 +88,7 @@ class Broker:
             properties.folders_were_identified()
         broker.topic_groups.load()
         broker.subscriptions.load()
+        broker.topics.watch()
         # Last: sessions of members begin with it.
         broker.groups.restore(broker._group_store.load())
         return broker

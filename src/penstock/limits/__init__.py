@@ -63,6 +63,13 @@ LOGS_OPENED_TOGETHER: Final = Limit(
     when_hit="the next logs are opened when these are open",
 )
 
+FOLDER_CHECK_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="acknowledged messages from a folder that is removed under a running broker",
+    when_hit="it is looked after all folders again, a hundred open logs at a time",
+)
+
 LOG_OPEN_RETRY_SECONDS: Final = Limit(
     1,
     "seconds",

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.log.batches import Batches
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer, FileRange
@@ -55,6 +57,10 @@ class Log(Protocol):
     @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that are there as long as the log is open; none where it keeps none."""
 
     @property
     def segment_count(self) -> int:

@@ -126,6 +126,11 @@ class LocalLog:
         return sum(segment.size for segment in self._segments)
 
     @property
+    def files(self) -> list[Path]:
+        """The files at both ends of the log; they are there as long as it is open."""
+        return [self._segments[0].path, self._segments[-1].path] if self._segments else []
+
+    @property
     def segment_count(self) -> int:
         return len(self._segments)
 

@@ -25,6 +25,7 @@ from penstock.tasks import Tasks
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.config import TopicConfig
@@ -336,6 +337,20 @@ class Partition:
         """The topic is gone: refuse what comes, and wake the waiters."""
         self.deleted = True
         self._conversions.forget(self._log)
+        self._notify()
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that are there as long as the log is open and not deleted."""
+        return [] if self.deleted else self._log.files
+
+    def lose(self, file: Path) -> None:
+        """Close the log: a file of it was removed, and what came next would be too."""
+        logger.error(
+            "%s is closed: %s was removed; `penstock recover` shows what can be done",
+            *(self.name, file),
+        )
+        self._log.abandon()
         self._notify()
 
     async def abandon(self) -> None:

@@ -146,6 +146,8 @@ class Storage:
     def _make_folders(
         self, topic: TopicIdentity, partitions: Mapping[int, PartitionIdentity]
     ) -> None:
+        # Made at the start: where it is gone, so is the whole data folder.
+        self._topics_folder.stat()
         folder = topic_directory(self.data_folder, UUID(topic.id))
         for index, identity in partitions.items():
             partition_folder = folder / str(index)
