@@ -59,7 +59,7 @@ def test_a_range_is_whole_batches_of_one_encoding_that_were_checked(
 def test_what_is_appended_is_known_at_once_and_costs_little_memory() -> None:
     verified = Verified()
     place = Place(0, 0)
-    for _ in range(20_000):
+    for _ in range(40_000):
         following = Place(place.position + 40_000, place.offset + 10)
         verified.add(place, *following, 2)
         place = following
@@ -68,7 +68,7 @@ def test_what_is_appended_is_known_at_once_and_costs_little_memory() -> None:
     assert 500_000 < found.position - 400_000 <= 1 << 20
     assert verified.range_from(Place(0, 0), 1 << 40, 1 << 40, 2) == place
     (run,) = verified._runs
-    assert len(run._positions) <= 4_096
+    assert len(run._positions) <= 16_384
 
 
 def test_encodings_that_alternate_are_remembered_in_part() -> None:

@@ -223,7 +223,10 @@ class LocalLog:
         following = segment.sound_range(start, max_bytes, end, magic)
         if following is None or following.position - start.position < FROM_FILE_BYTES:
             return None
-        return self._look_ups.range_of(segment, start, following)
+        try:
+            return self._look_ups.range_of(segment, start, following)
+        except OSError:
+            return None  # There is no descriptor to be had; a read says so where it fails as well.
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end."""

@@ -72,7 +72,6 @@ class LookUps:
 
     def forget(self, segment: Segment) -> None:
         """The segment is closed, or gone."""
-        segment.is_gone = True
         self._open_files.forget(segment.path, *segment.index.paths)
 
     def _adopt(self, segment: Segment) -> None:
@@ -87,9 +86,8 @@ class LookUps:
         build = partial(segment.indexed_anew, end=end)
         try:
             built = await self._readers.look_up_in_thread(self._open_files, build)
-            segment.index.take_over(built)
-            if segment.file is None and not segment.is_gone:
-                segment.index.save()  # Nothing is appended to it any more.
         except OSError as error:
             # It is a hint: without it, reading is slow but right.
             logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
+        else:
+            segment.index.take_over(built)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _RUNS: Final = 32
 """Runs of one segment that are remembered: encodings that alternate would make one a batch."""
 
-_MARKS: Final = 4_096
+_MARKS: Final = 16_384
 """Boundaries of one run that are remembered; where there are more, every other one is dropped."""
 
 _SPACING_BYTES: Final = 32 << 10

@@ -184,9 +184,9 @@ class Sender:
 
     def _warmed(self, done: asyncio.Future[bytes]) -> None:
         self._is_warming = False
+        error = None if done.cancelled() else done.exception()
         if not self._queue:
             return  # The connection is gone.
-        error = done.exception()
         if error is not None:
             logger.error("%s", error)
             self._owner.abort(f"an answer could not be read: {error}")

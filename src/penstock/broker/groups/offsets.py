@@ -58,7 +58,8 @@ class CommittedOffsets:
         """Store offsets by partition id, all or none. Raises TooManyOffsetsError, MetadataError."""
         if not offsets:
             return
-        if self._bytes + self._growth(owner, offsets) > limits.COMMITTED_OFFSET_BYTES:
+        growth = self._growth(owner, offsets)
+        if growth > 0 and self._bytes + growth > limits.COMMITTED_OFFSET_BYTES:
             raise TooManyOffsetsError("the broker keeps as many committed offsets as it may")
         await self._repository.save(
             OffsetRow(

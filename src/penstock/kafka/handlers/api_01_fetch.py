@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
 from penstock.broker.topics.partition import Isolation
@@ -47,6 +47,15 @@ NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
 
 
+class Terms(NamedTuple):
+    """What holds for each partition of a request."""
+
+    max_bytes: int
+    isolation: Isolation
+    from_file_bytes: int | None
+    """How large an answer is at least that goes from the file to the client; None for none."""
+
+
 class Reading:
     """One partition of the request, and the part of the answer that is filled from it."""
 
@@ -54,16 +63,12 @@ class Reading:
         self,
         asked: FetchRequest.FetchPartition,
         result: FetchResponse.PartitionData,
-        max_bytes: int,
-        isolation: Isolation,
-        *,
-        sends_files: bool,
+        terms: Terms,
     ) -> None:
         self.asked = asked
         self.result = result
-        self._max_bytes = min(asked.partition_max_bytes, max_bytes)
-        self._isolation = isolation
-        self._sends_files = sends_files
+        self._max_bytes = min(asked.partition_max_bytes, terms.max_bytes)
+        self._terms = terms
         self.partition: Partition | None = None
         self.bytes_read = 0
         self.does_not_fit = False
@@ -97,10 +102,10 @@ class Reading:
         self.result.records = parts or b""
 
     async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
-        offset, isolation = self.asked.fetch_offset, self._isolation
-        if self._sends_files:
+        offset, (_, isolation, from_file_bytes) = self.asked.fetch_offset, self._terms
+        if from_file_bytes is not None:
             stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
-            if stored is not None:
+            if stored is not None and len(stored) >= from_file_bytes:
                 return [stored]
         return [*await partition.read(offset, max_bytes, Magic.KAFKA, isolation)]
 
@@ -137,14 +142,14 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     is_prompt = request.min_bytes <= NO_MINIMUM
     partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
-    isolation = isolation_of(request.isolation_level)
+    # A range may end a little early, for which nobody has to wait.
+    from_file_bytes = request.min_bytes if call.client.transport.sends_files else None
+    terms = Terms(partition_max, isolation_of(request.isolation_level), from_file_bytes)
     topics: list[FetchResponse.FetchableTopicResponse] = []
     readings: list[Reading] = []
     pace = Pace()
     for topic in request.topics:
-        found = await pace.each(
-            topic.partitions, partial(_find, topic, call, partition_max, isolation)
-        )
+        found = await pace.each(topic.partitions, partial(_find, topic, call, terms))
         readings += found
         topics.append(
             response.FetchableTopicResponse(
@@ -169,15 +174,13 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
 def _find(
     topic: FetchRequest.FetchTopic,
     call: Call,
-    partition_max: int,
-    isolation: Isolation,
+    terms: Terms,
     asked: FetchRequest.FetchPartition,
 ) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
-    sends_files = call.client.transport.sends_files
-    reading = Reading(asked, result, partition_max, isolation, sends_files=sends_files)
+    reading = Reading(asked, result, terms)
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
