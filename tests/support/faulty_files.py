@@ -149,6 +149,8 @@ class FaultyFileSystem:
             self.before("create", path)
             directory.live[path.name] = Content()
             directory.changed()
+        elif write:
+            self.before("open", path)
         return FaultyFile(self, path, self.content(path))
 
     def entries(self, directory: Path) -> dict[str, int]:

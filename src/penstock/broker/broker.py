@@ -55,11 +55,16 @@ class Broker:
         self._storage = storage
         self.namespaces = Namespaces(NamespaceRepository(store))
         self.topics = Topics(
-            TopicRepository(store), storage, self.namespaces, settings, leadership.cluster_id
+            TopicRepository(store),
+            storage,
+            self.namespaces,
+            settings,
+            self.memory,
+            leadership.cluster_id,
         )
         self.offsets = CommittedOffsets(OffsetRepository(store))
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
-        self.groups = GroupRegistry(settings.groups, self._group_store)
+        self.groups = GroupRegistry(settings.groups, self._group_store, self.memory)
         self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
         self.producer_ids = ProducerIds(PropertyRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)

@@ -91,6 +91,10 @@ class GroupFullError(BrokerError):
     """The group, or the broker's number of groups, is at its limit."""
 
 
+class NoMemoryError(BrokerError):
+    """There is no memory for this now; later there may be."""
+
+
 class TooManyOffsetsError(BrokerError):
     """The offset is one more than the broker keeps."""
 

@@ -21,8 +21,8 @@ CONNECTIONS: Final = Limit(
 )
 
 CONNECTION_FILES_PERCENT: Final = Limit(
-    50,
-    "percent of the files that the process may have open, for connections",
+    30,
+    "percent of the files that the process may have open, for connections, which may need two each",
     protects="logs: a flood of connections leaves them the files that they need",
     when_hit="a new connection is closed at once",
 )
@@ -344,7 +344,7 @@ READ_FILES: Final = Limit(
     256,
     "files of logs that are open for reading",
     protects="open files",
-    when_hit="the one that was read longest ago is closed, and opened again when it is read",
+    when_hit="one that was opened long ago is closed, and opened again when it is read",
 )
 
 LOOKED_UP_AT_ONCE_BYTES: Final = Limit(

@@ -54,7 +54,7 @@ class EntryFile:
     def append(self, entry: Entry) -> None:
         self._tail.append(entry)
         self._newest = entry
-        if len(self._tail) >= _SAVE_AT:
+        if len(self._tail) % _SAVE_AT == 0:
             self.save()
 
     def save(self) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import errno
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,35 +77,46 @@ class SharedFile:
 _holding: Final = threading.Lock()
 
 
-class Patience:
-    """How much one look-up may do on the loop."""
+class Haste:
+    """Lends open files to one look-up on the loop, and ends it when it has done enough."""
 
-    __slots__ = ("batches", "bytes")
+    __slots__ = ("_batches_left", "_bytes_left", "_open")
 
-    def __init__(self) -> None:
-        self.bytes = int(LOOKED_UP_AT_ONCE_BYTES)
-        self.batches = int(LOOKED_UP_AT_ONCE_BATCHES)
+    def __init__(self, open_files: Mapping[Path, SharedFile]) -> None:
+        self._open = open_files
+        self._bytes_left = int(LOOKED_UP_AT_ONCE_BYTES)
+        self._batches_left = int(LOOKED_UP_AT_ONCE_BATCHES)
+
+    def lend(self, path: Path) -> HastyFile:
+        file = self._open.get(path)
+        if file is None:
+            raise _takes_long()
+        return HastyFile(file.pread_now, self)
+
+    def spend(self, size: int) -> None:
+        self._bytes_left -= size
+        if self._bytes_left < 0:
+            raise _takes_long()
+
+    def judged(self, batches: int) -> None:
+        self._batches_left -= batches
+        if self._batches_left < 0:
+            raise _takes_long()
 
 
 class HastyFile:
-    """A file as it is lent on the loop: it neither waits nor works for longer than its patience."""
+    """A file as it is lent on the loop: it neither waits nor works for long."""
 
-    __slots__ = ("_file", "_patience")
+    __slots__ = ("_pread", "_spend", "judged")
 
-    def __init__(self, file: SharedFile, patience: Patience) -> None:
-        self._file = file
-        self._patience = patience
+    def __init__(self, pread: Callable[[int, int], Buffer], haste: Haste) -> None:
+        self._pread = pread
+        self._spend = haste.spend
+        self.judged = haste.judged
 
     def pread(self, size: int, position: int) -> Buffer:
-        self._patience.bytes -= size
-        if self._patience.bytes < 0:
-            raise _takes_long()
-        return self._file.pread_now(size, position)
-
-    def judged(self, batches: int) -> None:
-        self._patience.batches -= batches
-        if self._patience.batches < 0:
-            raise _takes_long()
+        self._spend(size)
+        return self._pread(size, position)
 
 
 class OpenFiles:
@@ -114,6 +125,7 @@ class OpenFiles:
     def __init__(self, files: FileSystem) -> None:
         self._files = files
         self._open: OrderedDict[Path, SharedFile] = OrderedDict()
+        self._superfluous: list[SharedFile] = []
         self._lock = threading.Lock()
 
     @contextmanager
@@ -133,24 +145,17 @@ class OpenFiles:
             for file in lent.values():
                 file.release()
 
-    @contextmanager
-    def lending_now(self) -> Iterator[Lend]:
-        """Lend files that are open to one look-up on the loop."""
-        lent: list[SharedFile] = []
-        patience = Patience()
+    def lending_now(self) -> Lend:
+        """Return what lends the files that are open to one look-up on the loop.
 
-        def lend(path: Path) -> HastyFile:
-            file = self._held(path)
-            if file is None:
-                raise _takes_long()
-            lent.append(file)
-            return HastyFile(file, patience)
-
-        try:
-            yield lend
-        finally:
-            for file in lent:
+        None of them is closed meanwhile: what threads have no use for is closed here.
+        """
+        if self._superfluous:
+            with self._lock:
+                closing, self._superfluous = self._superfluous, []
+            for file in closing:
                 file.release()
+        return Haste(self._open).lend
 
     def range_of(self, path: Path, position: int, size: int) -> FileRange | None:
         """Return part of a file, if that is open and one of the operating system's."""
@@ -175,6 +180,8 @@ class OpenFiles:
         """Close these files, once nobody reads them any more."""
         with self._lock:
             closing = [self._open.pop(path) for path in paths if path in self._open]
+            closing += self._superfluous
+            self._superfluous = []
         for file in closing:
             file.release()
 
@@ -188,18 +195,15 @@ class OpenFiles:
 
     def _keep(self, path: Path, opened: File) -> SharedFile:
         """Keep a file open, and hold it."""
-        superfluous = None
         with self._lock:
             file = self._open.get(path)
             if file is None:
                 file = self._open[path] = SharedFile(opened)
                 if len(self._open) > READ_FILES:
-                    superfluous = self._open.popitem(last=False)[1].release
+                    self._superfluous.append(self._open.popitem(last=False)[1])
             else:
-                superfluous = opened.close  # Another thread was as quick.
+                self._superfluous.append(SharedFile(opened))  # Another thread was as quick.
             file.hold()
-        if superfluous is not None:
-            superfluous()
         return file
 
 
@@ -216,8 +220,7 @@ class Readers:
     async def look_up(self, files: OpenFiles, look_up: Callable[[Lend], FoundT]) -> FoundT:
         """Return what `look_up` finds. Raises what it raises."""
         try:
-            with files.lending_now() as lend:
-                return look_up(lend)
+            return look_up(files.lending_now())
         except BlockingIOError:
             return await self.look_up_in_thread(files, look_up)
 

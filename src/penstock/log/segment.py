@@ -246,7 +246,8 @@ class Segment:
         """Return the highest timestamp here, or a very high one where the index can't be sure."""
         timestamp, last_offset = self.index.latest(lend)
         if self._has_timestamp(lend, bounds, timestamp, last_offset) is None:
-            self.index.fits = self.index.fits and timestamp < 0  # None is below 0.
+            # None is below 0.
+            self.index.fits = self.index.fits and (timestamp < 0 or self._is_ahead(last_offset))
             return 1 << 62
         return timestamp
 
@@ -260,11 +261,15 @@ class Segment:
         for entry in self.index.times.below(timestamp - 1, lend):
             if place := self._has_timestamp(lend, bounds, *entry):
                 held.append(place)
-            else:
+            elif not self._is_ahead(entry[1]):
                 self.index.fits = False
             if len(held) == _WITNESSES:
                 return min(held)
         return Place(0, self.base_offset)
+
+    def _is_ahead(self, last_offset: int) -> bool:
+        """Whether an entry is of what the writer has just added, and nobody reads yet."""
+        return self.file is not None and self.base_offset + last_offset >= self.end_offset
 
     def _has_timestamp(
         self, lend: Lend, bounds: Bounds, timestamp: int, last_offset: int

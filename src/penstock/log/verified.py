@@ -72,6 +72,9 @@ class Verified:
     def add(self, start: Place, end_position: int, end_offset: int, magic: int) -> None:
         """Take note of sound batches, if not all of what is between two runs is known already."""
         runs = self._runs
+        if runs and runs[-1].end_position == start.position and runs[-1].magic == magic:
+            runs[-1].extend(end_position, end_offset)  # As nearly every append does.
+            return
         number = len(runs)
         if runs and start.position < runs[-1].end_position:
             number = bisect_right(runs, start.position, key=lambda run: run.position)

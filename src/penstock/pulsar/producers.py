@@ -38,6 +38,10 @@ class Producer:
     owner: ProducerOwner
     mode: ProducerAccessMode.ValueType
     topic_epoch: int | None = None
+    last_sent: asyncio.Future[None] | None = None
+    """What the receipt of the last message waits for. Where that failed, the producer has ended:
+    its client connects anew and sends again, in order, all that it has no receipt for.
+    """
     ready: asyncio.Future[None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -92,7 +92,7 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     Raises DataFolderError, ListenError and what Broker.open raises.
     """
     _allow_open_files()
-    keep_freed_memory()
+    keep_freed_memory(config.memory_bytes or default_budget())
     with DataFolderLock(config.data_folder) as lock:
         broker = await Broker.open(config.data_folder, _broker_settings(config))
         # Only now: a recovery that takes long keeps the event loop from hearing of signals, and

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.broker.errors import UnknownTopicError
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
 
@@ -64,13 +65,20 @@ class EntryReader:
         # What was read and is not split yet: a large read has batches for a tenth of a second.
         self._unsplit: Iterator[Entry] = iter(())
         self._rewinds = 0
+        self._held = Holding(partition.memory.caches)
+        partition.memory.add_cache(self)
 
     def rewind(self, position: int) -> None:
         """Go on at `position`, or at the batch that contains it."""
         self.position = position
+        self.empty()
+        self._rewinds += 1
+
+    def empty(self) -> None:
+        """Forget what was read ahead; see penstock.memory.Cache."""
         self._ahead.clear()
         self._unsplit = iter(())
-        self._rewinds += 1
+        self._held.set(0)
 
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
@@ -81,6 +89,7 @@ class EntryReader:
             buffers = await self._read(max_bytes)
             if rewinds == self._rewinds and buffers is not None:
                 self._unsplit = self._entries(buffers)
+                self._held.set(sum(map(len, buffers)))
         return True
 
     def take(self) -> Entry | None:
@@ -95,7 +104,9 @@ class EntryReader:
         """Read at `position`; None when what is there had to be skipped."""
         position, rewinds = self.position, self._rewinds
         try:
-            return await self._partition.read(position, max_bytes, self._magic)
+            with self._partition.memory.reading() as reading:
+                await reading.grant(max_bytes)
+                return await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
@@ -115,6 +126,8 @@ class EntryReader:
         self._ahead.extend(islice(self._unsplit, ENTRIES_TOGETHER))
         if self._ahead:
             self.position = max(self.position, self._ahead[0].header.base_offset)
+        else:
+            self._held.set(0)
         return bool(self._ahead)
 
     def _entries(self, buffers: list[Buffer]) -> Iterator[Entry]:

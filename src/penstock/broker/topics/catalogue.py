@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import OwnTopic
     from penstock.broker.topics.storage import Storage
     from penstock.log import Log
+    from penstock.memory import Memory
     from penstock.metadata.topics import TopicRepository
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Topics:
         storage: Storage,
         namespaces: Namespaces,
         settings: BrokerSettings,
+        memory: Memory,
         cluster_id: str,
     ) -> None:
         self._cluster_id = cluster_id
@@ -65,7 +67,7 @@ class Topics:
         self._storage = storage
         self._namespaces = namespaces
         self._settings = settings
-        self._conversions = ConversionCache()
+        self._conversions = ConversionCache(memory)
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
         self._index = TopicIndex()
         self._partition_ids_given = 0

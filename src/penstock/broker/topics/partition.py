@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
+    from penstock.memory import Memory
     from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -103,6 +104,7 @@ class Partition:
         self._conversions = conversions
         self._reader = BatchReader(self._log, conversions)
         self._listeners: list[Callable[[], None]] = []
+        self._notified_of = 0
 
     @classmethod
     async def open(
@@ -119,6 +121,11 @@ class Partition:
         made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
         await made._open()
         return made
+
+    @property
+    def memory(self) -> Memory:
+        """Where what is read of this partition is counted."""
+        return self._conversions.memory
 
     @property
     def name(self) -> str:
@@ -157,7 +164,7 @@ class Partition:
         """The first offset that a crash may take back, as the topic's flush policy has it."""
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_offset
-        return self._log.end_offset
+        return self._log.written_offset
 
     @property
     def safe_bytes(self) -> int:
@@ -166,7 +173,7 @@ class Partition:
         """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_bytes
-        return self._log.stored_bytes
+        return self._log.written_bytes
 
     @property
     def size_bytes(self) -> int:
@@ -187,12 +194,12 @@ class Partition:
         return self.safe_offset
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Write one batch to the page cache and return its base offset.
+        """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, is writable, and is stamped in place. The caller has
         checked the batch's checksum and count. A batch that an idempotent producer repeats is not
-        written again: its first offset is returned. Calls are written in their order, so a session
-        may append several batches and then await `durable` for all of them.
+        written again: its first offset is returned. Calls are written in their order. The caller
+        asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
 
         Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
         OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
@@ -205,27 +212,28 @@ class Partition:
             return duplicate.offset
         base_offset = self._log.append(parts, header)
         if header.producer_id != NO_PRODUCER_ID:
-            self.producers.update(header._replace(base_offset=base_offset))
+            batch = header._replace(base_offset=base_offset)
+            self.producers.update(batch, self._log.written_offset)
         return base_offset
 
     def durable(self, offset: int) -> asyncio.Future[None]:
         """Done when the batch at `offset` may be acknowledged as the topic's flush policy says.
 
-        To be asked for in the same turn as the append, by whoever waits for it; for all others
-        there is `written`. Fails with LogFailedError when it did not reach stable storage.
+        For whoever waits for no flush there is `written`. Fails with LogWriteError when the batch
+        could not be written and LogFailedError when it did not reach stable storage.
         """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed(offset)
         return self.written(offset)
 
     def written(self, offset: int) -> asyncio.Future[None]:
-        """Done when the operating system has the batch at `offset`. It is safe soon after."""
-        assert offset < self.end_offset, "only what was appended can be written"
+        """Done when the operating system has the batch at `offset`; it is safe soon after.
+
+        Fails with LogWriteError and LogFailedError.
+        """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             self._log.flush_soon()
-        else:
-            self._notify()
-        return durable_already()
+        return self._log.written(offset)
 
     def flushed(self) -> asyncio.Future[None]:
         """Done when all that was appended is on stable storage, whatever the flush policy.
@@ -396,12 +404,18 @@ class Partition:
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
         self._reader = BatchReader(log, self._conversions)
-        log.watch(self._flushed_more)
+        self._notified_of = self.safe_offset
+        log.watch(self._log_advanced, self._log_cut)
         self.is_open = True
 
-    def _flushed_more(self) -> None:
-        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+    def _log_advanced(self) -> None:
+        end = self.safe_offset
+        if end > self._notified_of:
+            self._notified_of = end
             self._notify()
+
+    def _log_cut(self, end_offset: int) -> None:
+        self.producers.cut(end_offset)
 
     def _notify(self) -> None:
         for listener in tuple(self._listeners):

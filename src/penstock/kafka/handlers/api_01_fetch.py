@@ -7,6 +7,7 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
   is converted first.
 * Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
   nothing of an answer goes out before all of it is read and checked, and so long the client idles.
+* Where memory is short, the answer ends early, and is empty where there is no room for a while.
 * With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
@@ -33,9 +34,11 @@ from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_P
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 from penstock.pace import Pace
+from penstock.session import in_memory
 from penstock.tasks import in_task, within
 
 if TYPE_CHECKING:
+    from penstock import memory
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
@@ -70,7 +73,7 @@ class Reading:
         self._max_bytes = min(asked.partition_max_bytes, terms.max_bytes)
         self._terms = terms
         self.partition: Partition | None = None
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
         self.does_not_fit = False
         self._safe_bytes = 0
 
@@ -86,6 +89,16 @@ class Reading:
         return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
 
     @property
+    def bytes_wanted(self) -> int:
+        """What a read may take at most, as far as can be told without one."""
+        partition = self.partition
+        if partition is None or self.failed:
+            return 0
+        if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
+            return 0
+        return max(0, min(self._max_bytes, partition.size_bytes))
+
+    @property
     def is_gone(self) -> bool:
         return self.partition is not None and self.partition.deleted
 
@@ -99,6 +112,7 @@ class Reading:
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
             parts, self.bytes_read = [], 0
+        self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
 
     async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
@@ -121,7 +135,7 @@ class Reading:
         assert self.partition is not None
         partition = self.partition
         self._safe_bytes = partition.safe_bytes
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
         self.result.records = b""
         self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
         self.result.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
@@ -132,7 +146,7 @@ class Reading:
         self.result.high_watermark = -1
         self.result.last_stable_offset = self.result.log_start_offset = -1
         self.result.records = b""
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
 
 
 @handles(api("Fetch"), 4, 18)
@@ -156,18 +170,15 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
                 topic=topic.topic, topic_id=topic.topic_id, partitions=[r.result for r in found]
             )
         )
-    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     await open_all(each.partition for each in readings if each.partition is not None)
-    try:
-        # What takes so long is compiling the conversions, once after an installation.
-        seconds = max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)
-        await within(seconds, _read(readings, max_bytes, pace))
-    except TimeoutError:
-        return response(responses=topics)
-    waits = readings and request.max_wait_ms > 0
-    if waits and not await _suffices(readings, request.min_bytes, pace):
-        await _wait(readings, request, call, pace)
-        await _read(readings, max_bytes, pace)
+    with call.broker.memory.reading() as held:
+        if not await _read_in_time(readings, request, held, pace):
+            return response(responses=topics)
+        waits = readings and request.max_wait_ms > 0
+        if waits and not await _suffices(readings, request.min_bytes, pace):
+            await _wait(readings, request, call, pace)
+            if not call.client.is_gone:
+                await _read_in_time(readings, request, held, pace)
     return response(responses=topics)
 
 
@@ -189,6 +200,37 @@ def _find(
     except Exception as error:
         reading.refuse(error)
     return reading
+
+
+async def _read_in_time(
+    readings: list[Reading], request: FetchRequest, held: memory.Reading, pace: Pace
+) -> bool:
+    """Read as much as memory has room for; False where it had none, or a conversion takes long."""
+    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
+    wanted = max(0, min(max_bytes, sum(each.bytes_wanted for each in readings)))
+
+    async def read() -> None:
+        held.set(0)
+        granted = await held.grant(wanted)
+        await _read(readings, max_bytes if granted == wanted else granted, pace)
+
+    try:
+        # What takes so long is compiling the conversions, once after an installation.
+        await within(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS), read())
+    except TimeoutError:
+        _leave_rest_empty(readings)
+        return False
+    held.set(sum(each.bytes_held for each in readings))
+    return True
+
+
+def _leave_rest_empty(readings: list[Reading]) -> None:
+    for reading in readings:
+        if not reading.failed and not reading.bytes_read:
+            try:
+                reading.leave_empty()
+            except Exception as error:
+                reading.refuse(error)
 
 
 async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:
