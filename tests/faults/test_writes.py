@@ -3,6 +3,8 @@ goes on by itself."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -129,3 +131,27 @@ def test_real_clients_get_everything_through_a_full_disk_in_order(
     assert set(results) == {pulsar.Result.Ok}
     assert read_all(KafkaWire(broker.kafka, "to-kafka"), len(sent)) == sent
     assert read_all(KafkaWire(broker.kafka, "to-pulsar"), len(sent)) == sent
+
+
+def test_a_topic_whose_flush_failed_is_reopened_by_a_command(
+    stand: Stand, broker: FaultyBroker
+) -> None:
+    """Fault: one flush fails.
+
+    Bar: the topic takes no writes, says so, and takes them again after `penstock topic reopen`."""
+    stand.allow("a flush failed", "open again")
+    client = KafkaWire(broker.kafka, "orders")
+    client.create_topic()
+    client.produce(b"before")
+    with broker.disk.fail("EIO", "fdatasync", times=1), pytest.raises(RefusedError):
+        client.produce(b"refused")
+    with pytest.raises(RefusedError):
+        client.produce(b"still refused")
+    assert client.read(0) == [(0, b"before")]
+    reopen = [sys.executable, "-m", "penstock", "topic", "reopen", "orders", "-s", broker.kafka]
+    for said in ("reopened 1 partition", "nothing was to be reopened"):
+        done = subprocess.run(reopen, capture_output=True, text=True, check=True, timeout=60)
+        assert said in done.stdout
+    client.produce(b"after")
+    values = [value for _, value in client.read(0)]
+    assert (values[0], values[-1]) == (b"before", b"after")

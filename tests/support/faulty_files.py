@@ -31,6 +31,7 @@ class Content:
     def __init__(self, data: bytes = b"") -> None:
         self.live = bytearray(data)
         self.durable = data
+        self.is_lost = False
         self.unsynced: list[tuple[int, bytes | None]] = []
         """Writes since the last sync, by position; None cuts the file off there."""
 
@@ -41,6 +42,15 @@ class Content:
     def sync(self) -> None:
         self.durable = bytes(self.live)
         self.unsynced = []
+
+    def lose(self) -> None:
+        """A sync failed: the cache holds on to what the disk may never see, and calls it clean."""
+        self.is_lost = True
+
+    def forget(self) -> None:
+        """Show what the disk holds where a sync has failed; what only waits for one stays."""
+        if self.is_lost:
+            self.live, self.unsynced, self.is_lost = bytearray(self.durable), [], False
 
     def after_crash(self, survival: Survival, chance: random.Random) -> bytes:
         if survival is Survival.ALL:
@@ -116,7 +126,11 @@ class FaultyFile:
 
     def fdatasync(self) -> None:
         assert self._is_open, f"{self._path} is closed"
-        self._system.before("fdatasync", self._path)
+        try:
+            self._system.before("fdatasync", self._path)
+        except OSError:
+            self._content.lose()
+            raise
         self._content.sync()
 
     def truncate(self, size: int) -> None:
@@ -168,6 +182,9 @@ class FaultyFileSystem:
             inner = names.live[part]
             assert isinstance(inner, Names)
             names = inner
+
+    def forget_cache(self, path: Path) -> None:
+        self.content(path).forget()
 
     def sync_directory(self, directory: Path) -> None:
         self.before("sync_directory", directory)

@@ -55,6 +55,9 @@ class FileSystem(Protocol):
     def make_directory(self, directory: Path) -> None:
         """Make it unless it is there, and its parents, whose names are durable on return."""
 
+    def forget_cache(self, path: Path) -> None:
+        """Have what is read of this file from now on come from the disk, as far as it is there."""
+
     def sync_directory(self, directory: Path) -> None:
         """Return when the names in `directory` are on stable storage."""
 
@@ -128,6 +131,13 @@ class RealFileSystem:
             self.make_directory(directory.parent)
             self.sync_directory(directory.parent.parent)
         directory.mkdir(exist_ok=True)
+
+    def forget_cache(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

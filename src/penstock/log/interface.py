@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log.batches import Batches
+    from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer, FileRange
 
@@ -69,6 +70,10 @@ class Log(Protocol):
     @property
     def segment_count(self) -> int:
         """In how many pieces the batches are stored."""
+
+    @property
+    def failure(self) -> LogError | None:
+        """Why the log takes no more writes, if it takes none."""
 
     def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
         """Keep the state of the owner `name` in this log's checkpoints, and return what was kept.

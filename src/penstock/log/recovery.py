@@ -127,6 +127,8 @@ class Recovery:
     def _check(self, segment: Segment) -> Place:
         """Check and index a segment from its checkpoint on; return where its sound part ends."""
         end = self._checkpoint_in(segment)
+        # After a failed flush, the cache may hold what never reached the disk.
+        self._files.forget_cache(segment.path)
         self._cut_index(segment, end)
         self._report.scanned_bytes += segment.size - end.position
         damage: list[CorruptRange] = []

@@ -297,7 +297,9 @@ class Topics:
             raise
         self._partition_ids_given += len(ids)
         made = [
-            await Partition.open(topic, index, ids[index], logs[index], self._conversions)
+            await Partition.open(
+                *(topic, index, ids[index], logs[index]), self._conversions, self._open_log
+            )
             for index in indexes
         ]
         topic.partitions += made
@@ -389,7 +391,9 @@ class Topics:
 
     async def _open_log(self, partition: Partition) -> Log:
         identity = self._identity_of(partition)
-        log = await self._storage.open_log(identity, partition.topic.config.segment_bytes)
+        log = await self._storage.open_log(
+            identity, partition.topic.config.segment_bytes, partition.leader_epoch
+        )
         for restore in self._before_open:
             await restore(partition, log)
         return log

@@ -16,7 +16,7 @@ from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import unopened
 from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
-from penstock.log.errors import LogError, LogNotOpenError, OffsetOutOfRangeError
+from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
 from penstock.log.interface import durable_already
 from penstock.metadata.errors import MetadataError
@@ -108,9 +108,15 @@ class Partition:
 
     @classmethod
     async def open(
-        cls, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        cls,
+        topic: OwnTopic,
+        index: int,
+        partition_id: int,
+        log: Log,
+        conversions: ConversionCache,
+        open_log: OpenLog | None = None,
     ) -> Partition:
-        """Return the partition of a log that is open.
+        """Return the partition of a log that is open; `open_log` is for a time after that.
 
         Brings back what is remembered of the batches in it. Raises LogReadError.
         """
@@ -120,6 +126,7 @@ class Partition:
 
         made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
         await made._open()
+        made._open_log = open_log or given
         return made
 
     @property
@@ -174,6 +181,11 @@ class Partition:
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_bytes
         return self._log.written_bytes
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a flush has failed, so that nothing is written before the log is reopened."""
+        return self.is_open and isinstance(self._log.failure, LogFailedError)
 
     @property
     def size_bytes(self) -> int:
@@ -373,6 +385,22 @@ class Partition:
         await self._opening_ended()
         if self.is_open:
             await self._log.finish()
+
+    async def reopen(self, leader_epoch: int) -> None:
+        """Go on after a flush has failed, with what is really on the disk, at a new epoch.
+
+        Raises UnknownTopicError and LogNotOpenError.
+        """
+        assert self.has_failed, "a log that is well stays open"
+        failed, self._opening = self._log, None
+        failed.abandon()
+        await failed.released()
+        self._conversions.forget(failed)
+        self.leader_epoch = leader_epoch
+        self.is_open = False
+        self._log = unopened()
+        await self.opened()
+        self._notify()
 
     def close(self) -> None:
         """Flush what is left and close the log. Blocks."""
