@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.log.files import write_all
 from penstock.log.scan import Place
+from penstock.log.verified import SPACING_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,12 +235,16 @@ class LogWriter:
 
 
 def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
-    """Join what stands side by side and is of one encoding."""
+    """Join small ones that stand side by side and are of one encoding."""
     runs: list[SoundRun] = []
     for batch in batches:
         start = Place(batch.position, batch.base_offset)
-        if runs and runs[-1].magic == batch.magic:
+        if runs and runs[-1].magic == batch.magic and _is_small(runs[-1]):
             start = runs.pop().start
         end_position = batch.position + batch.size
         runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
     return runs
+
+
+def _is_small(run: SoundRun) -> bool:
+    return run.end_position - run.start.position < SPACING_BYTES
