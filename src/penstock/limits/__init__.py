@@ -34,6 +34,14 @@ MEMORY_BYTES_LEAST: Final = Limit(
     when_hit="the budget is as large as this",
 )
 
+PROCESS_BYTES: Final = Limit(
+    100 * MIB,
+    "bytes that the process has for itself, besides the budget for memory",
+    protects="the machine from what the process has and counts for no client: compiled "
+    "conversions, and freed memory in pieces that are too small to be used again",
+    when_hit="what it has beyond that takes from the budget, up to half of it",
+)
+
 LITTLE_MEMORY_BYTES: Final = Limit(
     1280 * KIB,
     "bytes that one connection holds when it holds little: a megabyte of messages and what a "
@@ -189,6 +197,13 @@ FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
     "bytes: a megabyte of messages and what a protocol puts around them",
     protects="memory from a frame that announces a size and never arrives",
     when_hit="the frame's buffer doubles as its bytes really arrive",
+)
+
+FRAME_DOUBLED_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of the largest frame whose buffer doubles",
+    protects="other clients' time from copies of large buffers, and memory from what they leave",
+    when_hit="the frame gets a mapping of its own, which takes pages as its bytes really arrive",
 )
 
 REQUESTS_IN_FLIGHT: Final = Limit(
