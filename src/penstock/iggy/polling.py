@@ -13,11 +13,10 @@ from penstock.records.errors import MalformedBatchError
 from penstock.session import in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from penstock import memory
     from penstock.broker.topics.partition import Partition
-    from penstock.log.batches import StoredBatch
     from penstock.session import Buffer, Part
 
 _MESSAGE_BYTES: Final = 1024
@@ -43,11 +42,6 @@ class Polled:
         each = self.size // self.messages if self.messages else _MESSAGE_BYTES
         return min(each * messages, IGGY_READ_BYTES, self.bytes_left)
 
-    def add_stored(self, batches: Sequence[StoredBatch]) -> None:
-        """Put whole batches behind the others."""
-        for header, body in batches:
-            self.add(Cut([body], header.record_count, header.last_offset))
-
     def add(self, taken: Cut) -> None:
         """Put part of a batch behind the others."""
         self.parts += taken.parts
@@ -72,21 +66,24 @@ async def poll(
     from_file = from_file and not since_us  # The time is in what is not read.
     with partition.memory.reading() as held:
         while polled.messages < count and position < partition.readable_end():
-            stored = _stored(polled, partition, position, count) if from_file else []
-            if stored:
-                polled.add_stored(stored)
-                position = stored[-1].header.next_offset
-                continue
-            following = await _read(polled, partition, position, count, since_us, held)
+            following: int | None = position
+            if from_file:
+                following = _add_from_file(polled, partition, position, count)
+            if following == position:
+                following = await _read(polled, partition, position, count, since_us, held)
             if following is None:
                 break
             position = following
     return polled
 
 
-def _stored(polled: Polled, partition: Partition, position: int, count: int) -> list[StoredBatch]:
+def _add_from_file(polled: Polled, partition: Partition, position: int, count: int) -> int:
+    """Add large batches that are wanted whole; return where to go on, `position` if at none."""
     left = count - polled.messages
-    return partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY)
+    for header, body in partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY):
+        polled.add(Cut([body], header.record_count, header.last_offset))
+        position = header.next_offset
+    return position
 
 
 async def _read(
