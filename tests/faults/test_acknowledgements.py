@@ -21,7 +21,7 @@ from stand import MIB, Stand
 from wire_clients import PULSAR_CONNECT, PulsarWire, pulsar_request
 
 COSTS_OF_PINGS = 1.2
-"""What an acknowledgement may cost, in PINGs: 0.5 to 0.7, and 1.6 to 2 where each is taken alone."""
+"""What an acknowledgement may cost, in PINGs: about 0.6, and 1.6 to 2 where it is taken alone."""
 EXCLUSIVE, SHARED = api.CommandSubscribe.Exclusive, api.CommandSubscribe.Shared
 
 
