@@ -16,9 +16,9 @@ something large is held, its holder asks whether it fits:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol, Self
+from weakref import WeakSet
 
 from penstock import limits
 
@@ -34,6 +34,13 @@ class Reclaimer(Protocol):
 
     def cut(self, size: int) -> None:
         """Cut those who hold something and do not get on with it, until `size` bytes are free."""
+
+
+class Cache(Protocol):
+    """Something that can be had anew."""
+
+    def empty(self) -> None:
+        """Give all of it back; called between two turns of the event loop."""
 
 
 class Account:
@@ -75,7 +82,7 @@ class Memory:
         self.writes = Account(self)
         """Batches on their way to the disk."""
         self.reads = Account(self)
-        """What is being read and converted for answers to come."""
+        """What is read and converted for answers to come."""
         self.answers = Account(self)
         """Answers that their clients did not take yet."""
         self.caches = Account(self)
@@ -84,18 +91,23 @@ class Memory:
         self.ample = budget // 4
         """As long as less is used nobody need ask."""
         self._for_large = budget * 3 // 4
-        self._caches: list[Callable[[], None]] = []
+        self._caches: WeakSet[Cache] = WeakSet()
         self._reclaimer: Reclaimer | None = None
         self._waiting: list[Wanted] = []
         self._counted = float("-inf")
 
-    def add_cache(self, empty: Callable[[], None]) -> None:
-        """Have `empty` called when memory is short."""
-        self._caches.append(empty)
+    def add_cache(self, cache: Cache) -> None:
+        """Have a cache emptied when memory is short."""
+        self._caches.add(cache)
 
     def set_reclaimer(self, reclaimer: Reclaimer) -> None:
         """Say who is asked when memory is short. There is one."""
         self._reclaimer = reclaimer
+
+    @property
+    def has_room_for_groups(self) -> bool:
+        """Whether groups have less than the eighth that is theirs at most: they never give back."""
+        return self.groups.used < self.budget // 8
 
     def room(self, held: int = 0) -> int:
         """How much more a holder of `held` bytes may have; not above 0 where that is nothing."""
@@ -124,14 +136,9 @@ class Memory:
         if wanted in self._waiting:
             self._waiting.remove(wanted)
 
-    @contextmanager
-    def reading(self, wanted: int) -> Iterator[Reading]:
-        """Count a read for one answer; what it holds is given back at the end."""
-        reading = Reading(self, wanted)
-        try:
-            yield reading
-        finally:
-            reading.set(0)
+    def reading(self) -> Reading:
+        """Begin to put an answer together."""
+        return Reading(self)
 
     def _is_alone(self, held: int) -> bool:
         return self.used - held - self.caches.used <= self.budget // 16
@@ -144,8 +151,8 @@ class Memory:
         if self._reclaimer is not None:
             self._reclaimer.recount()
         if self.used >= self.ample:
-            for empty in self._caches:
-                empty()
+            for cache in self._caches:
+                cache.empty()
 
     def _look(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -163,35 +170,57 @@ class Memory:
         loop.call_later(_LOOK_SECONDS, self._look)
 
 
-class Reading:
-    """What one answer may hold while it is put together."""
+class Holding:
+    """What one holder has on an account. It is given back when nobody knows the holder any more."""
 
-    __slots__ = ("_memory", "held", "wanted")
+    __slots__ = ("_account", "size")
 
-    def __init__(self, memory: Memory, wanted: int) -> None:
-        self._memory = memory
-        self.wanted = wanted
-        self.held = 0
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self.size = 0
 
     def set(self, size: int) -> None:
         """Say how much is held now."""
-        self._memory.reads.take(size - self.held)
-        self.held = size
+        self._account.take(size - self.size)
+        self.size = size
 
-    async def begin(self, least: int = limits.LITTLE_MEMORY_BYTES) -> int:
-        """Return how much may be read, when that is all or `least`, and count it as held."""
+    def __del__(self) -> None:
+        self._account.take(-self.size)
+
+
+class Reading(Holding):
+    """What is read and made for one answer. It is given back at the end of its block."""
+
+    __slots__ = ("_memory",)
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory.reads)
+        self._memory = memory
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.set(0)
+
+    async def grant(self, wanted: int, least: int = limits.LITTLE_MEMORY_BYTES) -> int:
+        """Hold `wanted` more bytes, or as many as there are, and return how many.
+
+        Where there is less than `least`, or `wanted` where that is less, waits for as much.
+        """
         memory = self._memory
-        if memory.room() < self.wanted:
-            least = min(self.wanted, least)
-            if not memory.fits(least):
+        room = memory.room(self.size)
+        if room < wanted:
+            least = min(wanted, least)
+            if room < least and not memory.fits(least, self.size):
                 await self._wait(least)
-        granted = max(min(self.wanted, memory.room()), min(self.wanted, least))
-        self.set(granted)
-        return granted
+            wanted = max(least, min(wanted, memory.room(self.size)))
+        self.set(self.size + wanted)
+        return wanted
 
     async def _wait(self, size: int) -> None:
         ready = asyncio.Event()
-        wanted = self._memory.wait(size, 0, ready.set)
+        wanted = self._memory.wait(size, self.size, ready.set)
         try:
             await ready.wait()
         finally:

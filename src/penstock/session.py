@@ -15,8 +15,58 @@ ReplyT = TypeVar("ReplyT")
 ReplyT_co = TypeVar("ReplyT_co", covariant=True)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-Buffers: TypeAlias = Sequence[Buffer]
-"""Parts of one answer, written in order and without being joined."""
+
+
+class OpenFile(Protocol):
+    """A file that stays open while somebody holds it."""
+
+    @property
+    def descriptor(self) -> int: ...
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class FileRange:
+    """Bytes of a file that reach the client without passing through the broker's memory.
+
+    They were found sound before. The file stays open, and its bytes where they are, while this
+    exists, whatever becomes of its name.
+    """
+
+    __slots__ = ("_file", "_size", "descriptor", "position")
+
+    def __init__(self, file: OpenFile, position: int, size: int) -> None:
+        file.hold()
+        self._file = file
+        self._size = size
+        self.descriptor = file.descriptor
+        self.position = position
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __del__(self) -> None:
+        self._file.release()
+
+    def advance(self, size: int) -> None:
+        """The first `size` bytes are sent."""
+        self.position += size
+        self._size -= size
+
+
+Part: TypeAlias = Buffer | FileRange
+Buffers: TypeAlias = Sequence[Part]
+"""Parts of one answer, sent in order and without being joined.
+
+A session makes file ranges only for a transport that sends files.
+"""
+
+
+def in_memory(parts: Buffers) -> int:
+    """Return how many bytes of memory the parts take."""
+    return sum([len(part) for part in parts if type(part) is not FileRange])
 
 
 class PeerError(Exception):
@@ -73,6 +123,10 @@ class Transport(Protocol):
     @property
     def local_address(self) -> tuple[str, int]:
         """Host and port that the client connected to: what to advertise to it."""
+
+    @property
+    def sends_files(self) -> bool:
+        """Whether it takes file ranges too."""
 
     def write(self, parts: Buffers) -> None:
         """Queue bytes for the client, at once and in the order of the calls."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from weakref import WeakSet
 
 ResultT = TypeVar("ResultT")
+
+_uninterrupted: Final[WeakSet[asyncio.Task[None]]] = WeakSet()
 
 logger = logging.getLogger(__name__)
 
@@ -68,5 +71,12 @@ async def uninterrupted(
             if not outcome.done():
                 outcome.set_result(result)
 
-    Tasks().start(run(), name)
+    _uninterrupted.add(Tasks().start(run(), name))
     return await outcome
+
+
+async def all_uninterrupted() -> None:
+    """Return when nothing is left of what goes on although its callers are gone."""
+    loop = asyncio.get_running_loop()
+    while left := [task for task in _uninterrupted if task.get_loop() is loop and not task.done()]:
+        await asyncio.wait(left)

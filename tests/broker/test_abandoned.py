@@ -65,6 +65,25 @@ async def test_who_comes_after_it_finds_it_or_makes_it(
     await again.close()
 
 
+async def test_a_broker_that_stops_finishes_what_its_clients_have_abandoned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+
+    async def create_late() -> None:
+        await asyncio.sleep(0.1)
+        await broker.topics.create(T, 1)
+
+    asking = asyncio.ensure_future(uninterrupted(create_late(), "work", refusals=BrokerError))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await broker.close()
+    assert caplog.messages == []
+    again = await Broker.open(tmp_path, BrokerSettings())
+    assert again.topics.get(T)
+    await again.close()
+
+
 async def test_a_refusal_that_nobody_hears_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

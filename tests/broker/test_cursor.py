@@ -64,13 +64,13 @@ def test_tells_what_is_open_in_a_batch(
 
 @settings(max_examples=200)
 @given(ACKS, OFFSETS)
-def test_survives_packing_and_the_loss_of_a_tail(
+def test_survives_storing_and_the_loss_of_a_tail(
     acks: list[tuple[bool, int, int]], end: int
 ) -> None:
     cursor, model = played(acks)
-    restored = Cursor(cursor.position)
-    restored.unpack_ranges(cursor.pack_ranges())
+    restored = Cursor.restored(cursor.position, stored(cursor, {}))
     assert acknowledged(restored) == model
+    assert restored.take_changes() == []
     assert restored.cut_off(end) == any(offset >= end for offset in model)
     assert acknowledged(restored) == {offset for offset in model if offset < end}
 
@@ -83,18 +83,47 @@ def test_reset_forgets_what_was_acknowledged_above() -> None:
     assert list(cursor.ranges) == []
 
 
-def test_many_holes_are_packed_as_blocks() -> None:
+@settings(max_examples=200)
+@given(st.lists(st.tuples(ACKS, st.sampled_from(["lost", "stored", "moved"])), max_size=5))
+def test_what_is_stored_follows_by_its_changes(rounds: list[tuple[list, str]]) -> None:
+    cursor, blocks = Cursor(0), {}
+    for acks, fate in rounds:
+        for below, start, end in acks:
+            if below:
+                cursor.acknowledge_below(end)
+            else:
+                cursor.acknowledge(start, end)
+        if fate == "moved":
+            cursor.reset(cursor.position // 2)
+        if fate == "lost":
+            cursor.give_back(cursor.take_changes())
+            continue
+        blocks = stored(cursor, blocks)
+        restored = Cursor.restored(cursor.position, blocks)
+        assert acknowledged(restored) == acknowledged(cursor)
+        assert restored.acknowledged_above == cursor.acknowledged_above
+
+
+def stored(cursor: Cursor, blocks: dict[int, int]) -> dict[int, int]:
+    """What is stored after the cursor's changes."""
+    changed = blocks | dict(cursor.take_changes())
+    return {number: bits for number, bits in changed.items() if bits}
+
+
+def test_only_what_changed_is_stored_again() -> None:
     cursor = Cursor(5)
     for offset in range(6, 4 * BLOCK, 2):
         cursor.acknowledge(offset, offset + 1)
-    packed = cursor.pack_ranges()
-    assert len(packed) == 1 + 4 * (8 + BLOCK // 8)
-    restored = Cursor(5)
-    restored.unpack_ranges(packed)
-    assert list(restored.ranges) == list(cursor.ranges)
-    assert restored.acknowledged_above == cursor.acknowledged_above
-    restored.acknowledge(5, 6)
-    assert restored.position == 7
+    assert sorted(number for number, _ in cursor.take_changes()) == [0, 1, 2, 3]
+    cursor.acknowledge(2 * BLOCK, 2 * BLOCK + 1)
+    assert cursor.take_changes() == [], "it was acknowledged before"
+    cursor.acknowledge(2 * BLOCK + 1, 2 * BLOCK + 2)
+    assert [number for number, _ in cursor.take_changes()] == [2]
+    cursor.acknowledge(5, 6)
+    assert cursor.position == 7
+    assert [number for number, _ in cursor.take_changes()] == [0]
+    cursor.acknowledge_below(3 * BLOCK)
+    assert sorted(cursor.take_changes())[:3] == [(0, 0), (1, 0), (2, 0)]
 
 
 def test_memory_follows_the_offsets_and_not_the_holes() -> None:
@@ -121,12 +150,6 @@ def test_runs_of_bits_are_those_bits(bits: int) -> None:
     edges = [edge for run in runs(bits) for edge in run]
     assert edges == sorted(set(edges))
     assert leading_run(bits) == (next(runs(bits))[1] if bits & 1 else 0)
-
-
-def test_packed_ranges_have_a_fixed_form() -> None:
-    cursor = Cursor(0)
-    cursor.acknowledge(2, 3)
-    assert cursor.pack_ranges().hex() == "02000000000000000300000000000000"
 
 
 @pytest.mark.parametrize(("start", "end"), [(4, 4), (5, 4), (0, 3)])

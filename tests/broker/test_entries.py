@@ -17,6 +17,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
+from penstock.memory import Memory
 from penstock.records.pulsar.entry import ChecksumMismatchError, read_entry
 from receivers import message_batch
 
@@ -169,7 +170,9 @@ async def test_what_fell_to_retention_is_skipped() -> None:
     async def read(offset: int, *_: object) -> list[bytes]:
         raise OffsetOutOfRangeError(offset, 7, 7)
 
-    stub = SimpleNamespace(start_offset=7, readable_end=lambda: 7, deleted=False, read=read)
+    stub = SimpleNamespace(
+        start_offset=7, readable_end=lambda: 7, deleted=False, read=read, memory=Memory()
+    )
     reader, skipped = reader_of(stub)
     assert await taken(reader) == []
     assert skipped == [(0, 7)]

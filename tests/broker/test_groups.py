@@ -23,6 +23,7 @@ from penstock.broker.errors import (
 from penstock.broker.groups.classic import Group, GroupSettings
 from penstock.broker.groups.member import JoinRequest, Synced, SyncRequest
 from penstock.broker.groups.states import TRANSITIONS, GroupInput, GroupState
+from penstock.memory import Memory
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ async def house() -> House:
 
 def test_the_table_has_no_way_back_from_dead_and_no_other_pairs() -> None:
     for state, cause in itertools.product(GroupState, GroupInput):
-        group = Group("g", GroupSettings(), VirtualClock(), MemoryStore())
+        group = Group("g", GroupSettings(), VirtualClock(), MemoryStore(), Memory())
         group.state = state
         if (state, cause) in TRANSITIONS:
             group._enter(cause)

@@ -5,6 +5,7 @@ Method: take it away, or put something else in its place, and start again.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -16,11 +17,11 @@ from typing import Any
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.errors import DataFolderError
+from penstock.broker.errors import DataFolderError, StorageError
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.topic import Topic
-from penstock.log.errors import LogNotOpenError
+from penstock.log.errors import LogClosedError, LogNotOpenError
 from penstock.log.header import Magic, build_header
 from penstock.log.layout import CLUSTER_ID_FILE, DATABASE_FILE, IDENTITY_FILE
 
@@ -218,3 +219,35 @@ async def test_what_a_crash_left_of_a_creation_is_removed(tmp_path: Path, orders
         pass
     assert files(tmp_path / "topics", "0" * 32) == []
     assert files(tmp_path / "topics", orders.name) == [orders]
+
+
+async def test_a_log_that_is_removed_under_the_broker_is_closed_and_the_others_serve(
+    tmp_path: Path, orders: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(tmp_path) as broker:
+        for name in (ORDERS, BILLS):
+            for partition in topic_of(broker, name).partitions:
+                await partition.opened()
+        shutil.rmtree(orders / "0")
+        lost, kept = topic_of(broker).partitions
+        async with asyncio.timeout(10):
+            while "orders-0 is closed" not in caplog.text:
+                await asyncio.sleep(0.05)
+        with pytest.raises(LogClosedError):
+            lost.append(batch())
+        with pytest.raises(LogClosedError):
+            await lost.read(0, 1, Magic.KAFKA)
+        await kept.durable(kept.append(batch()))
+        assert caplog.text.count("is closed") == 1
+    async with running(tmp_path) as broker:
+        with pytest.raises(LogNotOpenError):
+            await topic_of(broker).partitions[0].opened()
+
+
+async def test_nothing_is_made_in_a_data_folder_that_is_gone(tmp_path: Path) -> None:
+    data_folder = tmp_path / "data"
+    async with running(data_folder) as broker:
+        data_folder.rename(tmp_path / "away")
+        with pytest.raises(StorageError):
+            await broker.topics.create(ORDERS, 1)
+        assert files(tmp_path, "topics") == [tmp_path / "away" / "topics"]

@@ -143,3 +143,69 @@ def test_damaged_snapshot_is_refused_and_changes_nothing() -> None:
         with pytest.raises(ValueError, match="snapshot of producers"):
             states.restore(bad)
     assert states.snapshot() == good
+
+
+# Batches that could not be written
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(0, 3), st.booleans(), st.integers(0, 8)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.integers(0, 40),
+)
+@settings(max_examples=300, deadline=None)
+def test_what_is_taken_back_was_never_there(
+    sent: list[tuple[int, int, bool, int]], kept: int
+) -> None:
+    """Producers write and begin new epochs; what is behind is judged as if the rest never came."""
+    epochs: dict[int, int] = {}
+    sequences: dict[int, int] = {}
+    headers: list[BatchHeader] = []
+    offset = 0
+    for count, pid, has_new_epoch, _ in sent:
+        if has_new_epoch:
+            epochs[pid], sequences[pid] = epochs.get(pid, 0) + 1, 0
+        sequence = sequences.get(pid, 0)
+        epoch = epochs.get(pid, 0)
+        headers.append(batch(sequence, count, offset=offset, pid=pid, epoch=epoch))
+        sequences[pid] = sequence + count
+        offset += count
+    kept = min(kept, len(headers))
+    states = ProducerStates()
+    written_to = 0
+    for number, header in enumerate(headers):
+        # Now and then all that was sent is written, but never what is taken back.
+        if sent[number][3] == 0:
+            written_to = header.base_offset if number <= kept else written_to
+        assert states.check(header) is None
+        states.update(header, written_to)
+    states.cut(headers[kept].base_offset if kept < len(headers) else offset)
+    expected = written(*headers[:kept])
+    for number, header in enumerate(headers):
+        found = verdict(states, header)
+        # More than five may be remembered of those that could have been taken back.
+        is_known = number < kept and found == Duplicate(header.base_offset)
+        assert is_known or found == verdict(expected, header)
+    assert len(states) == len(expected)
+
+
+def verdict(states: ProducerStates, header: BatchHeader) -> object:
+    try:
+        found = states.check(header)
+    except (OutOfOrderSequenceError, InvalidProducerEpochError) as error:
+        return type(error)
+    return found
+
+
+def test_a_snapshot_holds_no_more_than_the_last_five() -> None:
+    states = ProducerStates()
+    for number in range(50):
+        states.update(batch(number, offset=number), 0)
+    again = ProducerStates()
+    again.restore(states.snapshot())
+    assert again.check(batch(45)) == Duplicate(45)
+    with pytest.raises(OutOfOrderSequenceError):
+        again.check(batch(44))

@@ -26,6 +26,7 @@ from penstock.iggy.polling import poll
 from penstock.kafka.handlers.api_02_list_offsets import find_largest_timestamp, find_time
 from penstock.log import Flusher, LocalLog, LogConfig, OffsetOutOfRangeError
 from penstock.log.header import Magic, walk
+from penstock.memory import Memory
 from penstock.pulsar.positions import last_message_id, position_at, position_at_time
 from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
 from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
@@ -90,7 +91,7 @@ def open_partition(flusher: Flusher, disk: FaultyFileSystem) -> Open:
             partitioned=True,
         )
         log = LocalLog.open(FOLDER, config, files, flusher)
-        return await Partition.open(topic, 0, 7, log, ConversionCache())
+        return await Partition.open(topic, 0, 7, log, ConversionCache(Memory()))
 
     return opened
 

@@ -44,8 +44,8 @@ def test_the_watch_sees_memory_and_files(stand: Stand) -> None:
     head = (90 << 20).to_bytes(4) + bytes.fromhex("0000000a00000001ffff")
     for connection in connections[:4]:
         stand.flood(connection, head + bytes(10 << 20))
-    deadline = time.monotonic() + 20
-    while stand.watch.grown_mib < 30 or stand.watch.peak_files < files + 20:
+    deadline = time.monotonic() + 60
+    while stand.watch.grown_mib < 30 or stand.watch.peak_files < files + 10:
         assert time.monotonic() < deadline, stand.watch.grown_mib
         time.sleep(0.05)
     assert stand.watch.cpu_seconds > 0
@@ -82,8 +82,8 @@ def test_a_power_cut_leaves_what_was_synced(stand: Stand, tmp_path: Path) -> Non
     with file.open("ab") as unsynced:
         unsynced.write(b"torn")
     broker.start()
-    assert [offset for offset, _ in KafkaWire(broker.kafka, "orders").read(0)][:2] == [0, 1]
     assert offsets == [0, 2, 4]
+    assert KafkaWire(broker.kafka, "orders").end_offset() == 6
     stand.allow("cut|torn|damaged|recover")
 
 

@@ -39,6 +39,10 @@ class Listener:
     def write(self, parts: Buffers) -> None:
         self.heard += b"".join(parts)
 
+    @property
+    def sends_files(self) -> bool:
+        return False
+
     async def writable(self) -> None:
         """Take everything at once."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import time
@@ -257,3 +258,20 @@ def test_kcat_writes_reads_and_lists(shared_server: BrokerProcess) -> None:
     kcat("-P", "-t", "kcat", "-K:", "-z", "lz4", stdin="a:1\nb:2\n")
     assert kcat("-C", "-t", "kcat", "-e", "-q", "-K:") == "a:1\nb:2\n"
     assert 'topic "kcat" with 1 partitions' in kcat("-L", "-t", "kcat")
+
+
+def test_large_answers_come_from_the_file_and_are_what_was_sent(
+    shared_server: BrokerProcess,
+) -> None:
+    topic = "large-answers"
+    block = random.Random(5).randbytes(1 << 20)
+    values = [block[n * 301 : n * 301 + 1_000 * (1 + n % 3)] for n in range(3_000)]
+    producer = Producer({"bootstrap.servers": shared_server.kafka, "linger.ms": 20})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(DEADLINE_SECONDS) == 0
+    for minimum in (1, 500_000):
+        options = {"check.crcs": True, "fetch.min.bytes": minimum, "fetch.wait.max.ms": 50}
+        with consumer(shared_server, f"{topic}-{minimum}", **options) as reader:
+            reader.assign([TopicPartition(topic, 0, 0)])
+            assert [message.value() for message in take(reader, 3_000)] == values

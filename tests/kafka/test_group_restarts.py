@@ -15,6 +15,7 @@ from kafka import KafkaConsumer
 
 from broker_process import BrokerProcess
 from kafka_dialog import Dialog, kafka_broker
+from penstock import limits
 from penstock.broker.groups.classic import GroupSettings
 from penstock.kafka.wire import ErrorCode, api
 
@@ -136,14 +137,27 @@ async def test_the_codes_of_an_old_generation_are_those_of_before(tmp_path: Path
         assert await commit(dialog, "another", 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def commit(dialog: Dialog, member_id: str, generation: int) -> int:
+async def test_a_commit_beyond_what_is_kept_is_refused_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with kafka_broker(tmp_path) as broker:
+        dialog = Dialog(broker)
+        await dialog.create_topic()
+        assert await commit(dialog, "", -1) == 0
+        monkeypatch.setattr(limits, "COMMITTED_OFFSET_BYTES", 1)
+        assert await commit(dialog, "", -1) == 0, "it was there"
+        code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+        assert await commit(dialog, "", -1, group_id="made up") == code
+
+
+async def commit(dialog: Dialog, member_id: str, generation: int, group_id: str = "g") -> int:
     request = api("OffsetCommit").request
     part = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
     topic = request.OffsetCommitRequestTopic(name="orders", partitions=[part])
     answer = await dialog.ask(
         "OffsetCommit",
         9,
-        group_id="g",
+        group_id=group_id,
         member_id=member_id,
         generation_id_or_member_epoch=generation,
         topics=[topic],

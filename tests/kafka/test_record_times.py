@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.record_times import RecordTime, first_not_before
+from penstock.limits import DECODED_ROWS
 from penstock.records import MalformedBatchError
 
 TIMES = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=20)
@@ -69,3 +70,10 @@ def test_records_that_make_no_sense_are_malformed(body: bytes, codec: int) -> No
     except MalformedBatchError:
         return
     assert found is None or (found.offset == 0 and 6 <= found.timestamp < 1 << 63)
+
+
+def test_more_records_than_may_be_looked_at_are_not() -> None:
+    batch = encode_batch([Record(b"v", timestamp_ms=5), Record(b"v", timestamp_ms=9)])
+    struct.pack_into(">i", batch, 57, DECODED_ROWS + 1)
+    with pytest.raises(MalformedBatchError, match="records"):
+        first_not_before(batch, 9)

@@ -56,6 +56,7 @@ async def test_a_segment_of_kafka_batches_is_a_file_that_the_client_can_read(
     log = open_log(disk, flusher, LogConfig())
     for records in (3, 1, 50):
         append(log, [client_batch(NONE, records)])
+    await log.written(log.end_offset - 1)
     file = bytes(disk.content(DIRECTORY / f"{0:020d}.log").live)
     batches = MemoryRecords(file)
     offsets = []

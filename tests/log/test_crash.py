@@ -42,7 +42,9 @@ class Workload:
         self.disk.hook = self._crash
         log = self._open()
         for step in range(steps):
-            self.stored += fill(log, chance.randint(1, 3), first=len(self.stored))
+            self.stored += fill(
+                log, chance.randint(1, 3), first=len(self.stored), leave_in_line=True
+            )
             if chance.random() < 0.7:
                 await log.flushed(log.end_offset - 1)
                 self.safe = log.end_offset

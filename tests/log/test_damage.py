@@ -87,8 +87,9 @@ async def test_a_flip_found_by_recovery_costs_its_own_batch(
     log = open_log(disk, flusher, CONFIG)
     stored = fill(log, 16)
     path = DIRECTORY / f"{0:020d}.log"
-    for byte in range(len(disk.content(path).live)):
-        copy = disk.after_crash(Survival.ALL)
+    crashed = disk.after_crash(Survival.ALL)
+    for byte in range(len(crashed.content(path).live)):
+        copy = crashed.after_crash(Survival.ALL)
         copy.content(path).live[byte] ^= 16
         again = open_log(copy, flusher, CONFIG)
         assert len(again.recovery.corrupt) == 1, byte
@@ -166,6 +167,7 @@ async def test_a_batch_at_the_end_of_the_last_payload_is_not_taken_either(
     body = b"before" + b"".join(inner)
     header = build_header(Magic.PULSAR, body, record_count=9, base_timestamp=1, max_timestamp=1)
     append(log, [header, body])
+    await log.written(log.end_offset - 1)
     disk.content(DIRECTORY / f"{0:020d}.log").live[sum(map(len, stored)) + 30] ^= 1
     batches, damage = await read_all(log)
     assert batches == stored
@@ -178,6 +180,7 @@ async def test_a_flipped_length_takes_no_memory(disk: FaultyFileSystem, flusher:
     stored = [make_batch(size=1 << 20, seed=number) for number in range(8)]
     for parts in stored:
         append(log, parts)
+    await log.written(log.end_offset - 1)
     content = disk.content(DIRECTORY / f"{0:020d}.log")
     content.live[9] ^= 0x40
     tracemalloc.start()
@@ -241,7 +244,7 @@ INDEXED = LogConfig(index_interval_bytes=150)
 
 
 @pytest.fixture
-def indexed_log(disk: FaultyFileSystem, flusher: Flusher) -> list[BatchHeader]:
+async def indexed_log(disk: FaultyFileSystem, flusher: Flusher) -> list[BatchHeader]:
     """Make a closed log of one segment whose times go up and down and come again."""
     log = open_log(disk, flusher, INDEXED)
     times = (1_000, 1_005, 1_010, 1_020, 1_005, 1_010, 1_010, 1_015, 1_030, 1_020, 1_030, 1_040)
@@ -303,6 +306,7 @@ async def test_a_segment_whose_damage_no_index_fits_is_indexed_anew_once(
     sizes = (20, 400, 20, 20)
     for number, size in enumerate(sizes):
         append(log, make_batch(1, size, seed=number))
+    await log.written(log.end_offset - 1)
     disk.content(DIRECTORY / f"{0:020d}.log").live[200] ^= 1
     for _ in range(3):
         batches, damage = await read_all(log, max_bytes=1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from faulty_files import FaultyFileSystem
 from penstock.log.index import EntryFile, SegmentIndex
+from penstock.log.reading import lending
 
 DIRECTORY = Path("/data/0")
 PATH = DIRECTORY / "entries"
@@ -38,13 +39,15 @@ def test_a_look_up_gives_the_nearest_entries_below(
     saved: int, unsaved: int, step: int, key: int
 ) -> None:
     entries = [(number * step, number) for number in range(saved + unsaved)]
-    file = EntryFile(new_disk(), PATH, LAYOUT, 0)
+    disk = new_disk()
+    file = EntryFile(disk, PATH, LAYOUT, 0)
     for number, entry in enumerate(entries):
         if number == saved:
             file.save()
         file.append(entry)
     expected = [entry for entry in reversed(entries) if entry[0] <= key][:8]
-    assert file.below(key) == expected
+    with lending(disk) as lend:
+        assert file.below(key, lend) == expected
     assert file.last() == (entries[-1] if entries else None)
 
 
@@ -56,8 +59,9 @@ def test_entries_are_written_out_in_blocks(disk: FaultyFileSystem) -> None:
         file.append((number, number))
     assert writes.count("pwritev") == 2
     assert disk.entries(DIRECTORY) == {"entries": 1_024 * LAYOUT.size}
-    assert file.below(1_000)[0] == (1_000, 1_000)
-    assert file.below(1_050)[0] == (1_050, 1_050)
+    with lending(disk) as lend:
+        assert file.below(1_000, lend)[0] == (1_000, 1_000)
+        assert file.below(1_050, lend)[0] == (1_050, 1_050)
 
 
 def test_a_file_that_became_shorter_offers_what_is_left(disk: FaultyFileSystem) -> None:
@@ -66,8 +70,9 @@ def test_a_file_that_became_shorter_offers_what_is_left(disk: FaultyFileSystem) 
         file.append((number, number))
     file.save()
     disk.content(PATH).write(10 * LAYOUT.size, None)
-    assert file.below(4)[0] == (4, 4)
-    assert all(entry in [(n, n) for n in range(10)] for entry in file.below(15))
+    with lending(disk) as lend:
+        assert file.below(4, lend)[0] == (4, 4)
+        assert all(entry in [(n, n) for n in range(10)] for entry in file.below(15, lend))
 
 
 def test_the_layout_is_kafkas(disk: FaultyFileSystem) -> None:
@@ -85,5 +90,6 @@ def test_entries_that_do_not_ascend_do_not_fit(disk: FaultyFileSystem, damaged: 
     disk.open(DIRECTORY / "0.index", write=True, create=True).pwritev([damaged], 0)
     index = SegmentIndex(disk, DIRECTORY / "0", 100, (len(damaged), 0))
     index.cut(position=50, last_offset=20)
-    assert index.offsets.below(100) == []
+    with lending(disk) as lend:
+        assert index.offsets.below(100, lend) == []
     assert index.fits == (damaged[0] == 0x7F)  # Entries beyond the cut are no sign of damage.

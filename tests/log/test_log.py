@@ -50,6 +50,7 @@ async def test_a_batch_larger_than_a_segment_has_one_of_its_own(open_anywhere: O
     large = make_batch(count=7, size=5 * SMALL.segment_bytes)
     base_offset = append(log, large)
     append(log, make_batch())
+    await log.written(log.end_offset - 1)
     assert log.segment_count == 3
     assert bytes(await read(log, base_offset + 3, 10)) == b"".join(large)
     log.close()
@@ -60,6 +61,7 @@ async def test_a_segment_ends_before_its_offsets_outgrow_the_index(open_anywhere
     count = (1 << 31) - 100
     assert append(log, make_batch(count=count)) == 0
     assert append(log, make_batch(count=count)) == count
+    await log.written(log.end_offset - 1)
     assert log.segment_count == 2
     assert read_header(await read(log, count + 5, 1)).base_offset == count
     log.close()

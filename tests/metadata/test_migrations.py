@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -135,6 +136,35 @@ def test_new_tables_are_those_that_the_steps_make(tmp_path: Path) -> None:
         asyncio.run(MetadataStore.open(file).close())
     assert shape(new) == shape(migrated)
     assert version(new) == version(migrated)
+
+
+def test_acknowledged_ranges_become_blocks(file: Path) -> None:
+    make_version_1(file)
+    block = (7).to_bytes(8, "little", signed=True) + bytes([255]) * 128
+    with closing(sqlite3.connect(file)) as connection, connection:
+        names = {
+            "many": b"\1" + block,
+            "none": b"",
+            "long": struct.pack("<4q", 1000, 3000, 2100, 3001),
+        }
+        for name, packed in names.items():
+            connection.execute(
+                "INSERT INTO subscriptions VALUES (3, ?, 0, ?, '{}')", (name, packed)
+            )
+    asyncio.run(MetadataStore.open(file).close())
+    found = {
+        (name, number): int.from_bytes(bits, "little")
+        for _, name, number, bits in read(file, "SELECT * FROM cursor_blocks")
+    }
+    full = (1 << 1024) - 1
+    assert found == {
+        ("audit", 0): 0b1100000,
+        ("many", 7): full,
+        ("long", 0): full >> 1000 << 1000,
+        ("long", 1): full,
+        ("long", 2): (1 << 2100 - 2048) - 1 | 1 << 3000 - 2048,
+    }
+    assert len(read(file, "SELECT * FROM subscriptions")) == 4
 
 
 def test_an_older_database_takes_every_step_that_it_lacks(old: SqliteDatabase, file: Path) -> None:

@@ -98,7 +98,7 @@ async def test_what_is_about_a_topic_goes_with_it_and_its_ids_are_not_given_agai
     topics = TopicRepository(store)
     await topics.insert(ORDERS, {0: 1})
     await OffsetRepository(store).save([OffsetRow("kafka", "group", 1, 5, 0, "", 0)])
-    await SubscriptionRepository(store).insert(SubscriptionRow(1, "audit", 5, b"", {}))
+    await SubscriptionRepository(store).insert(SubscriptionRow(1, "audit", 5, {}))
     await TopicGroupRepository(store).insert(TopicGroupRow(ORDERS.id, 0, "readers"))
     await topics.delete(ORDERS.id)
     store = reopened()
@@ -154,15 +154,22 @@ async def test_subscriptions(reopened: Callable[[], MetadataStore]) -> None:
     store = reopened()
     await TopicRepository(store).insert(ORDERS, {0: 1})
     subscriptions = SubscriptionRepository(store)
-    audit = SubscriptionRow(1, "audit", 5, bytes(range(16)), {"team": "blue"})
+    audit = SubscriptionRow(1, "audit", 5, {"team": "blue"})
     await subscriptions.insert(audit)
     await subscriptions.insert(audit._replace(name="other"))
     await subscriptions.save(
-        [CursorRow(1, "audit", 7, b""), CursorRow(9, "of no partition", 7, b"")]
+        [
+            CursorRow(1, "audit", 6, [(0, 1 << 1023), (7, 3), (1 << 50, 1)]),
+            CursorRow(1, "other", 6, [(0, 1)]),
+            CursorRow(9, "of no partition", 7, [(0, 1)]),
+        ]
     )
+    await subscriptions.save([CursorRow(1, "audit", 7, [(0, 0), (7, 5)])])
     await subscriptions.delete(1, "other")
     found = SubscriptionRepository(reopened()).all()
-    assert found == [audit._replace(mark_delete=7, acknowledged=b"")]
+    assert found == [audit._replace(mark_delete=7)]
+    blocks = SubscriptionRepository(reopened()).blocks()
+    assert blocks == {(1, "audit"): {7: 5, 1 << 50: 1}}
 
 
 async def test_groups_of_topics(reopened: Callable[[], MetadataStore]) -> None:

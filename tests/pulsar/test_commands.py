@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -61,6 +62,37 @@ async def test_subscriptions_that_can_not_be(
     peer: Peer, options: dict[str, Any], error: int
 ) -> None:
     assert (await refused(peer, **options)).error == error
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"consumer_name": "c" * 1025}, api.NotAllowedError),
+        ({"subscription": "s" * 20_000}, api.NotAllowedError),
+        ({"consumer_id": 3}, api.NotAllowedError),
+        ({"subscription": "full"}, api.ConsumerBusy),
+    ],
+)
+async def test_a_client_has_only_so_much(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], error: int
+) -> None:
+    monkeypatch.setattr(limits, "SUBSCRIPTION_CONSUMERS", 1)
+    await peer.subscribe("t", consumer_id=9, subscription="full", subType=SHARED)
+    if "consumer_id" in options:
+        monkeypatch.setattr(limits, "PULSAR_CONNECTION_CONSUMERS", 1)
+    assert (await refused(peer, **options)).error == error
+
+
+@pytest.mark.parametrize("options", [{"producer_name": "p" * 1025}, {}])
+async def test_a_connection_has_only_so_many_producers(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    await peer.producer("t")
+    if not options:
+        monkeypatch.setattr(limits, "PULSAR_CONNECTION_PRODUCERS", 1)
+    asked = api.CommandProducer(topic="t", producer_id=2, request_id=7, **options)
+    answer = await peer.ask(Command(type=Command.PRODUCER, producer=asked), Command.ERROR)
+    assert (answer.request_id, answer.error) == (7, api.NotAllowedError)
 
 
 async def test_a_broker_that_creates_no_topics_says_so(tmp_path: Path) -> None:

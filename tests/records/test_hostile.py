@@ -100,7 +100,7 @@ def test_what_pulsar_can_not_say_comes_back_from_crowded_records(count: int) -> 
 
 
 def of_empty_records(count: int) -> bytes:
-    """A batch of records without key, value and headers, each with the offset delta 0 at first."""
+    """A compressed batch of records without key, value and headers."""
     body = bytearray()
     for index in range(count):
         delta = 2 * index

@@ -19,7 +19,7 @@ def faults_of(times):
 
 faults_of(4)
 usual = faults_of(20)
-keep_freed_memory()
+keep_freed_memory(256 << 20)
 faults_of(4)
 print(usual, faults_of(20))
 """

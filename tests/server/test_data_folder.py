@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_process import BrokerProcess
 from penstock.broker.errors import DataFolderError
 from penstock.server.data_folder import LOCK_NAME, DataFolderLock
 
@@ -33,3 +34,14 @@ def test_a_folder_that_can_not_be_made_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataFolderError, match=r"can't be used.*--data-folder"):
         DataFolderLock(tmp_path / "file" / "data").__enter__()
+
+
+def test_a_broker_stops_when_its_data_folder_is_removed(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.start()
+    try:
+        broker.data_folder.rename(tmp_path / "away")
+        broker.wait_for_log("was removed or replaced under the broker", 20)
+        assert not broker.data_folder.exists()
+    finally:
+        broker.end()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock import limits, memory
-from penstock.memory import Memory
+from penstock.memory import Holding, Memory
 
 MIB = 1 << 20
 BUDGET = 256 * MIB
@@ -28,6 +28,17 @@ class Reclaimer:
     def cut(self, size: int) -> None:
         self.cuts.append(size)
         self.reclaimed()
+
+
+class Kept:
+    """A cache."""
+
+    def __init__(self, budget: Memory) -> None:
+        self.held = Holding(budget.caches)
+        budget.add_cache(self)
+
+    def empty(self) -> None:
+        self.held.set(0)
 
 
 @pytest.fixture
@@ -72,10 +83,13 @@ async def test_who_is_alone_may_have_more_than_there_is(budget):
 
 
 async def test_caches_are_emptied_before_anybody_waits(budget):
-    budget.caches.take(BUDGET - 10)
-    budget.add_cache(lambda: budget.caches.take(-budget.caches.used))
+    cache = Kept(budget)
+    cache.held.set(BUDGET - 10)
     assert budget.fits(MIB)
-    assert budget.caches.used == 0
+    assert budget.used == 0
+    cache.held.set(MIB)
+    del cache
+    assert budget.used == 0, "what nobody knows any more is given back"
 
 
 async def test_what_is_gone_unnoticed_is_counted_before_anybody_waits(budget):
@@ -122,17 +136,18 @@ async def test_nobody_is_cut_for_one_who_is_gone(budget, monkeypatch):
 
 
 async def test_a_read_gets_what_there_is_and_gives_it_back(budget):
-    with budget.reading(50 * MIB) as reading:
-        assert await reading.begin() == 50 * MIB
+    with budget.reading() as reading:
+        assert await reading.grant(50 * MIB) == 50 * MIB
         assert budget.used == 50 * MIB
         reading.set(3)
-        assert budget.used == 3
+        assert await reading.grant(2) == 2
+        assert budget.used == 5
     assert budget.used == 0
     budget.answers.take(170 * MIB)
-    with budget.reading(50 * MIB) as reading:
-        assert LITTLE < await reading.begin() < 50 * MIB
+    with budget.reading() as reading:
+        assert LITTLE < await reading.grant(50 * MIB) < 50 * MIB
     budget.answers.take(BUDGET)
-    with budget.reading(50 * MIB) as reading, pytest.raises(TimeoutError):
+    with budget.reading() as reading, pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await reading.begin()
+            await reading.grant(50 * MIB)
     assert budget.reads.used == 0

@@ -7,6 +7,7 @@ event loop in between.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 from collections.abc import Callable
 
@@ -201,6 +202,17 @@ async def test_cancelling_drops_what_did_not_begin(peer: Peer) -> None:
     await asyncio.wait_for(peer.pipeline.ended(), 5)
     await turns()
     assert (begun, peer.written, bool(peer.pipeline)) == ([], [], False)
+
+
+@pytest.mark.filterwarnings("error")
+async def test_what_is_cancelled_before_its_first_step_is_closed(peer: Peer) -> None:
+    answers = [_when(done(), b"too late") for _ in range(2)]
+    for answer in answers:
+        peer.ask(lambda answer=answer: answer, lane=None)
+    peer.pipeline.cancel()
+    await asyncio.wait_for(peer.pipeline.ended(), 5)
+    await turns()
+    assert [inspect.getcoroutinestate(answer) for answer in answers] == ["CORO_CLOSED"] * 2
 
 
 async def test_what_was_parked_begins_in_turns(peer: Peer) -> None:

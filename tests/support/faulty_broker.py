@@ -65,6 +65,10 @@ class Disk:
         """From here on every block is cold until it is read or written again."""
         self._say(cold=True)
 
+    def set_clock(self, seconds: float) -> None:
+        """Let the broker's clock, as Python reads it, be so far ahead, or behind."""
+        self._say(clock=seconds)
+
     def figures(self) -> dict[str, Any]:
         """What happened since the last `reset`.
 

@@ -31,6 +31,7 @@ class Content:
     def __init__(self, data: bytes = b"") -> None:
         self.live = bytearray(data)
         self.durable = data
+        self.is_lost = False
         self.unsynced: list[tuple[int, bytes | None]] = []
         """Writes since the last sync, by position; None cuts the file off there."""
 
@@ -41,6 +42,15 @@ class Content:
     def sync(self) -> None:
         self.durable = bytes(self.live)
         self.unsynced = []
+
+    def lose(self) -> None:
+        """A sync failed: the cache holds on to what the disk may never see, and calls it clean."""
+        self.is_lost = True
+
+    def forget(self) -> None:
+        """Show what the disk holds where a sync has failed; what only waits for one stays."""
+        if self.is_lost:
+            self.live, self.unsynced, self.is_lost = bytearray(self.durable), [], False
 
     def after_crash(self, survival: Survival, chance: random.Random) -> bytes:
         if survival is Survival.ALL:
@@ -94,6 +104,18 @@ class FaultyFile:
             raise OSError(errno.EINVAL, "a negative position", str(self._path))
         return bytes(self._content.live[position : position + size])
 
+    def pread_now(self, size: int, position: int) -> bytes:
+        if self._system.is_slow:
+            raise BlockingIOError(errno.EAGAIN, "not in memory", str(self._path))
+        return self.pread(size, position)
+
+    @property
+    def descriptor(self) -> None:
+        return None
+
+    def duplicate(self) -> FaultyFile:
+        return FaultyFile(self._system, self._path, self._content)
+
     def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
         assert self._is_open, f"{self._path} is closed"
         data = b"".join(parts)
@@ -104,7 +126,11 @@ class FaultyFile:
 
     def fdatasync(self) -> None:
         assert self._is_open, f"{self._path} is closed"
-        self._system.before("fdatasync", self._path)
+        try:
+            self._system.before("fdatasync", self._path)
+        except OSError:
+            self._content.lose()
+            raise
         self._content.sync()
 
     def truncate(self, size: int) -> None:
@@ -125,6 +151,8 @@ class FaultyFileSystem:
         self.hook: Hook | None = None
         self.write_limit: int | None = None
         """At most so many bytes go in at one write."""
+        self.is_slow = False
+        """Whether nothing that is read is in memory."""
         self.open_files = 0
 
     def open(self, path: Path, *, write: bool = False, create: bool = False) -> FaultyFile:
@@ -135,6 +163,8 @@ class FaultyFileSystem:
             self.before("create", path)
             directory.live[path.name] = Content()
             directory.changed()
+        elif write:
+            self.before("open", path)
         return FaultyFile(self, path, self.content(path))
 
     def entries(self, directory: Path) -> dict[str, int]:
@@ -152,6 +182,9 @@ class FaultyFileSystem:
             inner = names.live[part]
             assert isinstance(inner, Names)
             names = inner
+
+    def forget_cache(self, path: Path) -> None:
+        self.content(path).forget()
 
     def sync_directory(self, directory: Path) -> None:
         self.before("sync_directory", directory)

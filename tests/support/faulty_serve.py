@@ -7,7 +7,8 @@ BUG is the name of one of `seeded_bugs.py`, or "none".
 What Python asks the operating system about files below the data folder goes through FaultySystem,
 whichever part of the broker asks. SQLite's own calls do not. Commands are lines of JSON over the
 control socket, each answered by a line: `{"rules": [...]}` replaces the rules, `{"cold": true}`
-empties the page cache, and every answer has the figures that `Disk.figures` describes.
+empties the page cache, `{"clock": 3600}` sets the clock on by so many seconds, `{"reset": true}`
+begins to count anew, and every answer has the figures that `Disk.figures` describes.
 """
 
 from __future__ import annotations
@@ -61,8 +62,12 @@ class FaultySystem:
         self._loop_thread = threading.get_ident()
         self._waits: dict[str, list[float]] = {}
         self._failures: dict[str, int] = {}
+        self._clock_seconds = 0.0
 
     def install(self) -> None:
+        real_time, real_time_ns = time.time, time.time_ns
+        time.time = lambda: real_time() + self._clock_seconds
+        time.time_ns = lambda: real_time_ns() + int(self._clock_seconds * 1e9)
         for name in (*CHANGING, *SYNCING, *READING, *NAMING, "close"):
             self._real[name] = getattr(os, name)
             setattr(os, name, getattr(self, f"_{name}"))
@@ -76,6 +81,8 @@ class FaultySystem:
                     self._rules = [Rule(**rule) for rule in command["rules"]]
                 if command.get("cold"):
                     self._warm = {}
+                if "clock" in command:
+                    self._clock_seconds = command["clock"]
                 if command.get("reset"):
                     self._waits, self._failures = {}, {}
                 lines.write(json.dumps(self._figures()) + "\n")
@@ -114,6 +121,11 @@ class FaultySystem:
 
     def _path_of(self, descriptor: object) -> str | None:
         return self._paths.get(descriptor) if isinstance(descriptor, int) else None
+
+    def _opened_elsewhere(self, descriptor: int) -> str | None:
+        """The path of a file that the builtin `open` made."""
+        path = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        return path if self._is_ours(path) else None
 
     def _is_ours(self, path: object) -> bool:
         return isinstance(path, str | os.PathLike) and os.fspath(path).startswith(self._folder)
@@ -242,7 +254,7 @@ class FaultySystem:
 
     def _sync(self, call: str, descriptor: Any) -> None:
         number = descriptor if isinstance(descriptor, int) else descriptor.fileno()
-        path = self._path_of(number)
+        path = self._path_of(number) or self._opened_elsewhere(number)
         size = os.fstat(number).st_size  # What is written while it runs may not be covered.
         if path is not None:
             self._before(call, path)

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from types import CodeType, FrameType
@@ -35,6 +35,8 @@ _NUMBERS: Final = tuple(
         sign * ((1 << bits) + more) for bits in range(64) for more in (-1, 0, 1) for sign in (1, -1)
     )
 )
+_TRACED: Final = 8
+"""Of so many inputs one is watched for new lines, which makes it several times slower."""
 _SLOWEST: Final = 1.0
 """Seconds of the processor for one input, and as much again for each 64 KiB."""
 
@@ -169,7 +171,8 @@ class Fuzzer:
             else:
                 frames = self.mutator.mutate(self.mutator.random.choice(self.inputs), self.inputs)
             lines = self.coverage.lines
-            slowest = max(slowest, await self._execute(target, frames))
+            is_traced = done < known or done % _TRACED == 0
+            slowest = max(slowest, await self._execute(target, frames, traced=is_traced))
             done += 1
             if self.coverage.lines > lines and done > known:
                 self.inputs.append(frames)
@@ -177,10 +180,10 @@ class Fuzzer:
                 kept += 1
         return Report(done, self.coverage.lines, kept, slowest)
 
-    async def _execute(self, target: Target, frames: Frames) -> float:
+    async def _execute(self, target: Target, frames: Frames, *, traced: bool) -> float:
         before = time.thread_time()
         try:
-            with self.coverage.watching():
+            with self.coverage.watching() if traced else nullcontext():
                 await target(frames)
         except Exception as error:
             raise AssertionError(f"{error!r} with the input\n{_text(frames)}") from error

@@ -12,10 +12,11 @@ from penstock.broker.groups.classic import Group, GroupSettings
 from penstock.broker.groups.member import Joined, JoinRequest, Protocols, Synced, SyncRequest
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.states import GroupState
+from penstock.memory import Memory
 
 if TYPE_CHECKING:
     from penstock.broker.groups.store import Then
-    from penstock.metadata.classic_groups import ClassicGroupRow, ClassicMemberRow
+from penstock.metadata.classic_groups import ClassicGroupRow, ClassicMemberRow
 
 
 class VirtualTimer:
@@ -93,13 +94,15 @@ class House:
         self._options = options
         self.clock = VirtualClock()
         self.store = MemoryStore()
-        self.groups = GroupRegistry(GroupSettings(**options), self.store, self.clock)
+        self.groups = GroupRegistry(GroupSettings(**options), self.store, Memory(), self.clock)
 
     def restart(self) -> None:
         """Leave nothing but what was stored."""
         self.groups.stop()
         self.clock = VirtualClock()
-        self.groups = GroupRegistry(GroupSettings(**self._options), self.store, self.clock)
+        self.groups = GroupRegistry(
+            GroupSettings(**self._options), self.store, Memory(), self.clock
+        )
         self.groups.restore(
             [(row, members.values()) for row, members in self.store.groups.values()]
         )

@@ -37,6 +37,10 @@ class Transport:
     def write(self, parts: Buffers) -> None:
         raise AssertionError("a session of Iggy pushes nothing")
 
+    @property
+    def sends_files(self) -> bool:
+        return False
+
     async def writable(self) -> None:
         """Take everything at once."""
 

@@ -39,6 +39,10 @@ class FakeTransport:
     def write(self, parts: Buffers) -> None:
         raise AssertionError("a Kafka session writes nothing by itself")
 
+    @property
+    def sends_files(self) -> bool:
+        return False
+
     async def writable(self) -> None:
         return
 

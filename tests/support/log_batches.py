@@ -37,14 +37,26 @@ async def read(log: Log, offset: int, max_bytes: int) -> memoryview:
     return (await log.read(offset, max_bytes)).data
 
 
-def fill(log: Log, batches: int, *, first: int = 0) -> list[bytes]:
-    """Append batches that differ in size, count and magic; return them as they are stored."""
+def write_now(log: Log) -> None:
+    """Have what was appended written in this turn of the loop, where a thread would do it later."""
+    if isinstance(log, LocalLog):
+        log._appender.writer.write()
+        log._commit._take_over()
+
+
+def fill(log: Log, batches: int, *, first: int = 0, leave_in_line: bool = False) -> list[bytes]:
+    """Append batches that differ in size, count and magic; return them as they are stored.
+
+    They are written on return, unless they are to be left in line.
+    """
     stored = []
     for number in range(first, first + batches):
         magic = tuple(Magic)[number % 3]
         parts = make_batch(1 + number % 4, number * 7 % 200, 1_000 + number, magic, number)
         append(log, parts)
         stored.append(b"".join(parts))
+    if not leave_in_line:
+        write_now(log)
     return stored
 
 

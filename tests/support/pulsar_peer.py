@@ -72,6 +72,10 @@ class Peer:
             data = data[size:]
         self._tasks.start(self._wake(), "wake")
 
+    @property
+    def sends_files(self) -> bool:
+        return False
+
     async def writable(self) -> None:
         if self.lost:
             raise ConnectionResetError

@@ -41,6 +41,7 @@ from wire_clients import CLIENTS, KafkaWire, connect
 
 PROBE = Path(__file__).parent / "probe_client.py"
 PROBE_TOPIC = "probe"
+BASELINE = "baseline"
 PROTOCOLS = tuple(CLIENTS)
 SAMPLE_SECONDS = 0.02
 FIRST_ANSWERS_SECONDS = 60
@@ -59,6 +60,10 @@ class Answer(NamedTuple):
     began: float
     seconds: float | None
     failure: str = ""
+
+    @property
+    def ended(self) -> float:
+        return self.began + (self.seconds or 0)
 
 
 @dataclass
@@ -138,20 +143,27 @@ class Probes:
             self._spans.setdefault(name, []).append((began, time.monotonic()))
 
     def baseline(self) -> contextlib.AbstractContextManager[None]:
-        return self.span("baseline")
+        return self.span(BASELINE)
 
     def attack(self) -> contextlib.AbstractContextManager[None]:
         return self.span("attack")
 
     def latencies(self, name: str = "attack") -> Latencies:
-        """What was asked in a span. What is not answered yet is waited for: it is the worst."""
+        """What was owed in a span. What is not answered yet counts with the time since.
+
+        The baseline has only what was answered in it: what goes on is the attack's doing.
+        """
         spans = self._spans[name]
-        answers = [a for a in self._answers() if any(b <= a.began < e for b, e in spans)]
+        answers = [
+            a for a in self._answers() if any(b <= a.ended and a.began < e for b, e in spans)
+        ]
+        if name == BASELINE:
+            return Latencies([a for a in answers if a.ended <= max(e for _, e in spans)])
         return Latencies(answers + self._unanswered(spans))
 
     def slowdown(self, verb: str = "ping", share: float = 0.99) -> float:
         """The attack's quantile over the baseline's, of the protocol where it is worst."""
-        before, during = self.latencies("baseline"), self.latencies("attack")
+        before, during = self.latencies(BASELINE), self.latencies("attack")
         protocols = {answer.protocol for answer in before.answers}
         return max(
             during.of(verb, each).quantile(share) / before.of(verb, each).quantile(share)
@@ -160,7 +172,7 @@ class Probes:
 
     def added(self, verb: str = "ping", share: float = 0.99) -> float:
         """The attack's quantile less the baseline's, in seconds, where it is worst."""
-        before, during = self.latencies("baseline"), self.latencies("attack")
+        before, during = self.latencies(BASELINE), self.latencies("attack")
         protocols = {answer.protocol for answer in before.answers}
         return max(
             during.of(verb, each).quantile(share) - before.of(verb, each).quantile(share)
@@ -173,7 +185,7 @@ class Probes:
         (began, ended), *_ = self._spans[name]
         for protocol in {answer.protocol for answer in self._answers()}:
             done = [
-                a.began + a.seconds
+                a.ended
                 for a in self._answers()
                 if a.protocol == protocol and a.verb == verb and a.seconds is not None
             ]
@@ -205,7 +217,7 @@ class Probes:
         # A probe that hangs has no line yet: the time since its last one is what it waits at least.
         last: dict[str, float] = {}
         for answer in self._answers():
-            last[answer.protocol] = answer.began + (answer.seconds or 0)
+            last[answer.protocol] = answer.ended
         now, end = time.monotonic(), max(end for _, end in spans)
         return [
             Answer(protocol, "ping", since, now - since)

@@ -152,6 +152,14 @@ class KafkaWire:
             raise RefusedError(f"Kafka error {part.error_code}")
         return int(part.base_offset)
 
+    def end_offset(self) -> int:
+        """Return the offset at which a reader finds nothing yet."""
+        request = api("ListOffsets").request
+        part = request.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+        topic = request.ListOffsetsTopic(name=self.topic, partitions=[part])
+        answer = self.ask("ListOffsets", 5, replica_id=-1, isolation_level=0, topics=[topic])
+        return int(answer.topics[0].partitions[0].offset)
+
     def read(self, offset: int) -> Read:
         fetched = self.ask("Fetch", 11, **kafka_fetch_fields(self.topic, offset))
         part = fetched.responses[0].partitions[0]

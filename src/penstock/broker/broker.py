@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
@@ -25,12 +27,16 @@ from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
 from penstock.metadata.topics import TopicRepository
+from penstock.tasks import all_uninterrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.broker.settings import BrokerSettings
+    from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
+
+logger = logging.getLogger(__name__)
 
 NODE_ID: Final = 0
 """The one node there is."""
@@ -54,13 +60,20 @@ class Broker:
         self._storage = storage
         self.namespaces = Namespaces(NamespaceRepository(store))
         self.topics = Topics(
-            TopicRepository(store), storage, self.namespaces, settings, leadership.cluster_id
+            TopicRepository(store),
+            storage,
+            self.namespaces,
+            settings,
+            self.memory,
+            leadership.cluster_id,
         )
         self.offsets = CommittedOffsets(OffsetRepository(store))
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
-        self.groups = GroupRegistry(settings.groups, self._group_store)
+        self.groups = GroupRegistry(settings.groups, self._group_store, self.memory)
         self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
-        self.producer_ids = ProducerIds(PropertyRepository(store))
+        self._properties = PropertyRepository(store)
+        self._reopening = asyncio.Lock()
+        self.producer_ids = ProducerIds(self._properties)
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
         self.topics.on_delete(self._forget)
 
@@ -77,7 +90,7 @@ class Broker:
         try:
             leadership = begin_leadership(data_folder, properties)
         except BaseException:
-            await store.close()
+            store.close_now()
             raise
         storage = Storage(data_folder, settings.log, leadership.epoch)
         broker = cls(store, storage, settings, leadership)
@@ -87,12 +100,26 @@ class Broker:
             properties.folders_were_identified()
         broker.topic_groups.load()
         broker.subscriptions.load()
+        broker.topics.watch()
         # Last: sessions of members begin with it.
         broker.groups.restore(broker._group_store.load())
         return broker
 
+    async def reopen(self, partition: Partition) -> bool:
+        """Open the log of a partition anew, after a flush has failed; False where none has.
+
+        Raises MetadataError, UnknownTopicError and LogNotOpenError.
+        """
+        async with self._reopening:
+            if not partition.has_failed:
+                return False
+            await partition.reopen(await self._properties.take_epoch())
+            logger.warning("%s: open again, with what is on the disk", partition.name)
+            return True
+
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
+        await all_uninterrupted()
         await self.subscriptions.close()
         self.groups.stop()
         await self._group_store.close()

@@ -91,6 +91,18 @@ class GroupFullError(BrokerError):
     """The group, or the broker's number of groups, is at its limit."""
 
 
+class NoMemoryError(BrokerError):
+    """There is no memory for this now; later there may be."""
+
+
+class TooManyOffsetsError(BrokerError):
+    """The offset is one more than the broker keeps."""
+
+
+class TooManySubscriptionsError(BrokerError):
+    """The subscription, or the consumer of one, is one more than the broker keeps."""
+
+
 class UnknownMemberError(BrokerError):
     """The group has no such member: it left, fell silent, or the broker was started again."""
 

@@ -19,6 +19,7 @@ from penstock.cli.groups import group_app
 from penstock.cli.output import OutputClosed
 from penstock.cli.pipeline import pipeline_app
 from penstock.cli.produce import produce_command
+from penstock.cli.recover import recover_command
 from penstock.cli.serve import serve_command
 from penstock.cli.topics import topic_app
 from penstock.cli.version import version_command
@@ -39,6 +40,7 @@ app.command("produce")(produce_command)
 app.command("consume")(consume_command)
 app.add_typer(group_app, name="group")
 app.add_typer(pipeline_app, name="pipeline")
+app.command("recover")(recover_command)
 app.command("version")(version_command)
 
 

@@ -1,4 +1,4 @@
-"""`penstock topic`: create, list, describe and delete topics."""
+"""`penstock topic`: create, list, describe, reopen and delete topics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from penstock.cli.output import Format, FormatOption, counted, print_json, print
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
-topic_app = typer.Typer(help="Create, list, describe and delete topics.", no_args_is_help=True)
+topic_app = typer.Typer(
+    help="Create, list, describe, reopen and delete topics.", no_args_is_help=True
+)
 
 Name: TypeAlias = Annotated[str, typer.Argument(help="The topic's Kafka name.")]
 Output: TypeAlias = Annotated[Format, FormatOption]
@@ -71,6 +73,24 @@ def describe_command(
     print_rows(rows, ["partition", "first_offset", "next_offset", "bytes"], output, empty="")
     for key, value in sorted(config.items()) if settings else ():
         typer.echo(f"{key} = {value}")
+
+
+@topic_app.command("reopen")
+def reopen_command(
+    name: Name, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
+) -> None:
+    """Have a topic take writes again after the disk failed to flush some: it is read from the disk
+    again. Do it once the disk is well; a restart of the broker does the same.
+    """
+    with connected(server) as client:
+        (topic,) = client.topics([name])
+        reopened = client.elect_leaders(name, topic.partitions)
+    if output is Format.JSON:
+        print_json({"topic": name, "reopened": reopened})
+    elif reopened:
+        typer.echo(f"reopened {counted(len(reopened), 'partition')} of {name}")
+    else:
+        typer.echo(f"{name} takes writes: nothing was to be reopened")
 
 
 @topic_app.command("delete")

@@ -14,8 +14,10 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.log.header import Magic, build_header
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.broker.topics.partition import Partition
-    from penstock.session import Buffers
+    from penstock.session import Buffer
 
 
 class Checked(NamedTuple):
@@ -78,7 +80,7 @@ def append(partition: Partition, batch: Checked) -> int:
 class Cut(NamedTuple):
     """Part of a batch, ready for a poll's reply; the last offset is -1 where nothing is left."""
 
-    parts: Buffers
+    parts: Sequence[Buffer]
     messages: int
     last_offset: int
 

@@ -6,7 +6,13 @@ from typing import Final
 
 from penstock.broker import errors as broker_errors
 from penstock.iggy.wire.errors import ErrorCode, IggyError
-from penstock.log.errors import CorruptBatchError, LogError, LogFailedError, OffsetOutOfRangeError
+from penstock.log.errors import (
+    CorruptBatchError,
+    LogError,
+    LogFailedError,
+    LogWriteError,
+    OffsetOutOfRangeError,
+)
 from penstock.metadata.errors import MetadataError
 from penstock.records.errors import MalformedBatchError
 from penstock.requests.error_codes import ErrorCodes
@@ -25,9 +31,11 @@ _CODES: Final = ErrorCodes(
         broker_errors.NamespaceExistsError: ErrorCode.STREAM_NAME_ALREADY_EXISTS,
         broker_errors.UnknownNamespaceError: ErrorCode.STREAM_ID_NOT_FOUND,
         broker_errors.GroupExistsError: ErrorCode.CONSUMER_GROUP_NAME_ALREADY_EXISTS,
+        broker_errors.TooManyOffsetsError: ErrorCode.TOO_MANY_CONSUMER_OFFSETS,
         broker_errors.GroupFullError: ErrorCode.CANNOT_CREATE_CONSUMER_GROUP_INFO,
         broker_errors.UnknownGroupError: ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND,
         broker_errors.UnknownMemberError: ErrorCode.CONSUMER_GROUP_MEMBER_NOT_FOUND,
+        LogWriteError: ErrorCode.CANNOT_APPEND_MESSAGE,
         LogFailedError: ErrorCode.CANNOT_APPEND_MESSAGE,
         OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
         CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,

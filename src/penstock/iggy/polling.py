@@ -14,6 +14,7 @@ from penstock.records.errors import MalformedBatchError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock import memory
     from penstock.broker.topics.partition import Partition
     from penstock.iggy.batches import Cut
     from penstock.session import Buffer
@@ -47,15 +48,31 @@ class Polled:
 async def poll(partition: Partition, start: int, count: int, *, since_us: int = 0) -> Polled:
     """Read up to `count` messages from offset `start` on.
 
-    Batches that the server took before `since_us` are left out. Empty at the end of the log; a
-    start before the log's own means the log's. Raises what Partition.read raises, unless there are
-    messages to hand out before the place where it does.
+    Batches that the server took before `since_us` are left out. Fewer where memory is short, empty
+    at the end of the log; a start before the log's own means the log's. Raises what Partition.read
+    raises, unless there are messages to hand out before the place where it does.
     """
     position = max(start, partition.start_offset)
     polled = Polled()
+    with partition.memory.reading() as held:
+        await _fill(polled, partition, position, count, since_us, held)
+    return polled
+
+
+async def _fill(
+    polled: Polled,
+    partition: Partition,
+    position: int,
+    count: int,
+    since_us: int,
+    held: memory.Reading,
+) -> None:
     while polled.messages < count and position < partition.readable_end():
         try:
             max_bytes = polled.size_of(count - polled.messages)
+            if polled.messages and not partition.memory.fits(max_bytes, held.size):
+                break
+            await held.grant(max_bytes)
             chunk = await partition.read(position, max_bytes, Magic.IGGY)
         except (CorruptBatchError, MalformedBatchError):
             if polled.messages == 0:
@@ -65,12 +82,12 @@ async def poll(partition: Partition, start: int, count: int, *, since_us: int = 
             break
         for last_offset, batch in _batches(chunk):
             if polled.messages and polled.size + len(batch) > IGGY_POLL_BYTES:
-                return polled
+                return
             # A batch without a body says that its offsets hold no messages.
             if batch and read_batch_header(batch).base_timestamp >= since_us:
                 polled.add(cut(batch, last_offset, position, count - polled.messages))
             position = last_offset + 1
-    return polled
+        held.set(polled.size)
 
 
 def _batches(chunk: list[Buffer]) -> Iterator[tuple[int, memoryview]]:

@@ -34,7 +34,10 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,
         broker.UnknownGroupError: ErrorCode.GROUP_ID_NOT_FOUND,
         broker.NonEmptyGroupError: ErrorCode.NON_EMPTY_GROUP,
+        broker.TooManyOffsetsError: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
         broker.GroupFullError: ErrorCode.GROUP_MAX_SIZE_REACHED,
+        # Clients try again after a while.
+        broker.NoMemoryError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
         broker.UnknownMemberError: ErrorCode.UNKNOWN_MEMBER_ID,
         broker.MemberIdRequiredError: ErrorCode.MEMBER_ID_REQUIRED,
         broker.FencedInstanceError: ErrorCode.FENCED_INSTANCE_ID,
@@ -46,6 +49,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         CorruptBatchError: ErrorCode.CORRUPT_MESSAGE,
         MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
         InvalidBatchError: ErrorCode.INVALID_RECORD,
+        # Clients send a batch again that is refused so.
         LogError: ErrorCode.KAFKA_STORAGE_ERROR,
         broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         OSError: ErrorCode.KAFKA_STORAGE_ERROR,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.limits import DECODED_ROWS
 from penstock.log.header import (
     ATTRIBUTE_COMPRESSION,
     ATTRIBUTE_LOG_APPEND_TIME,
@@ -44,6 +45,8 @@ def first_not_before(batch: Buffer, timestamp: int) -> RecordTime | None:
     if header.base_timestamp >= timestamp:
         # The first record's time is the base, so the records need not be looked at.
         return RecordTime(header.base_timestamp, header.base_offset)
+    if header.record_count > DECODED_ROWS:
+        raise MalformedBatchError(f"{header.record_count} records, over {DECODED_ROWS}")
     try:
         return _scan(header, _records(header, batch), timestamp)
     except IndexError as error:

@@ -21,8 +21,8 @@ CONNECTIONS: Final = Limit(
 )
 
 CONNECTION_FILES_PERCENT: Final = Limit(
-    50,
-    "percent of the files that the process may have open, for connections",
+    30,
+    "percent of the files that the process may have open, for connections, which may need two each",
     protects="logs: a flood of connections leaves them the files that they need",
     when_hit="a new connection is closed at once",
 )
@@ -61,6 +61,13 @@ LOGS_OPENED_TOGETHER: Final = Limit(
     "logs",
     protects="other requests from one that needs every log of the broker for the first time",
     when_hit="the next logs are opened when these are open",
+)
+
+FOLDER_CHECK_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="acknowledged messages from a folder that is removed under a running broker",
+    when_hit="it is looked after all folders again, a hundred open logs at a time",
 )
 
 LOG_OPEN_RETRY_SECONDS: Final = Limit(
@@ -234,6 +241,20 @@ WRITES_TOGETHER_BYTES: Final = Limit(
     when_hit="what was collected is sent at once",
 )
 
+SENT_TOGETHER_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of stored batches that one connection sends from a file in one turn",
+    protects="other clients' time",
+    when_hit="the rest is sent after others had their turn",
+)
+
+FROM_FILE_BYTES: Final = Limit(
+    32 * KIB,
+    "bytes of stored batches that go from the file to the client, at least",
+    protects="nobody: fewer are cheaper copied",
+    when_hit="they are read into memory and sent with the rest of the answer",
+)
+
 WRITE_BUFFER_BYTES: Final = Limit(
     1 * MIB,
     "bytes of answers on one connection that the client has not taken",
@@ -319,6 +340,27 @@ READ_PLACES: Final = Limit(
     when_hit="the oldest is forgotten; its reader finds its place through the index",
 )
 
+READ_FILES: Final = Limit(
+    256,
+    "files of logs that are open for reading",
+    protects="open files",
+    when_hit="one that was opened long ago is closed, and opened again when it is read",
+)
+
+LOOKED_UP_AT_ONCE_BYTES: Final = Limit(
+    2 * MIB + 256 * KIB,
+    "bytes of one file that one read takes from memory on the event loop",
+    protects="other clients' time",
+    when_hit="the read is done in a thread",
+)
+
+LOOKED_UP_AT_ONCE_BATCHES: Final = Limit(
+    4_096,
+    "batches that one read looks at on the event loop",
+    protects="other clients' time",
+    when_hit="the read is done in a thread",
+)
+
 CHECKPOINT_STATES: Final = Limit(
     64,
     "owners of state in the checkpoint of one log",
@@ -354,6 +396,43 @@ TOPIC_GROUPS: Final = Limit(
     when_hit="the next one is not created",
 )
 
+COMMITTED_OFFSET_BYTES: Final = Limit(
+    256 * MIB,
+    "bytes of committed offsets, with the names of who committed and their notes: some 800,000",
+    protects="memory and the database from names that clients make up",
+    when_hit="offsets of other partitions and of new names are not committed; those that are there "
+    "move on",
+)
+
+SUBSCRIPTIONS: Final = Limit(
+    100_000,
+    "subscriptions, durable or not",
+    protects="memory and the database",
+    when_hit="the next one is not created",
+)
+
+SUBSCRIPTION_BYTES: Final = Limit(
+    16 * KIB,
+    "bytes of a subscription's name and properties",
+    protects="memory and the database",
+    when_hit="the subscription is not created",
+)
+
+SUBSCRIPTION_CONSUMERS: Final = Limit(
+    1_000,
+    "consumers of one subscription",
+    protects="the time that it takes to choose one",
+    when_hit="the next one is refused, as while it is another one's alone",
+)
+
+UNACKNOWLEDGED_OF_SUBSCRIPTION: Final = Limit(
+    200_000,
+    "messages that all consumers of a Shared subscription hold (Pulsar's "
+    "maxUnackedMessagesPerSubscription)",
+    protects="memory",
+    when_hit="no consumer gets more until half of them are acknowledged",
+)
+
 UNACKNOWLEDGED_MESSAGES: Final = Limit(
     50_000,
     "messages that one consumer of a Shared subscription holds (Pulsar's "
@@ -363,10 +442,10 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
 )
 
 REMEMBERED_BATCHES: Final = Limit(
-    50_000,
+    1_000,
     "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
     protects="memory from consumers that do not acknowledge",
-    when_hit="the oldest is forgotten; the log is asked when it is acknowledged",
+    when_hit="of the oldest one no more is known than where it begins, which is a bit an offset",
 )
 
 UNFINISHED_CHUNKED_MESSAGES: Final = Limit(

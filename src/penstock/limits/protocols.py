@@ -93,11 +93,39 @@ PULSAR_LIVENESS_SECONDS: Final = Limit(
     when_hit="its consumer or producer is dropped, and the other one gets the place",
 )
 
+PULSAR_CONNECTION_PRODUCERS: Final = Limit(
+    10_000,
+    "producers on one Pulsar connection",
+    protects="memory",
+    when_hit="the next one is refused",
+)
+
+PULSAR_CONNECTION_CONSUMERS: Final = Limit(
+    10_000,
+    "consumers on one Pulsar connection",
+    protects="memory",
+    when_hit="the next one is refused",
+)
+
+PULSAR_CLIENT_NAME: Final = Limit(
+    1024,
+    "characters of the name of a Pulsar producer or consumer",
+    protects="memory",
+    when_hit="the producer or consumer is refused",
+)
+
 PULSAR_CLOSED_PRODUCERS: Final = Limit(
     1_024,
     "closed producers that one Pulsar connection remembers, to drop their late messages",
     protects="memory",
     when_hit="the oldest is forgotten; a message that is later still closes the connection",
+)
+
+PULSAR_ACKNOWLEDGED_TOGETHER: Final = Limit(
+    1_000,
+    "message ids of one acknowledgement that are taken in one turn",
+    protects="other clients' time",
+    when_hit="other connections have their turn before the rest is taken",
 )
 
 PULSAR_LOOK_UPS_TOGETHER: Final = Limit(

@@ -11,6 +11,7 @@ from penstock.log.errors import (
     LogFailedError,
     LogMissingError,
     LogReadError,
+    LogWriteError,
     OffsetOutOfRangeError,
 )
 from penstock.log.files import File, FileSystem, RealFileSystem
@@ -34,6 +35,7 @@ __all__ = [
     "LogFailedError",
     "LogMissingError",
     "LogReadError",
+    "LogWriteError",
     "OffsetOutOfRangeError",
     "RealFileSystem",
     "RecoveryReport",

@@ -1,4 +1,4 @@
-"""Group commit: many appends wait for one flush, and the flush runs off the event loop."""
+"""Group commit: many appends wait for one write or one flush, and both run off the event loop."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.log.checkpoint import Checkpoint, write_checkpoint
-from penstock.log.errors import LogClosedError, LogError, LogFailedError
+from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
 from penstock.log.interface import durable_already
+from penstock.log.reading import Readers
+from penstock.log.waiters import Waiters
 
 if TYPE_CHECKING:
-    from penstock.log.files import File, FileSystem
+    from penstock.log.appender import Appender
+    from penstock.log.rounds import Round
 
 logger = logging.getLogger(__name__)
 
@@ -24,109 +24,110 @@ logger = logging.getLogger(__name__)
 class Flusher:
     """The threads of one node that wait for the disk on behalf of all its logs.
 
-    They do little but wait, and file systems join what several of them ask for at a time.
+    They do little but wait, and file systems join what several of them ask for at a time. Writes
+    have threads of their own, so that none waits for the flush of another log.
     """
 
     def __init__(self, threads: int = 16) -> None:
         assert threads > 0, "a flush needs a thread"
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="flush")
+        self._writers = ThreadPoolExecutor(threads, thread_name_prefix="write")
+        self.readers = Readers()
 
     def submit(self, job: Callable[[], None]) -> Future[None]:
         return self._pool.submit(job)
 
+    def submit_write(self, job: Callable[[], None]) -> Future[None]:
+        return self._writers.submit(job)
+
     def close(self) -> None:
         """Return when all jobs are done. The logs are closed before."""
+        self._writers.shutdown()
         self._pool.shutdown()
-
-
-@dataclass(slots=True)
-class Round:
-    """What one flush makes durable. It is put together on the loop and run in a thread."""
-
-    files: FileSystem
-    directory: Path
-    offset: int
-    """Everything below is durable once the round has run."""
-
-    stored_bytes: int
-    """How many bytes the log had stored by then."""
-
-    active: File | None
-    sealed: list[File] = field(default_factory=list)
-    """Full segments: the round owns these files and closes them."""
-
-    directories: list[Path] = field(default_factory=list)
-    """Directories with names that aren't durable yet."""
-
-    indexes: list[Path] = field(default_factory=list)
-    """Those of the full segments: nobody will look at them again at the next start."""
-
-    checkpoint: Checkpoint | None = None
-
-    def run(self) -> None:
-        """Flush, and write the checkpoint after what it speaks for. Raises OSError."""
-        for file in self.sealed:
-            file.fdatasync()
-            file.close()
-        if self.active is not None:
-            self.active.fdatasync()
-        for directory in self.directories:
-            self.files.sync_directory(directory)
-        for path in self.indexes:
-            with closing(self.files.open(path, write=True)) as index:
-                index.fdatasync()
-        if self.checkpoint is not None:
-            write_checkpoint(self.files, self.directory, self.checkpoint)
+        self.readers.close()
 
 
 class GroupCommit:
-    """Runs the rounds of one log one after the other; what comes during one joins the next."""
+    """Has what stands in line written and flushed, for all that wait for it together.
+
+    The rounds of one log run one after the other; what comes during one joins the next. A round
+    begins with the write of what stands in line, so that a flush costs one change of threads.
+    Whoever waits for the write alone does not wait for a flush that runs.
+    """
 
     def __init__(
         self,
         name: str,
         flusher: Flusher,
+        appender: Appender,
         begin: Callable[[], Round],
-        flushed_offset: int,
         interval_seconds: float,
     ) -> None:
         self._name = name
         self._flusher = flusher
+        self._appender = appender
         self._begin = begin
         self._interval_seconds = interval_seconds
+        self.advanced: Callable[[], None] = _ignore
+        """Called when `flushed_offset` or the appender's `written_offset` has moved."""
+        self.cut: Callable[[int], None] = _ignore_offset
+        """Called with the end of the log where a write failed and was taken back."""
+        self.concluded: Callable[[Round], None] = _ignore_round
+        """Called with each round that made something durable."""
+        self.flushed_offset = appender.end_offset
+        self.flushed_bytes = 0
+        """Of what was written since the log was opened, all that is durable."""
+        self.failure: LogError | None = None
+        self._writing: Future[None] | None = None
+        self._running: tuple[Round, Future[None]] | None = None
+        self._running_offset = 0
+        """What stood in line below it when the running round began; it may get further."""
+        self._written = Waiters()
+        self._flushed = Waiters()
+        self._whole: list[asyncio.Future[None]] = []
+        """Waiters for all that the running round does."""
+        self._next_whole: list[asyncio.Future[None]] = []
+        self._is_asked = False
+        self._has_turn = False
         self._began_at = -interval_seconds
         self._timer: asyncio.TimerHandle | None = None
-        self.advanced: Callable[[], None] = _ignore
-        """Called once a round, when `flushed_offset` has moved."""
-        self.flushed_offset = flushed_offset
-        self.flushed_bytes = 0
-        """Of what was stored since the log was opened, all that is durable."""
-        self.failure: LogError | None = None
-        self._running: tuple[Round, Future[None]] | None = None
-        self._waiters: list[asyncio.Future[None]] = []
-        """Of the running round."""
-        self._next_waiters: list[asyncio.Future[None]] = []
-        self._is_asked = False
+
+    def write(self) -> None:
+        """Have what was put in line written, with all that this turn of the loop adds to it."""
+        if not self._has_turn and self.failure is None:
+            self._has_turn = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def written(self, offset: int) -> asyncio.Future[None]:
+        """Done when everything up to and with `offset` is written; fails with LogError."""
+        if offset < self._appender.written_offset:
+            return durable_already()
+        return self._written.join(offset, self.failure)
 
     def reach(self, offset: int) -> asyncio.Future[None]:
         """Done when everything up to and with `offset` is durable; fails with LogError."""
         if offset < self.flushed_offset:
             return durable_already()
-        if self._running is not None and offset < self._running[0].offset:
-            return self._join(self._waiters)
-        return self.whole_round()
+        if self._running is None or offset >= self._running_offset:
+            self.ask()
+        return self._flushed.join(offset, self.failure)
 
     def whole_round(self) -> asyncio.Future[None]:
-        """Done when a round that has yet to begin is over; fails with LogError."""
+        """Done when a round that has yet to begin is over, checkpoint and all; fails with LogError,
+        also where a write failed and the round did not come to its end.
+        """
         self.ask()
-        return self._join(self._next_waiters)
+        future = asyncio.get_running_loop().create_future()
+        if self.failure is not None:
+            future.set_exception(self.failure)
+        else:
+            self._next_whole.append(future)
+        return future
 
     def ask(self) -> None:
         """Have a round begin, once what the loop is about to do now has been done as well."""
-        if not self._is_asked and self.failure is None:
-            self._is_asked = True
-            if self._running is None:
-                asyncio.get_running_loop().call_soon(self._start)
+        self._is_asked = True
+        self.write()
 
     def ask_soon(self) -> None:
         """Have a round begin for what nobody waits for: at once, but not more often than each
@@ -141,102 +142,168 @@ class GroupCommit:
         else:
             self._timer = loop.call_later(pause, self._ask_now)
 
-    def _ask_now(self) -> None:
-        self._timer = None
-        self.ask()
-
-    def fail(self, failure: LogError) -> None:
-        """Let all waiters, and all to come, have `failure`."""
-        self.failure = self.failure or failure
-        waiters = self._waiters + self._next_waiters
-        self._waiters, self._next_waiters = [], []
-        for future in waiters:
-            if not future.done():
-                future.set_exception(self.failure)
-
     def settle(self) -> None:
-        """Block until no round runs; its outcome is dealt with, and no other one begins."""
+        """Block until nothing is written or flushed; the outcome is dealt with, and no more is."""
+        if self._writing is not None:
+            wait([self._writing])
+            self._conclude_write(self._writing)
         if self._running is not None:
             wait([self._running[1]])
             self._conclude(*self._running)
+        assert self._writing is None, "nothing is written any more"
         assert self._running is None, "nothing uses the files any more"
 
     async def idle(self) -> None:
-        """Return when no round runs; none begins any more once `close` was called."""
-        if self._running is not None:
-            await asyncio.wait([asyncio.wrap_future(self._running[1])])
+        """Return when nothing is written or flushed; nothing begins once `close` was called."""
+        jobs = [self._writing, None if self._running is None else self._running[1]]
+        waiting = [asyncio.wrap_future(job) for job in jobs if job is not None]
+        if waiting:
+            await asyncio.wait(waiting)
 
     @property
     def is_idle(self) -> bool:
-        return self._running is None
+        return self._running is None and self._writing is None
 
     def run_now(self) -> None:
         """Run a round and block until it is over. Raises LogError."""
         self._is_asked = True
         self._begin_next()
+        running = self._running
         self.settle()
         if self.failure is not None:
             raise self.failure
+        error = None if running is None else running[1].exception()
+        if error is not None:
+            raise error
 
-    def _join(self, waiters: list[asyncio.Future[None]]) -> asyncio.Future[None]:
-        future = asyncio.get_running_loop().create_future()
-        if self.failure is not None:
-            future.set_exception(self.failure)
-        else:
-            waiters.append(future)
-        return future
+    def fail(self, failure: LogError) -> None:
+        """Let all waiters, and all to come, have `failure`."""
+        self.failure = self.failure or failure
+        self._written.fail(self.failure)
+        self._flushed.fail(self.failure)
+        _settle_all(self._whole + self._next_whole, self.failure)
+        self._whole, self._next_whole = [], []
 
-    def _start(self) -> None:
-        """Begin the next round, if there is one to begin, and have its end reported to the loop."""
-        self._begin_next()
-        if self._running is None:
-            return
-        round_, future = self._running
-        loop = asyncio.get_running_loop()
-        self._began_at = loop.time()
+    def close(self) -> None:
+        """Turn away all waiters, and all to come."""
         self._drop_timer()
+        self.fail(LogClosedError("the log is closed"))
+
+    def _take_turn(self) -> None:
+        """Hand over to the threads what this turn of the loop has brought."""
+        self._has_turn = False
+        if self.failure is not None:
+            return
+        begins = self._is_asked and self._running is None
+        # A round writes too, so that what nobody waits for alone is left to the next one.
+        is_alone = bool(self._written) or not (begins or self._running)
+        if is_alone and self._appender.writer.queue and self._writing is None:
+            self._writing = self._flusher.submit_write(self._appender.writer.write)
+            self._report(self._writing, self._finish_write)
+        if begins:
+            self._begin_next()
+            if self._running is not None:
+                self._began_at = asyncio.get_running_loop().time()
+                self._report(self._running[1], self._finish)
+
+    def _report(self, job: Future[None], finish: Callable[[Future[None]], None]) -> None:
+        loop = asyncio.get_running_loop()
 
         def report(done: Future[None]) -> None:
             with suppress(RuntimeError):  # The loop is closed: there are no waiters any more.
-                loop.call_soon_threadsafe(self._finish, round_, done)
+                loop.call_soon_threadsafe(finish, done)
 
-        future.add_done_callback(report)
+        job.add_done_callback(report)
+
+    def _finish_write(self, done: Future[None]) -> None:
+        """The loop has heard of a write's end."""
+        if self._writing is done:  # Whoever closed the log has settled it already.
+            self._conclude_write(done)
+            self._go_on()
+
+    def _finish(self, done: Future[None]) -> None:
+        """The loop has heard of a round's end."""
+        if self._running is not None and self._running[1] is done:
+            self._conclude(*self._running)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._is_asked or self._appender.writer.queue:
+            self.write()
 
     def _begin_next(self) -> None:
         if self._running is not None or self.failure is not None or not self._is_asked:
             return
         self._is_asked = False
-        assert not self._waiters, "those of the last round have its outcome"
+        self._drop_timer()
         try:
             round_ = self._begin()
+            self._running_offset = self._appender.end_offset
             self._running = (round_, self._flusher.submit(round_.run))
         except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)
             return
-        self._waiters, self._next_waiters = self._next_waiters, []
+        self._whole, self._next_whole = self._next_whole, []
 
-    def _finish(self, round_: Round, done: Future[None]) -> None:
-        """The loop has heard of a round's end."""
-        if self._running is None or self._running[1] is not done:
-            return  # Whoever closed the log has settled this round already.
-        self._conclude(round_, done)
-        if self._is_asked:
-            self._start()
+    def _conclude_write(self, done: Future[None]) -> None:
+        self._writing = None
+        self._take_over()
+        error = done.exception()
+        if error is not None and not isinstance(error, OSError):
+            self._fail_flush(error)
 
     def _conclude(self, round_: Round, done: Future[None]) -> None:
         assert done.done(), "a round is judged by its outcome"
         self._running = None
+        self._take_over()
         error = done.exception()
-        if error is not None:
+        if isinstance(error, LogWriteError):
+            self._conclude_failed(round_, error)
+        elif error is not None:
             self._fail_flush(error)
-            return
-        assert round_.offset >= self.flushed_offset, "what is durable stays so"
-        has_advanced = round_.offset > self.flushed_offset
-        self.flushed_offset, self.flushed_bytes = round_.offset, round_.stored_bytes
-        for future in self._waiters:
-            if not future.done():
-                future.set_result(None)
-        self._waiters = []
+        else:
+            self._conclude_durable(round_)
+
+    def _take_over(self) -> None:
+        """Take over what was written, and turn away those whose batches could not be."""
+        before = self._appender.written_offset
+        error = self._appender.settle()
+        self._written.reached(self._appender.written_offset)
+        if error is not None:
+            end_offset = self._appender.end_offset
+            failure = LogWriteError.of(error)
+            self.cut(end_offset)
+            self._written.fail(failure, end_offset)
+            self._flushed.fail(failure, end_offset)
+        if self._appender.written_offset > before:
+            self.advanced()
+
+    def _conclude_failed(self, round_: Round, failure: LogWriteError) -> None:
+        """Nothing was made durable, and nothing is lost: the next round may do it."""
+        _settle_all(self._whole, failure)
+        self._whole = []
+        if (
+            round_.unsynced is None
+        ):  # Whoever still waits is not concerned by the write that failed.
+            self._is_asked = self._is_asked or bool(self._flushed)
+        else:
+            self.concluded(round_)
+            self._flushed.fail(failure)
+            self.ask_soon()
+
+    def _conclude_durable(self, round_: Round) -> None:
+        reached = round_.unsynced
+        assert reached is not None, "a round that succeeded has made something durable"
+        assert reached.end_offset >= self.flushed_offset, "what is durable stays so"
+        has_advanced = reached.end_offset > self.flushed_offset
+        self.flushed_offset, self.flushed_bytes = reached.end_offset, reached.written_bytes
+        self.concluded(round_)
+        self._flushed.reached(self.flushed_offset)
+        error = round_.checkpoint_error
+        _settle_all(self._whole, None if error is None else LogWriteError.of(error))
+        self._whole = []
+        if self.flushed_offset == self._appender.end_offset and not self._next_whole:
+            self._is_asked = False  # The round got so far that nothing is left for another one.
         if has_advanced:
             self.advanced()
 
@@ -244,14 +311,13 @@ class GroupCommit:
         if isinstance(self.failure, LogClosedError):
             return  # Abandoned meanwhile: nobody is waiting for what it was to make durable.
         logger.error("%s: closed for writing: a flush failed: %s", self._name, error)
-        failure = LogFailedError(f"{self._name}: a flush failed: {error}")
+        failure = LogFailedError(f"a flush failed: {reason_of(error)}")
         failure.__cause__ = error
         self.fail(failure)
 
-    def close(self) -> None:
-        """Turn away all waiters, and all to come."""
-        self._drop_timer()
-        self.fail(LogClosedError("the log is closed"))
+    def _ask_now(self) -> None:
+        self._timer = None
+        self.ask()
 
     def _drop_timer(self) -> None:
         if self._timer is not None:
@@ -259,5 +325,25 @@ class GroupCommit:
             self._timer = None
 
 
+def _settle_all(waiters: list[asyncio.Future[None]], failure: LogError | None) -> None:
+    for future in waiters:
+        if future.done():
+            continue
+        if failure is None:
+            future.set_result(None)
+        else:
+            future.set_exception(failure)
+
+
 def _ignore() -> None:
     """Nobody wants to know."""
+
+
+def _ignore_offset(offset: int) -> None:
+    """Nobody remembers anything of what is there."""
+    del offset
+
+
+def _ignore_round(round_: Round) -> None:
+    """Nothing hangs on it."""
+    del round_

@@ -60,8 +60,23 @@ class InvalidBatchError(LogError):
         return str(self)
 
 
+class LogWriteError(LogError):
+    """A write failed and nothing is left of it: the same may succeed a moment later.
+
+    The message names no file, since clients get it.
+    """
+
+    @classmethod
+    def of(cls, error: OSError) -> LogWriteError:
+        return cls(f"a write failed: {reason_of(error)}")
+
+    @property
+    def for_clients(self) -> str:
+        return str(self)
+
+
 class LogFailedError(LogError):
-    """A write or a flush failed, so the log takes no more writes until it is opened anew.
+    """A flush failed, so the log takes no more writes until it is opened anew.
 
     A failed flush must not be tried again: the kernel may have dropped the pages and then report
     success (fsyncgate, PostgreSQL 2018).
@@ -93,3 +108,8 @@ class LogNotOpenError(LogError):
     @property
     def for_clients(self) -> str:
         return "the partition can't be opened now; the broker's log says why"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what is wrong without where: no client hears of files."""
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,6 +21,16 @@ class File(Protocol):
 
     def pread(self, size: int, position: int) -> bytes:
         """Return up to `size` bytes; fewer only at the end of the file. Raises OSError."""
+
+    def pread_now(self, size: int, position: int) -> Buffer:
+        """Return `size` bytes that are in memory. Raises BlockingIOError where some are not."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """The operating system's number of the open file, if it is one of its files."""
+
+    def duplicate(self) -> File:
+        """Return the same open file under a descriptor of its own. Raises OSError."""
 
     def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
         """Write the parts one after the other and return how many bytes went in: maybe not all."""
@@ -44,6 +55,9 @@ class FileSystem(Protocol):
     def make_directory(self, directory: Path) -> None:
         """Make it unless it is there, and its parents, whose names are durable on return."""
 
+    def forget_cache(self, path: Path) -> None:
+        """Have what is read of this file from now on come from the disk, as far as it is there."""
+
     def sync_directory(self, directory: Path) -> None:
         """Return when the names in `directory` are on stable storage."""
 
@@ -55,25 +69,50 @@ class FileSystem(Protocol):
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_is_memory", "descriptor")
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
+        self._is_memory = False
 
     def pread(self, size: int, position: int) -> bytes:
-        return os.pread(self._descriptor, size, position)
+        return os.pread(self.descriptor, size, position)
+
+    def pread_now(self, size: int, position: int) -> Buffer:
+        if self._is_memory:
+            return os.pread(self.descriptor, size, position)
+        data = bytearray(size)
+        try:
+            count = os.preadv(self.descriptor, (data,), position, os.RWF_NOWAIT)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            return self._pread_unless_a_disk(size, position)
+        if count < size:
+            raise BlockingIOError(errno.EAGAIN, "some of it is not in memory")
+        return data
+
+    def duplicate(self) -> File:
+        return RealFile(os.dup(self.descriptor))
 
     def pwritev(self, parts: Sequence[Buffer], position: int) -> int:
-        return os.pwritev(self._descriptor, parts[:_MAX_PARTS], position)
+        return os.pwritev(self.descriptor, parts[:_MAX_PARTS], position)
 
     def fdatasync(self) -> None:
-        os.fdatasync(self._descriptor)
+        os.fdatasync(self.descriptor)
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
+        os.ftruncate(self.descriptor, size)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        os.close(self.descriptor)
+
+    def _pread_unless_a_disk(self, size: int, position: int) -> Buffer:
+        """Read from a file system that has no RWF_NOWAIT, which needs none if it is memory."""
+        self._is_memory = _is_memory(os.fstat(self.descriptor).st_dev)
+        if not self._is_memory:
+            raise BlockingIOError(errno.EAGAIN, "the file system may have to be waited for")
+        return os.pread(self.descriptor, size, position)
 
 
 class RealFileSystem:
@@ -92,6 +131,13 @@ class RealFileSystem:
             self.make_directory(directory.parent)
             self.sync_directory(directory.parent.parent)
         directory.mkdir(exist_ok=True)
+
+    def forget_cache(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
 
     def sync_directory(self, directory: Path) -> None:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -119,6 +165,18 @@ def write_all(file: File, parts: Sequence[Buffer], position: int) -> None:
             raise OSError(errno.EIO, "the file took no bytes")
         position += written
         parts = _after(parts, written)
+
+
+@lru_cache(maxsize=16)
+def _is_memory(device: int) -> bool:
+    """Whether the file system of this device is one of memory, as the kernel lists them."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return False
+    mounts = (line.split(" - ") for line in lines if line.split()[2] == number)
+    return any(kind[-1].split()[0] in {"tmpfs", "ramfs"} for kind in mounts)
 
 
 def _after(parts: Sequence[Buffer], written: int) -> Sequence[Buffer]:

@@ -13,11 +13,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.files import write_all
+from penstock.log.reading import lending
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.log.files import File, FileSystem
+    from penstock.log.files import FileSystem
+    from penstock.log.reading import Lend, Readable
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 """Last offset of a batch, relative to the segment's base; position of that batch."""
@@ -43,37 +45,51 @@ class EntryFile:
         self._layout = layout
         self._saved = size // layout.size
         self._tail: list[Entry] = []
+        self._newest: Entry | None = None
+        """The last entry; None where it has to be looked for in the file, if there is one."""
+        self.is_held = False
+        """Whether entries stay in memory, for somebody else writes the file."""
         self.is_whole = size % layout.size == 0
 
     def append(self, entry: Entry) -> None:
         self._tail.append(entry)
-        if len(self._tail) >= _SAVE_AT:
+        self._newest = entry
+        if len(self._tail) % _SAVE_AT == 0:
             self.save()
 
     def save(self) -> None:
         """Write out what is only in memory. Raises OSError."""
         assert self.is_whole, "entries are added to whole ones"
+        if self.is_held:
+            return
         data = b"".join(self._layout.pack(*entry) for entry in self._tail)
         with closing(self._files.open(self.path, write=True, create=True)) as file:
             write_all(file, [data] if data else [], self._saved * self._layout.size)
+        # In this order: a thread that looks meanwhile may find an entry twice, but never misses it.
         self._saved += len(self._tail)
-        self._tail.clear()
+        self._tail = []
 
-    def last(self) -> Entry | None:
+    def last(self, lend: Lend | None = None) -> Entry | None:
         """Return the newest entry. Raises OSError."""
-        if self._tail:
-            return self._tail[-1]
-        if not self._saved:
-            return None
-        with closing(self._files.open(self.path)) as file:
-            return self._entry(file, self._saved - 1)
+        newest, saved = self._newest, self._saved
+        if newest is not None or not saved:
+            return newest
+        if lend is not None:
+            return self._entry(lend(self.path), saved - 1)
+        with lending(self._files) as lend_anew:
+            self._newest = self._entry(lend_anew(self.path), saved - 1)
+        return self._newest
 
-    def below(self, key: int) -> list[Entry]:
-        """Return a few of the entries whose first field is at most `key`, nearest first."""
-        cut = bisect_right(self._tail, key, key=lambda entry: entry[0])
-        found = self._tail[max(0, cut - _TRIES) : cut]
-        if len(found) < _TRIES and self._saved:
-            found = self._saved_below(key) + found
+    def below(self, key: int, lend: Lend) -> list[Entry]:
+        """Return a few of the entries whose first field is at most `key`, nearest first.
+
+        Raises OSError.
+        """
+        tail, saved = self._tail, self._saved
+        cut = bisect_right(tail, key, key=lambda entry: entry[0])
+        found = tail[max(0, cut - _TRIES) : cut]
+        if len(found) < _TRIES and saved:
+            found = self._saved_below(key, saved, lend(self.path)) + found
         # A damaged entry may have led the search astray.
         return [entry for entry in reversed(found) if entry[0] <= key][:_TRIES]
 
@@ -83,8 +99,16 @@ class EntryFile:
         with closing(self._files.open(self.path, write=True, create=True)) as file:
             file.truncate(count * self._layout.size)
         self._saved = count
-        self._tail.clear()
+        self._tail = []
+        self._newest = None
         self.is_whole = True
+
+    def take_over(self, built: EntryFile, key: int) -> None:
+        """Go on where another one for the same file has ended; entries up to `key` are in there."""
+        self._tail = [*built._tail, *(entry for entry in self._tail if entry[0] > key)]
+        self._saved = built._saved
+        self._newest = self._newest if self._newest in self._tail[-1:] else built._newest
+        self.is_held = False
 
     def load(self) -> list[Entry]:
         """Return every saved entry. Raises OSError."""
@@ -95,14 +119,11 @@ class EntryFile:
         whole = len(data) - len(data) % self._layout.size
         return [(first, second) for first, second in self._layout.iter_unpack(data[:whole])]
 
-    def _saved_below(self, key: int) -> list[Entry]:
-        with closing(self._files.open(self.path)) as file:
-            cut = bisect_right(
-                range(self._saved), key, key=lambda number: self._entry(file, number)[0]
-            )
-            return [self._entry(file, number) for number in range(max(0, cut - _TRIES), cut)]
+    def _saved_below(self, key: int, saved: int, file: Readable) -> list[Entry]:
+        cut = bisect_right(range(saved), key, key=lambda number: self._entry(file, number)[0])
+        return [self._entry(file, number) for number in range(max(0, cut - _TRIES), cut)]
 
-    def _entry(self, file: File, number: int) -> Entry:
+    def _entry(self, file: Readable, number: int) -> Entry:
         data = file.pread(self._layout.size, number * self._layout.size)
         if len(data) < self._layout.size:
             return (1 << 62, 0)  # The file is shorter than it was: nothing is to be found there.
@@ -128,10 +149,10 @@ class SegmentIndex:
     def paths(self) -> list[Path]:
         return [self.offsets.path, self.times.path]
 
-    def latest(self) -> Entry:
+    def latest(self, lend: Lend | None = None) -> Entry:
         """Return the highest timestamp so far and the relative offset that has it."""
         if self._latest is None:
-            self._latest = self.times.last() or (-1, 0)
+            self._latest = self.times.last(lend) or (-1, 0)
         return self._latest
 
     def add(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
@@ -172,6 +193,18 @@ class SegmentIndex:
         self.times.keep(len(kept_times) if self.fits else 0)
         self._latest = None
         self._unindexed = self.interval + 1 if self.fits else 0
+
+    def hold(self) -> None:
+        """Keep entries in memory until `take_over`: another index is being written to the files."""
+        self.offsets.is_held = self.times.is_held = True
+        self._unindexed = self.interval + 1
+
+    def take_over(self, built: SegmentIndex) -> None:
+        """Go on where `built` has ended: all that was added here lies behind it."""
+        latest = built.latest()
+        self.offsets.take_over(built.offsets, -1)
+        self.times.take_over(built.times, latest[0])
+        self._latest = max(latest, self.latest(), key=lambda entry: entry[0])
 
     def clear(self) -> None:
         """Drop every entry. Raises OSError."""

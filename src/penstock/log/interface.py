@@ -7,9 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.log.batches import Batches
+    from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
-    from penstock.session import Buffer
+    from penstock.session import Buffer, FileRange
 
 
 class SavedState(NamedTuple):
@@ -38,15 +41,19 @@ class Log(Protocol):
 
     @property
     def end_offset(self) -> int:
-        """The next offset to be written."""
+        """The next offset to be given to a batch. It falls where a write fails."""
+
+    @property
+    def written_offset(self) -> int:
+        """Everything below is written and can be read: it survives the end of the process."""
 
     @property
     def flushed_offset(self) -> int:
         """Everything below is on stable storage."""
 
     @property
-    def stored_bytes(self) -> int:
-        """Bytes of all batches that were stored since the log was opened, trimmed or not."""
+    def written_bytes(self) -> int:
+        """Bytes of all batches that were written since the log was opened, trimmed or not."""
 
     @property
     def flushed_bytes(self) -> int:
@@ -57,8 +64,16 @@ class Log(Protocol):
         """Bytes of all stored batches."""
 
     @property
+    def files(self) -> list[Path]:
+        """Files that are there as long as the log is open; none where it keeps none."""
+
+    @property
     def segment_count(self) -> int:
         """In how many pieces the batches are stored."""
+
+    @property
+    def failure(self) -> LogError | None:
+        """Why the log takes no more writes, if it takes none."""
 
     def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
         """Keep the state of the owner `name` in this log's checkpoints, and return what was kept.
@@ -67,20 +82,32 @@ class Log(Protocol):
         once, before the first append. The state of an owner that doesn't register stays as it is.
         """
 
-    def watch(self, advanced: Callable[[], None]) -> None:
-        """Have `advanced` called whenever `flushed_offset` has moved, once for all that moved."""
+    def watch(self, advanced: Callable[[], None], cut: Callable[[int], None]) -> None:
+        """Have `advanced` called whenever `written_offset` or `flushed_offset` has moved, once for
+        all that moved together, and `cut` with the new end offset where a write has failed and
+        what was appended from there on is taken back.
+        """
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
-        """Write one batch, without suspending, and return its base offset.
+        """Put one batch in line to be written, without suspending, and return its base offset.
 
         `parts[0]` begins with the header and is writable: offset and epoch are stamped into it.
-        `header` is the same, parsed: the caller has checked the checksum, so it has it at hand.
-        Appends are stored in the order of their calls. Raises InvalidBatchError, LogClosedError
-        and, when a write has failed, now or before, LogFailedError.
+        The parts belong to the log until the batch is written. `header` is the same, parsed: the
+        caller has checked the checksum, so it has it at hand. Appends are stored in the order of
+        their calls. Raises InvalidBatchError, LogClosedError and, after a flush has failed,
+        LogFailedError.
+        """
+
+    def written(self, offset: int) -> asyncio.Future[None]:
+        """Done when `offset` is written. Where it can't be, it fails with LogWriteError: nothing of
+        that batch and of those behind it is left, and their offsets are given out again. So it is
+        asked for in the same turn of the loop as the append.
+
+        Fails with LogFailedError and LogClosedError too.
         """
 
     def flushed(self, offset: int) -> asyncio.Future[None]:
-        """Done when `offset` is on stable storage; fails with LogFailedError, LogClosedError."""
+        """Done when `offset` is on stable storage; fails as `written` does."""
 
     def flush_soon(self) -> None:
         """Have what was appended flushed without anybody waiting, within the flush interval."""
@@ -89,10 +116,21 @@ class Log(Protocol):
         """Return whole stored batches, from the one that contains `offset` on.
 
         The first is whole even if larger than `max_bytes`, the others fit (KIP-74). All of them lie
-        below `end`, which is the log's own end if there is none: nothing is returned from there on.
+        below `end`: nothing is returned from there on. Without it, all that was appended by now is
+        waited for until it is written, and then read.
         Their checksums were verified: a damaged batch ends the answer before it.
         Raises OffsetOutOfRangeError, CorruptBatchError where `offset` is in a damaged batch,
         LogReadError and LogClosedError.
+        """
+
+    def sound_range(
+        self, offset: int, max_bytes: int, magic: int, end: int | None = None
+    ) -> FileRange | None:
+        """Return what `read` would, or less, as a range of a file, without reading it.
+
+        Only of batches in the encoding of `magic` whose checksums were verified since the log was
+        opened. None where that is not known, or where few bytes are there: then `read` is the way.
+        Raises OffsetOutOfRangeError and LogClosedError.
         """
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
@@ -118,8 +156,8 @@ class Log(Protocol):
 
         Durable on return, and what holds nothing else is removed by then. A batch that `offset` is
         in the middle of is kept whole, as Kafka keeps it (KIP-107). Nothing happens where the start
-        offset is as high already. Raises OffsetOutOfRangeError above the end offset, LogFailedError
-        and LogClosedError.
+        offset is as high already. Raises OffsetOutOfRangeError above the end offset, LogWriteError
+        where that could not be made durable yet, LogFailedError and LogClosedError.
         """
 
     async def finish(self) -> None:

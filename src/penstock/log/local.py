@@ -6,28 +6,31 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from penstock.limits import READ_PLACES
+from penstock.limits import FROM_FILE_BYTES
+from penstock.log.appender import Appender
 from penstock.log.batches import no_batches, whole_before
 from penstock.log.checkpoint import Checkpoint
-from penstock.log.commit import Flusher, GroupCommit, Round
-from penstock.log.config import MAX_SEGMENT_SPAN, LogConfig
+from penstock.log.commit import Flusher, GroupCommit
+from penstock.log.config import LogConfig
 from penstock.log.errors import (
     CorruptBatchError,
-    InvalidBatchError,
     LogClosedError,
+    LogError,
     LogFailedError,
     LogReadError,
+    LogWriteError,
     OffsetOutOfRangeError,
 )
-from penstock.log.files import write_all
-from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, stamp, walk
-from penstock.log.index import SegmentIndex
+from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, walk
 from penstock.log.interface import SavedState
+from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
-from penstock.log.scan import MAGICS, Place
+from penstock.log.rounds import Round
+from penstock.log.scan import Bounds, Place
 from penstock.log.segment import Segment
 from penstock.log.states import States
 
@@ -36,16 +39,19 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches
     from penstock.log.files import FileSystem
-    from penstock.session import Buffer
+    from penstock.log.reading import Lend
+    from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
 
 
 _HEADERS_READ_BYTES: Final = 1 << 20
 
+FoundT = TypeVar("FoundT")
+
 
 class LocalLog:
-    """The `Log` over local files. Reads answer from the page cache, and never suspend.
+    """The `Log` over local files. Reads suspend where they would wait for the disk, or work long.
 
     All methods run on the event loop's thread, except `open`, which may run in any.
     """
@@ -64,31 +70,26 @@ class LocalLog:
         self._config = config
         self._files = files
         self._flusher = flusher
-        self._segments = recovered.segments
+        self._look_ups = LookUps(files, flusher.readers)
+        self._appender = Appender(directory, config, files, leader_epoch, recovered)
+        self._segments = self._appender.segments
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
         """The first offset that can be read."""
         self._trimmed_to = recovered.start_offset
         """Up to where the trim is durable."""
-        self.end_offset = recovered.end_offset
-        """The next offset to be written."""
-        self._active = recovered.segments[-1] if recovered.is_extendable else None
         self._checkpoint = recovered.checkpoint
         self._states = States(directory, recovered.checkpoint.states)
-        self._unchecked_bytes = recovered.report.scanned_bytes
         self._commit = GroupCommit(
-            *(str(directory), flusher, self._begin_round, recovered.end_offset),
+            *(str(directory), flusher, self._appender, self._begin_round),
             config.flush_interval_seconds,
         )
-        self.stored_bytes = 0
-        self._sealed: list[Segment] = []
-        """Full segments that the next round has to flush."""
-        # Without a checkpoint nothing says whether the log's own name is durable.
-        self._unsynced_directories = [] if recovered.checkpoint.offset else [directory.parent]
-        self._places: dict[int, int] = {}
+        self._commit.concluded = self._conclude_round
+        self._lacks_checkpoint = False
+        if not recovered.checkpoint.offset:
+            # Without a checkpoint nothing says whether the log's own name is durable.
+            self._appender.writer.name_again({directory.parent})
         self._is_closed = False
-        self.rebuilt_indexes = 0
-        """Indexes that turned out wrong since the log was opened."""
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
     @classmethod
@@ -110,6 +111,30 @@ class LocalLog:
         return cls(directory, config, files, flusher, leader_epoch, recovered)
 
     @property
+    def end_offset(self) -> int:
+        """The next offset to be given to a batch."""
+        return self._appender.end_offset
+
+    @property
+    def written_offset(self) -> int:
+        """Everything below is written, and can be read."""
+        return self._appender.written_offset
+
+    @property
+    def written_bytes(self) -> int:
+        return self._appender.written_bytes
+
+    @property
+    def failed_writes(self) -> int:
+        """How often a write failed and was taken back since the log was opened."""
+        return self._appender.failed_writes
+
+    @property
+    def failure(self) -> LogError | None:
+        """Why the log takes no more writes, if it takes none."""
+        return self._commit.failure
+
+    @property
     def flushed_offset(self) -> int:
         """Everything below is on stable storage."""
         return self._commit.flushed_offset
@@ -124,6 +149,11 @@ class LocalLog:
         return sum(segment.size for segment in self._segments)
 
     @property
+    def files(self) -> list[Path]:
+        """The files at both ends of the log; they are there as long as it is open."""
+        return [self._segments[0].path, self._segments[-1].path] if self._segments else []
+
+    @property
     def segment_count(self) -> int:
         return len(self._segments)
 
@@ -132,41 +162,37 @@ class LocalLog:
         """How many damaged places have been seen in what is stored since the log was opened."""
         return sum(len(segment.corrupt) for segment in self._segments)
 
+    @property
+    def rebuilt_indexes(self) -> int:
+        """Indexes that turned out wrong since the log was opened."""
+        return self._look_ups.rebuilt_indexes
+
     def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
         """Keep an owner's state in the checkpoints, as `Log` says."""
         kept = self._states.register(name, snapshot)
         return SavedState(kept.state, max(kept.offset, self.start_offset))
 
-    def watch(self, advanced: Callable[[], None]) -> None:
-        """Have `advanced` called when more is safe, as `Log` says."""
-        self._commit.advanced = advanced
+    def watch(self, advanced: Callable[[], None], cut: Callable[[int], None]) -> None:
+        """Have the callers' functions called when more is safe or less is there, as `Log` says."""
+        self._commit.advanced, self._commit.cut = advanced, cut
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
-        """Write one batch to the page cache and return its base offset, as `Log` says."""
+        """Put one batch in line to be written and return its base offset, as `Log` says."""
         self._refuse_unless_writable()
-        size = sum(map(len, parts))
-        _refuse_invalid(header, size, len(parts[0]))
-        base_offset = self.end_offset
-        try:
-            segment = self._segment_for(header, size)
-            assert segment.file is not None, "the segment to write is open"
-            assert segment.end_offset == base_offset, "offsets are contiguous"
-            stamp(parts[0], base_offset, self.leader_epoch)
-            write_all(segment.file, parts, segment.size)
-            last_offset = base_offset + header.last_offset_delta
-            relative = last_offset - segment.base_offset
-            segment.index.add(segment.size, size, relative, header.max_timestamp)
-        except OSError as error:
-            raise self._fail(error) from error
-        segment.size += size
-        self.stored_bytes += size
-        self.end_offset = segment.end_offset = last_offset + 1
-        assert self.flushed_offset <= base_offset < self.end_offset, "offsets only grow"
-        self._count_unchecked(size)
+        base_offset = self._appender.append(parts, header)
+        if self._appender.unchecked_bytes >= self._config.checkpoint_bytes:
+            self._commit.ask()
+        else:
+            self._commit.write()
         return base_offset
 
+    def written(self, offset: int) -> asyncio.Future[None]:
+        """Done when the operating system has `offset`; fails with LogError, as `Log` says."""
+        assert offset < self.end_offset, "only what was appended can be written"
+        return self._commit.written(offset)
+
     def flushed(self, offset: int) -> asyncio.Future[None]:
-        """Done when `offset` is on stable storage; fails with LogFailedError, LogClosedError."""
+        """Done when `offset` is on stable storage; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)
 
@@ -176,20 +202,44 @@ class LocalLog:
 
     async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:
         """Return whole batches, all of one segment, as `Log` says."""
-        end = self.end_offset if end is None else end
+        if end is None:
+            await self._all_written()
+            end = self.written_offset
         segment = self._segment_at(offset)
         if segment is None or offset >= end:
             return no_batches(offset)
-        at = 0 if offset == segment.base_offset else self._places.get(offset)
-        place = None if at is None else Place(at, offset)
-        try:
-            batches, following = segment.read(offset, max_bytes, place, end)
-        except OSError as error:
-            raise LogReadError(f"{segment.path}: {error}") from error
-        self._remember(Place(following.position - len(batches.data), batches.base_offset))
-        self._remember(following)
-        self._mend_index(segment)
+        place = self._look_ups.place_of(segment, offset)
+        bounds = segment.bounds
+
+        def look_up(lend: Lend) -> tuple[Batches, Place]:
+            return segment.read(lend, bounds, offset, max_bytes, place, end)
+
+        batches, following = await self._look_up(look_up, segment, offset)
+        start = Place(following.position - len(batches.data), batches.base_offset)
+        if batches.magic is not None:
+            segment.verified.add(start, *following, batches.magic)
+        self._look_ups.remember(start)
+        self._look_ups.remember(following)
         return batches if batches.next_offset <= end else whole_before(batches, end)
+
+    def sound_range(
+        self, offset: int, max_bytes: int, magic: int, end: int | None = None
+    ) -> FileRange | None:
+        """Return whole batches as a range of a file, as `Log` says."""
+        end = self.end_offset if end is None else end
+        segment = self._segment_at(offset)
+        if segment is None or offset >= end:
+            return None
+        start = self._look_ups.place_of(segment, offset)
+        if start is None:
+            return None
+        following = segment.sound_range(start, max_bytes, end, magic)
+        if following is None or following.position - start.position < FROM_FILE_BYTES:
+            return None
+        try:
+            return self._look_ups.range_of(segment, start, following)
+        except OSError:
+            return None  # There is no descriptor to be had; a read says so where it fails as well.
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end."""
@@ -200,10 +250,11 @@ class LocalLog:
         self, start: int, end: int | None = None
     ) -> AsyncGenerator[BatchHeader, None]:
         """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones."""
-        end = self.end_offset if end is None else min(end, self.end_offset)
+        await self._all_written()
+        end = self.written_offset if end is None else min(end, self.written_offset)
         while start < end:
             try:
-                batches = await self.read(start, _HEADERS_READ_BYTES)
+                batches = await self.read(start, _HEADERS_READ_BYTES, self.written_offset)
             except CorruptBatchError as damage:
                 start = damage.next_offset
                 continue
@@ -213,18 +264,17 @@ class LocalLog:
                     return
                 yield header
             start = batches.next_offset
+            await asyncio.sleep(0)  # Others have work too.
 
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
         self._refuse_closed()
-        for segment in self._segments:
-            if segment.end_offset <= self.start_offset:
+        start = self.start_offset
+        for segment in tuple(self._segments):
+            if segment.end_offset <= start:
                 continue
-            try:
-                found = segment.find_time(timestamp_ms, self.start_offset)
-            except OSError as error:
-                raise LogReadError(f"{segment.path}: {error}") from error
-            self._mend_index(segment)
+            look_up = partial(_find_time, segment, segment.bounds, timestamp_ms, start)
+            found = await self._look_up(look_up, segment, start)
             if found is not None:
                 return max(found, self.start_offset)
         return None
@@ -241,7 +291,7 @@ class LocalLog:
         if offset <= self._trimmed_to:
             return
         self._move_start(offset)
-        self._unchecked_bytes = self._config.checkpoint_bytes
+        self._appender.unchecked_bytes = self._config.checkpoint_bytes
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
@@ -254,7 +304,7 @@ class LocalLog:
         if self._is_checkpointed:
             await self._commit.reach(self.end_offset - 1)
         else:
-            self._unchecked_bytes = self._config.checkpoint_bytes
+            self._appender.unchecked_bytes = self._config.checkpoint_bytes
             await self._commit.whole_round()
 
     def close(self) -> None:
@@ -264,9 +314,9 @@ class LocalLog:
         self._commit.settle()
         try:
             if self._commit.failure is None and not self._is_checkpointed:
-                self._unchecked_bytes = self._config.checkpoint_bytes
+                self._appender.unchecked_bytes = self._config.checkpoint_bytes
                 self._commit.run_now()
-        except LogFailedError:
+        except (LogFailedError, LogWriteError):
             logger.error("%s: closed without its last flush", self.directory)  # noqa: TRY400
         finally:
             self._release()
@@ -292,11 +342,13 @@ class LocalLog:
 
     def _release(self) -> None:
         self._is_closed = True
+        self._appender.settle()
         self._commit.close()
         for segment in self._segments:
             if segment.file is not None:
                 segment.file.close()
                 segment.file = None
+            self._look_ups.forget(segment)
 
     def _refuse_closed(self) -> None:
         if self._is_closed:
@@ -307,112 +359,70 @@ class LocalLog:
         if self._commit.failure is not None:
             raise self._commit.failure
 
-    def _fail(self, error: OSError) -> LogFailedError:
-        logger.error("%s: closed for writing: a write failed: %s", self.directory, error)
-        failure = LogFailedError(f"{self.directory}: a write failed: {error}")
-        self._commit.fail(failure)
-        return failure
-
-    def _segment_for(self, header: BatchHeader, size: int) -> Segment:
-        """Return the segment that takes this batch, a new one if need be. Raises OSError."""
-        segment = self._active
-        if segment is None or self._is_full(segment, header, size):
-            return self._roll()
-        if segment.file is None:
-            segment.file = self._files.open(segment.path, write=True)
-        return segment
-
-    def _is_full(self, segment: Segment, header: BatchHeader, size: int) -> bool:
-        last_offset = self.end_offset + header.last_offset_delta
-        return segment.size > 0 and (
-            segment.size + size > self._config.segment_bytes
-            or last_offset - segment.base_offset >= MAX_SEGMENT_SPAN
-        )
-
-    def _roll(self) -> Segment:
-        """Begin a new segment; the next round flushes the full one. Raises OSError."""
-        if self._active is not None and self._active.file is not None:
-            self._active.index.save()
-            self._sealed.append(self._active)
-            self._unchecked_bytes = self._config.checkpoint_bytes
-        stem = self.directory / f"{self.end_offset:020d}"
-        segment = Segment(
-            self._files,
-            stem,
-            self.end_offset,
-            SegmentIndex(self._files, stem, self._config.index_interval_bytes),
-            max_leader_epoch=self.leader_epoch,
-        )
-        segment.file = self._files.open(segment.path, write=True, create=True)
-        self._unsynced_directories.append(self.directory)
-        assert not self._segments or self._segments[-1].end_offset <= segment.base_offset
-        self._segments.append(segment)
-        self._active = segment
-        return segment
-
-    def _count_unchecked(self, size: int) -> None:
-        self._unchecked_bytes += size
-        if self._unchecked_bytes >= self._config.checkpoint_bytes:
-            self._commit.ask()
+    async def _all_written(self) -> None:
+        """Return when all that was appended is written, or was refused."""
+        if self.written_offset < self.end_offset:
+            with suppress(LogError):
+                await self._commit.written(self.end_offset - 1)
 
     def _begin_round(self) -> Round:
-        """Put together what makes everything appended so far durable. Raises OSError."""
-        directories, self._unsynced_directories = self._unsynced_directories, []
-        sealed, self._sealed = self._sealed, []
-        round_ = Round(self._files, self.directory, self.end_offset, self.stored_bytes, None)
-        round_.directories = directories
-        round_.sealed = [segment.file for segment in sealed if segment.file is not None]
-        assert len(round_.sealed) == len(sealed), "a full segment stays open until its flush"
-        round_.active = None if self._active is None else self._active.file
-        for segment in sealed:
-            segment.file = None
-        round_.indexes = [path for segment in sealed for path in segment.index.paths]
+        """Put together what makes everything appended so far durable."""
+        checkpoint = None
         # The first one says that something was written: a log of which all is lost is no new one.
         is_first = self.end_offset > 0 == self._checkpoint.offset
-        if is_first or self._unchecked_bytes >= self._config.checkpoint_bytes:
-            if self._active is not None:
-                self._active.index.save()
-            round_.checkpoint = self._checkpoint = self._next_checkpoint()
-            self._unchecked_bytes = 0
-        return round_
+        if is_first or self._appender.unchecked_bytes >= self._config.checkpoint_bytes:
+            checkpoint = self._next_checkpoint()
+            self._appender.unchecked_bytes = 0
+        return Round(self._files, self.directory, self._appender.writer, checkpoint)
+
+    def _conclude_round(self, round_: Round) -> None:
+        """Remember what the round has kept, and close the segments that it was the last to use."""
+        if round_.checkpoint is not None:
+            self._conclude_checkpoint(round_.checkpoint, round_.checkpoint_error)
+        for segment in round_.full:
+            if segment.file is not None:
+                segment.file.close()
+                segment.file = None
+
+    def _conclude_checkpoint(self, checkpoint: Checkpoint, error: OSError | None) -> None:
+        if error is None:
+            self._checkpoint = checkpoint
+            self._states.keep(checkpoint.states)
+        elif not self._lacks_checkpoint:
+            logger.warning("%s: no checkpoint can be written: %s", self.directory, error)
+        self._lacks_checkpoint = error is not None
 
     def _next_checkpoint(self) -> Checkpoint:
-        last = self._segments[-1] if self._segments else None
-        assert self._checkpoint.offset <= self.end_offset, "a log does not shrink"
-        return Checkpoint(
-            self.end_offset,
-            0 if last is None else last.base_offset,
-            0 if last is None else last.size,
-            self.start_offset,
-            self._states.take(self.end_offset),
-        )
+        assert self._checkpoint.offset <= self.end_offset, "no flushed batch is taken back"
+        states = self._states.take(self.end_offset)
+        return Checkpoint(self.end_offset, *self._appender.next_place, self.start_offset, states)
 
     def _move_start(self, offset: int) -> None:
-        """Let nothing below `offset` be read any more. Raises LogFailedError."""
+        """Let nothing below `offset` be read any more."""
         assert offset <= self.end_offset, "what is not there can't be given up"
         if offset <= self.start_offset:
             return
         if offset == self.end_offset:
-            try:
-                self._roll()  # So that the last segment can be removed like the others.
-            except OSError as error:
-                raise self._fail(error) from error
+            self._appender.begin_segment()
         self.start_offset = offset
-        self._places = {each: at for each, at in self._places.items() if each >= offset}
+        self._look_ups.forget_below(offset)
 
     def _take_trimmed(self) -> list[Segment]:
         """Return the segments that were trimmed durably, which the log forgets with that."""
         last = max(len(self._segments) - 1, 0)
         ends = [segment.end_offset for segment in self._segments[:last]]
         count = bisect_right(ends, self._trimmed_to)
-        trimmed, self._segments = self._segments[:count], self._segments[count:]
+        trimmed = self._segments[:count]
+        del self._segments[:count]
         assert all(segment.file is None for segment in trimmed), "full segments are flushed"
+        for segment in trimmed:
+            self._look_ups.forget(segment)
         return trimmed
 
     def _segment_at(self, offset: int) -> Segment | None:
         """Return the segment that holds `offset`; None at the end of the log."""
         self._refuse_closed()
-        if offset == self.end_offset:
+        if self.written_offset <= offset <= self.end_offset:
             return None
         if not self.start_offset <= offset < self.end_offset:
             raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
@@ -420,33 +430,23 @@ class LocalLog:
         assert number >= 0, "the first segment begins at the start offset"
         return self._segments[number]
 
-    def _remember(self, place: Place) -> None:
-        self._places[place.offset] = place.position
-        if len(self._places) > READ_PLACES:
-            del self._places[next(iter(self._places))]
-        assert len(self._places) <= READ_PLACES, "what is remembered is bounded"
-
-    def _mend_index(self, segment: Segment) -> None:
-        """Rebuild an index that a look-up found wrong."""
-        if segment.index.fits or segment.index_is_rebuilt:
-            return
+    async def _look_up(
+        self, look_up: Callable[[Lend], FoundT], segment: Segment, offset: int
+    ) -> FoundT:
+        """Look something up in `segment`, at `offset`. Raises LogError."""
         try:
-            segment.rebuild_index()
+            return await self._look_ups.run(segment, look_up)
         except OSError as error:
-            segment.index.fits = True  # It is a hint: without it, reading is slow but right.
-            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
-        self.rebuilt_indexes += 1
+            self._refuse_closed()
+            if offset < self.start_offset:
+                raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset) from error
+            raise LogReadError(f"{segment.path}: {error}") from error
 
 
-def _refuse_invalid(header: BatchHeader, size: int, first_part_size: int) -> None:
-    if first_part_size < HEADER_SIZE:
-        raise InvalidBatchError("a batch begins with its whole header")
-    if header.size != size or size > MAX_SEGMENT_SPAN:
-        raise InvalidBatchError(f"a batch of {size} bytes states {header.size}")
-    if header.magic not in MAGICS or not 0 <= header.last_offset_delta < MAX_SEGMENT_SPAN:
-        raise InvalidBatchError(
-            f"magic {header.magic}, last offset delta {header.last_offset_delta}"
-        )
+def _find_time(
+    segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
+) -> int | None:
+    return segment.find_time(lend, bounds, timestamp_ms, start)
 
 
 def _unlink(files: FileSystem, segments: Sequence[Segment]) -> None:

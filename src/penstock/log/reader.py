@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final
 from penstock.log.config import LogConfig
 from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.files import FileSystem, RealFileSystem
+from penstock.log.reading import lending
 from penstock.log.segments import open_segments
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.log.reading import Lend
     from penstock.log.scan import Place
     from penstock.log.segment import Segment
 
@@ -54,16 +56,18 @@ def read_range(
     for segment in segments[max(number, 0) :]:
         if segment.base_offset >= end:
             return
-        yield from _read_segment(segment, max(start, segment.base_offset), end, chunk_bytes)
+        with lending(files) as lend:
+            first_offset = max(start, segment.base_offset)
+            yield from _read_segment(segment, lend, first_offset, end, chunk_bytes)
 
 
 def _read_segment(
-    segment: Segment, offset: int, end: int, chunk_bytes: int
+    segment: Segment, lend: Lend, offset: int, end: int, chunk_bytes: int
 ) -> Iterator[memoryview]:
     place: Place | None = None
     while offset < min(end, segment.end_offset):
         try:
-            batches, place = segment.read(offset, chunk_bytes, place, end)
+            batches, place = segment.read(lend, segment.bounds, offset, chunk_bytes, place, end)
         except CorruptBatchError as damage:
             next_offset = min(damage.next_offset, end)
             raise CorruptBatchError(

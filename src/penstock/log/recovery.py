@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
 from penstock.log.errors import LogMissingError
+from penstock.log.reading import lending
 from penstock.log.scan import CorruptRange, Place, scan
 from penstock.log.segments import open_segments
 
@@ -126,11 +127,13 @@ class Recovery:
     def _check(self, segment: Segment) -> Place:
         """Check and index a segment from its checkpoint on; return where its sound part ends."""
         end = self._checkpoint_in(segment)
+        # After a failed flush, the cache may hold what never reached the disk.
+        self._files.forget_cache(segment.path)
         self._cut_index(segment, end)
         self._report.scanned_bytes += segment.size - end.position
         damage: list[CorruptRange] = []
-        with segment.reading() as file:
-            for found in scan(file, end, segment.bounds):
+        with lending(self._files) as lend:
+            for found in scan(lend(segment.path), end, segment.bounds):
                 if isinstance(found, CorruptRange):
                     damage.append(found)
                     continue

@@ -26,7 +26,8 @@ from penstock.log.header import (
 )
 
 if TYPE_CHECKING:
-    from penstock.log.files import File
+    from penstock.log.reading import Readable
+    from penstock.session import Buffer
 
 _JUDGED: Final = struct.Struct(">qiibIhi")
 """The header as far as the last offset delta: all that a verdict needs."""
@@ -35,6 +36,7 @@ MAGICS: Final = frozenset(int(magic) for magic in Magic)
 _MAGIC_AT: Final = 16
 _CHUNK_BYTES: Final = 1 << 20
 _WALK_BYTES: Final = 16 << 10
+_JUDGED_TOGETHER: Final = 512
 
 
 class Place(NamedTuple):
@@ -83,7 +85,7 @@ def is_possible(header: BatchHeader, room: int, bounds: Bounds) -> bool:
     )
 
 
-def header_at(file: File, position: int, bounds: Bounds) -> BatchHeader | None:
+def header_at(file: Readable, position: int, bounds: Bounds) -> BatchHeader | None:
     """Return the header at `position`, or None where there can't be one."""
     room = bounds.end_position - position
     if position < 0 or room < HEADER_SIZE:
@@ -95,13 +97,14 @@ def header_at(file: File, position: int, bounds: Bounds) -> BatchHeader | None:
     return header if is_possible(header, room, bounds) else None
 
 
-def step_headers(file: File, place: Place, bounds: Bounds) -> Iterator[Batch]:
+def step_headers(file: Readable, place: Place, bounds: Bounds) -> Iterator[Batch]:
     """Yield batches from `place` on by their headers alone; end where one doesn't follow.
 
     Bodies are neither read nor judged: whoever hands one out has yet to check it.
     """
     position, offset = place
-    window, window_start = b"", position
+    window: Buffer = b""
+    window_start = position
     while position + HEADER_SIZE <= bounds.end_position:
         at = position - window_start
         if at + HEADER_SIZE > len(window):
@@ -113,13 +116,14 @@ def step_headers(file: File, place: Place, bounds: Bounds) -> Iterator[Batch]:
         room = bounds.end_position - position
         if header.base_offset != offset or not is_possible(header, room, bounds):
             return
+        file.judged(1)
         yield Batch(position, header)
         position += header.size
         offset = header.next_offset
 
 
 def read_sound(
-    file: File, place: Place, max_bytes: int, bounds: Bounds, end: int | None = None
+    file: Readable, place: Place, max_bytes: int, bounds: Bounds, end: int | None = None
 ) -> Batches:
     """Read sound batches from `place` on, at most `max_bytes` but at least one whole batch.
 
@@ -133,12 +137,16 @@ def read_sound(
         # The length may be the damaged field, so its memory is taken only once the sum is right.
         if header.size > len(data) and _is_sound(file, place, header, bounds):
             data = memoryview(file.pread(header.size, place.position))
-    return _sound_prefix(data, place.offset, bounds, bounds.end_offset if end is None else end)
+    end = bounds.end_offset if end is None else end
+    return _sound_prefix(file, data, place.offset, bounds, end)
 
 
-def _sound_prefix(data: memoryview, base_offset: int, bounds: Bounds, end: int) -> Batches:
+def _sound_prefix(
+    file: Readable, data: memoryview, base_offset: int, bounds: Bounds, end: int
+) -> Batches:
     """Return the sound batches that `data` begins with, as far as they begin below `end`."""
     position, size, offset = 0, len(data), base_offset
+    judged = 0
     magic: int | None = None
     while position + HEADER_SIZE <= size and offset < end:
         base, length, epoch, found, crc, _, delta = _JUDGED.unpack_from(data, position)
@@ -152,6 +160,10 @@ def _sound_prefix(data: memoryview, base_offset: int, bounds: Bounds, end: int) 
             or crc32c(data[position + CRC_START : following]) != crc
         ):
             break
+        judged += 1
+        if judged == _JUDGED_TOGETHER:
+            file.judged(judged)
+            judged = 0
         if found != magic:
             magic = None if position else found
         position = following
@@ -159,7 +171,7 @@ def _sound_prefix(data: memoryview, base_offset: int, bounds: Bounds, end: int) 
     return Batches(data[:position], base_offset, offset, magic)
 
 
-def _is_sound(file: File, place: Place, header: BatchHeader, bounds: Bounds) -> bool:
+def _is_sound(file: Readable, place: Place, header: BatchHeader, bounds: Bounds) -> bool:
     """Judge the batch at `place` without holding it in memory."""
     if header.base_offset != place.offset:
         return False
@@ -175,7 +187,7 @@ def _is_sound(file: File, place: Place, header: BatchHeader, bounds: Bounds) -> 
     return bool(crc == header.crc)
 
 
-def scan(file: File, place: Place, bounds: Bounds) -> Iterator[Batch | CorruptRange]:
+def scan(file: Readable, place: Place, bounds: Bounds) -> Iterator[Batch | CorruptRange]:
     """Judge every byte from `place` to the end, and yield what is there in order.
 
     A range that nothing sound follows reaches to the bounds' end position and end offset.
@@ -193,7 +205,7 @@ def scan(file: File, place: Place, bounds: Bounds) -> Iterator[Batch | CorruptRa
         place = following
 
 
-def _resynchronise(file: File, damaged: Place, bounds: Bounds) -> Place | None:
+def _resynchronise(file: Readable, damaged: Place, bounds: Bounds) -> Place | None:
     """Find the first sound batch after the damaged one, or None."""
     stated_end = _stated_end(file, damaged, bounds)
     if stated_end == bounds.end_position:
@@ -206,12 +218,12 @@ def _resynchronise(file: File, damaged: Place, bounds: Bounds) -> Place | None:
     return None
 
 
-def _stated_end(file: File, damaged: Place, bounds: Bounds) -> int | None:
+def _stated_end(file: Readable, damaged: Place, bounds: Bounds) -> int | None:
     header = header_at(file, damaged.position, bounds._replace(end_offset=1 << 62))
     return None if header is None else damaged.position + header.size
 
 
-def _confirmed(file: File, position: int, damaged: Place, bounds: Bounds) -> Place | None:
+def _confirmed(file: Readable, position: int, damaged: Place, bounds: Bounds) -> Place | None:
     """Return the place at `position` if a sound batch is there and what follows fits it.
 
     The second condition keeps a batch that someone sent as a payload from being taken for ours.
@@ -228,7 +240,7 @@ def _confirmed(file: File, position: int, damaged: Place, bounds: Bounds) -> Pla
     return place if _is_sound(file, place, header, bounds) else None
 
 
-def _candidates(file: File, damaged: Place, bounds: Bounds) -> Iterator[int]:
+def _candidates(file: Readable, damaged: Place, bounds: Bounds) -> Iterator[int]:
     """Yield the positions after the damaged header where the bytes look like another header."""
     pattern = _header_pattern(damaged.offset + 1, bounds.end_offset)
     position = damaged.position + 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import read_header
+from penstock.log.index import SegmentIndex
+from penstock.log.reading import lending
 from penstock.log.scan import (
     Batch,
     Bounds,
@@ -19,13 +20,14 @@ from penstock.log.scan import (
     scan,
     step_headers,
 )
+from penstock.log.verified import Verified
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log.batches import Batches
     from penstock.log.files import File, FileSystem
-    from penstock.log.index import SegmentIndex
+    from penstock.log.reading import Lend
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +38,9 @@ _WITNESSES: Final = 2
 class Segment:
     """Batches from `base_offset` up to `end_offset`, in the first `size` bytes of one file.
 
-    Only the log's last segment keeps its file open; the others are opened for each read, which
-    costs microseconds and bounds the open files of a node to one a partition.
+    Only the log's last segment keeps its file open for writing. Look-ups read through files that
+    they are lent, for they may run in a thread; what they may look at are the `bounds` that the
+    segment had when they began.
     """
 
     def __init__(
@@ -58,6 +61,8 @@ class Segment:
         self.file: File | None = None
         self.corrupt: dict[int, CorruptRange] = {}
         """The damage seen so far, by base offset."""
+        self.verified = Verified()
+        """What of it is known to be sound. Belongs to the loop's thread."""
         self.index_is_rebuilt = False
         """Whether the index was built anew. What doesn't fit after that is the segment's damage."""
         self._max_leader_epoch = max_leader_epoch
@@ -67,7 +72,13 @@ class Segment:
         return Bounds(self.size, self.end_offset, self._max_leader_epoch)
 
     def read(
-        self, offset: int, max_bytes: int, place: Place | None, end: int | None = None
+        self,
+        lend: Lend,
+        bounds: Bounds,
+        offset: int,
+        max_bytes: int,
+        place: Place | None,
+        end: int | None = None,
     ) -> tuple[Batches, Place]:
         """Return sound batches from the one that holds `offset`, and the place after them.
 
@@ -75,54 +86,77 @@ class Segment:
         Raises CorruptBatchError, OSError.
         """
         assert end is None or offset < end, "there is something to read"
-        assert self.base_offset <= offset < self.end_offset, "the caller picks the segment"
+        assert self.base_offset <= offset < bounds.end_offset, "the caller picks the segment"
         self._refuse_damaged(offset)
-        with self.reading() as file:
-            place = place or self._find(file, offset)
-            if place is not None:
-                batches = read_sound(file, place, max_bytes, self.bounds, end)
-                if batches.data and offset < batches.next_offset:
-                    return batches, place.after(batches)
-            place = self._find_surely(file, offset)
-            batches = read_sound(file, place, max_bytes, self.bounds, end)
-            assert batches.data, "it was sound a moment ago"
-            return batches, place.after(batches)
+        file = lend(self.path)
+        place = place or self._find(lend, bounds, offset)
+        if place is not None:
+            batches = read_sound(file, place, max_bytes, bounds, end)
+            if batches.data and offset < batches.next_offset:
+                return batches, place.after(batches)
+        place = self._find_surely(lend, bounds, offset)
+        batches = read_sound(file, place, max_bytes, bounds, end)
+        assert batches.data, "it was sound a moment ago"
+        return batches, place.after(batches)
+
+    def sound_range(self, start: Place, max_bytes: int, end: int, magic: int) -> Place | None:
+        """Return where a range of sound batches in the encoding of `magic` ends, as Verified says.
+
+        `start` is the place of its first batch.
+        """
+        found = self.verified.range_from(start, max_bytes, end, magic)
+        if found is None or any(
+            damage.base_offset < found.offset and start.offset < damage.next_offset
+            for damage in tuple(self.corrupt.values())
+        ):
+            return None
+        return found
 
     def rebuild_index(self, end: Place | None = None) -> None:
         """Write both indexes anew from the batches, as far as `end`. Raises OSError."""
-        logger.warning("%s: its index is missing or does not fit: indexing it anew", self.path)
         end = end or Place(self.size, self.end_offset)
-        assert end.position <= self.size, "only what is there is indexed"
+        with lending(self._files) as lend:
+            self.index = self.indexed_anew(lend, end)
         self.index_is_rebuilt = True
-        self.index.clear()
-        for batch in self._sound_batches(Place(0, self.base_offset), end):
-            self.add_to_index(batch)
-        self.index.save()
+
+    def indexed_anew(self, lend: Lend, end: Place) -> SegmentIndex:
+        """Write both index files anew from the batches, as far as `end`. Raises OSError.
+
+        May run in a thread, while nobody else writes the files.
+        """
+        logger.warning("%s: its index is missing or does not fit: indexing it anew", self.path)
+        assert end.position <= self.size, "only what is there is indexed"
+        index = self.new_index()
+        index.clear()
+        for batch in self._sound_batches(lend, Place(0, self.base_offset), self._before(end)):
+            self._add(index, batch)
+        index.save()
+        return index
+
+    def new_index(self) -> SegmentIndex:
+        """Return an index for this segment that knows of no batch yet."""
+        return SegmentIndex(self._files, self.path.with_suffix(""), self.index.interval)
 
     def check_index_before(self, end: Place) -> None:
         """Look whether the index lacks what it should have shortly before `end`. Raises OSError."""
         assert end.offset > self.base_offset, "something precedes the end"
-        with self.reading() as file:
-            self._find(file, end.offset - 1)
+        with lending(self._files) as lend:
+            self._find(lend, self.bounds, end.offset - 1)
 
     def add_to_index(self, batch: Batch) -> None:
-        header = batch.header
-        relative = header.last_offset - self.base_offset
-        assert batch.position + header.size <= self.size, "a batch lies inside its segment"
-        self.index.add(batch.position, header.size, relative, header.max_timestamp)
+        self._add(self.index, batch)
 
-    def find_time(self, timestamp: int, start: int) -> int | None:
+    def find_time(self, lend: Lend, bounds: Bounds, timestamp: int, start: int) -> int | None:
         """Return the base offset of the first batch whose highest timestamp is at least that.
 
-        Batches that lie wholly below the offset `start` are left out.
+        Batches that lie wholly below the offset `start` are left out. Raises OSError.
         """
-        with self.reading() as file:
-            if self._proven_latest(file) < timestamp:
-                return None
-            place = self._before_time(file, timestamp)
-            if place.offset < start:
-                place = self._find(file, start) or place
-        for batch in self._sound_batches(place, Place(self.size, self.end_offset)):
+        if self._proven_latest(lend, bounds) < timestamp:
+            return None
+        place = self._before_time(lend, bounds, timestamp)
+        if place.offset < start:
+            place = self._find(lend, bounds, start) or place
+        for batch in self._sound_batches(lend, place, bounds):
             if batch.header.max_timestamp >= timestamp and batch.header.next_offset > start:
                 return batch.header.base_offset
         return None
@@ -139,50 +173,45 @@ class Segment:
             damage.base_offset, damage.next_offset, str(self.path), damage.position
         )
 
-    @contextmanager
-    def reading(self) -> Iterator[File]:
-        """Lend the open file, or one opened for the occasion."""
-        if self.file is not None:
-            yield self.file
-            return
-        file = self._files.open(self.path)
-        try:
-            yield file
-        finally:
-            file.close()
+    def _before(self, end: Place) -> Bounds:
+        return self.bounds._replace(end_position=end.position, end_offset=end.offset)
 
-    def _sound_batches(self, start: Place, end: Place) -> Iterator[Batch]:
-        """Yield what is sound between two places, and note what is not."""
-        bounds = self.bounds._replace(end_position=end.position, end_offset=end.offset)
-        with self.reading() as file:
-            for found in scan(file, start, bounds):
-                if isinstance(found, Batch):
-                    yield found
-                else:
-                    self.note(found)
+    def _add(self, index: SegmentIndex, batch: Batch) -> None:
+        header = batch.header
+        relative = header.last_offset - self.base_offset
+        assert batch.position + header.size <= self.size, "a batch lies inside its segment"
+        index.add(batch.position, header.size, relative, header.max_timestamp)
+
+    def _sound_batches(self, lend: Lend, start: Place, bounds: Bounds) -> Iterator[Batch]:
+        """Yield what is sound from a place on, and note what is not."""
+        for found in scan(lend(self.path), start, bounds):
+            if isinstance(found, Batch):
+                yield found
+            else:
+                self.note(found)
 
     def _refuse_damaged(self, offset: int) -> None:
-        for damage in self.corrupt.values():
+        for damage in tuple(self.corrupt.values()):
             if damage.base_offset <= offset < damage.next_offset:
                 raise self.corruption(damage)
 
-    def _find(self, file: File, offset: int) -> Place | None:
+    def _find(self, lend: Lend, bounds: Bounds, offset: int) -> Place | None:
         """Find the batch that holds `offset` by headers alone; None where they don't fit."""
         if offset == self.base_offset:
             return Place(0, offset)
-        anchor = next(self._anchors(file, offset))
+        anchor = next(self._anchors(lend, bounds, offset))
         assert anchor.offset <= offset, "a search goes forward"
-        for batch in step_headers(file, anchor, self.bounds):
+        for batch in step_headers(lend(self.path), anchor, bounds):
             if offset < batch.header.next_offset:
                 return Place(batch.position, batch.header.base_offset)
             if batch.position - anchor.position > self.index.interval:
                 self.index.fits = False  # This batch should have had an entry.
         return None
 
-    def _find_surely(self, file: File, offset: int) -> Place:
+    def _find_surely(self, lend: Lend, bounds: Bounds, offset: int) -> Place:
         """Find the batch that holds `offset` by checksums. Raises CorruptBatchError."""
-        end = self._sound_anchor(file, offset)
-        for found in scan(file, end, self.bounds):
+        end = self._sound_anchor(lend, bounds, offset)
+        for found in scan(lend(self.path), end, bounds):
             if isinstance(found, CorruptRange):
                 self.note(found)
                 if offset < found.next_offset:
@@ -193,56 +222,63 @@ class Segment:
                     return Place(found.position, found.header.base_offset)
                 end = Place(found.position + found.header.size, found.header.next_offset)
         # The file holds fewer offsets than it should: what is missing counts as damaged.
-        damage = CorruptRange(end.position, self.size, end.offset, self.end_offset)
+        damage = CorruptRange(end.position, bounds.end_position, end.offset, bounds.end_offset)
         self.note(damage)
         raise self.corruption(damage)
 
-    def _sound_anchor(self, file: File, offset: int) -> Place:
-        for place in self._anchors(file, offset):
-            if read_sound(file, place, 0, self.bounds).data:
+    def _sound_anchor(self, lend: Lend, bounds: Bounds, offset: int) -> Place:
+        for place in self._anchors(lend, bounds, offset):
+            if read_sound(lend(self.path), place, 0, bounds).data:
                 return place
         return Place(0, self.base_offset)
 
-    def _anchors(self, file: File, offset: int) -> Iterator[Place]:
+    def _anchors(self, lend: Lend, bounds: Bounds, offset: int) -> Iterator[Place]:
         """Yield places to search from, nearest first: index entries that hold, then the start."""
-        for last_offset, position in self.index.offsets.below(offset - self.base_offset):
-            header = header_at(file, position, self.bounds)
+        for last_offset, position in self.index.offsets.below(offset - self.base_offset, lend):
+            header = header_at(lend(self.path), position, bounds)
             if header is not None and header.last_offset == self.base_offset + last_offset:
                 yield Place(position, header.base_offset)
             else:
                 self.index.fits = False
         yield Place(0, self.base_offset)
 
-    def _proven_latest(self, file: File) -> int:
+    def _proven_latest(self, lend: Lend, bounds: Bounds) -> int:
         """Return the highest timestamp here, or a very high one where the index can't be sure."""
-        timestamp, last_offset = self.index.latest()
-        if self._has_timestamp(file, timestamp, last_offset) is None:
-            self.index.fits = self.index.fits and timestamp < 0  # None is below 0.
+        timestamp, last_offset = self.index.latest(lend)
+        if self._has_timestamp(lend, bounds, timestamp, last_offset) is None:
+            # None is below 0.
+            self.index.fits = self.index.fits and (timestamp < 0 or self._is_ahead(last_offset))
             return 1 << 62
         return timestamp
 
-    def _before_time(self, file: File, timestamp: int) -> Place:
+    def _before_time(self, lend: Lend, bounds: Bounds, timestamp: int) -> Place:
         """Return a place before which no batch is as late as `timestamp`.
 
         An entry that names the wrong batch holds all the same where that batch has the same time,
         and what lies between would be passed over. So two entries have to agree.
         """
         held = []
-        for entry in self.index.times.below(timestamp - 1):
-            if place := self._has_timestamp(file, *entry):
+        for entry in self.index.times.below(timestamp - 1, lend):
+            if place := self._has_timestamp(lend, bounds, *entry):
                 held.append(place)
-            else:
+            elif not self._is_ahead(entry[1]):
                 self.index.fits = False
             if len(held) == _WITNESSES:
                 return min(held)
         return Place(0, self.base_offset)
 
-    def _has_timestamp(self, file: File, timestamp: int, last_offset: int) -> Place | None:
+    def _is_ahead(self, last_offset: int) -> bool:
+        """Whether an entry is of what the writer has just added, and nobody reads yet."""
+        return self.file is not None and self.base_offset + last_offset >= self.end_offset
+
+    def _has_timestamp(
+        self, lend: Lend, bounds: Bounds, timestamp: int, last_offset: int
+    ) -> Place | None:
         offset = self.base_offset + last_offset
-        if not self.base_offset <= offset < self.end_offset:
+        if not self.base_offset <= offset < bounds.end_offset:
             return None
-        place = self._find(file, offset)
+        place = self._find(lend, bounds, offset)
         if place is None:
             return None
-        data = read_sound(file, place, 0, self.bounds).data
+        data = read_sound(lend(self.path), place, 0, bounds).data
         return place if data and read_header(data).max_timestamp == timestamp else None

@@ -40,16 +40,21 @@ class States:
         return self._kept.get(name, Section(0, b""))
 
     def take(self, offset: int) -> dict[str, Section]:
-        """Ask every owner for its state as of `offset`, and return all there are."""
+        """Ask every owner for its state as of `offset`, and return all there are, to be kept."""
+        taken = dict(self._kept)
         for name, snapshot in self._snapshots.items():
             state = snapshot()
             if len(state) <= CHECKPOINT_STATE_BYTES:
-                self._kept[name] = Section(offset, state)
+                taken[name] = Section(offset, state)
             else:
                 logger.error(
                     "%s: the state of %s, %d bytes, is too large to be kept: the next start will "
                     "read the log again",
                     *(self._directory, name, len(state)),
                 )
-        assert all(section.offset <= offset for section in self._kept.values())
-        return dict(self._kept)
+        assert all(section.offset <= offset for section in taken.values())
+        return taken
+
+    def keep(self, taken: Mapping[str, Section]) -> None:
+        """A checkpoint holds what was taken."""
+        self._kept = dict(taken)

@@ -7,6 +7,7 @@ here that makes the same of a database of the version before; a test compares bo
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -58,11 +59,75 @@ def _keep_deletions(database: Database) -> None:
         _run(database, sql)
 
 
+_SPLIT_SUBSCRIPTIONS: Final = (
+    """INSERT INTO "new_subscriptions" SELECT "partition_id", "name", "mark_delete", "properties"
+    FROM "subscriptions" """,
+    """DROP TABLE "subscriptions" """,
+    """ALTER TABLE "new_subscriptions" RENAME TO "subscriptions" """,
+)
+
+
+def _keep_cursors_in_blocks(database: Database) -> None:
+    """Give each block of 1,024 acknowledged offsets a row of its own."""
+    words = database.words
+    partition = f""""partition_id" {words[Kind.INTEGER]} NOT NULL
+        REFERENCES "partitions" ("id") ON DELETE CASCADE"""
+    text, number = words[Kind.TEXT], words[Kind.BIGINT]
+    _run(
+        database,
+        f"""CREATE TABLE "cursor_blocks" ({partition}, "name" {text} NOT NULL,
+        "number" {number} NOT NULL, "bits" {words[Kind.BYTES]} NOT NULL,
+        PRIMARY KEY ("partition_id", "name", "number"))""",
+    )
+    read = Statement(
+        "", """SELECT "partition_id", "name", "acknowledged" FROM "subscriptions" """, True
+    )
+    write = Statement("", """INSERT INTO "cursor_blocks" VALUES (:id, :name, :number, :bits)""")
+    for partition_id, name, packed in database.execute(read):
+        rows = [
+            {"id": partition_id, "name": name, "number": each, "bits": bits.to_bytes(128, "little")}
+            for each, bits in _blocks_of_version_1(packed).items()
+        ]
+        database.execute(write, rows)
+    _run(
+        database,
+        f"""CREATE TABLE "new_subscriptions" ({partition}, "name" {text} NOT NULL,
+        "mark_delete" {number} NOT NULL, "properties" {text} NOT NULL,
+        PRIMARY KEY ("partition_id", "name"))""",
+    )
+    for sql in _SPLIT_SUBSCRIPTIONS:
+        _run(database, sql)
+
+
+def _blocks_of_version_1(packed: bytes) -> dict[int, int]:
+    """Read what was acknowledged above a cursor.
+
+    These are all starts of ranges and then all ends; or, behind a byte more, numbers of blocks,
+    each with its bits.
+    """
+    blocks: dict[int, int] = {}
+    if len(packed) % 8:
+        for number, bits in struct.iter_unpack("<q128s", packed[1:]):
+            blocks[number] = int.from_bytes(bits, "little")
+        return blocks
+    numbers = struct.unpack(f"<{len(packed) // 8}q", packed)
+    half = len(numbers) // 2
+    for start, end in zip(numbers[:half], numbers[half:], strict=True):
+        for number in range(start // 1024, -(-end // 1024)):
+            low, high = max(start - 1024 * number, 0), min(end - 1024 * number, 1024)
+            blocks[number] = blocks.get(number, 0) | (1 << high) - (1 << low)
+    return blocks
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
 
-STEPS: Final[tuple[Step, ...]] = (_keep_classic_groups, _keep_deletions)
+STEPS: Final[tuple[Step, ...]] = (
+    _keep_classic_groups,
+    _keep_deletions,
+    _keep_cursors_in_blocks,
+)
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""
 

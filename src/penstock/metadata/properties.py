@@ -56,6 +56,20 @@ class PropertyRepository:
         self._store.write_at_start(_change(_EPOCH, epoch))
         return epoch
 
+    async def take_epoch(self) -> int:
+        """Return an epoch above all that were ever taken, for a leadership that begins later than
+        the start. Raises MetadataError.
+        """
+        epoch = self.epoch() + 1
+        await self._store.write(_change(_EPOCH, epoch))
+        return epoch
+
+    def raise_numbers(self, epoch: int, producer_ids_reserved: int) -> None:
+        """Store the last start's epoch and the producer ids taken; blocks. Raises MetadataError."""
+        self._store.write_at_start(
+            _change(_EPOCH, epoch), _change(_PRODUCER_IDS, producer_ids_reserved)
+        )
+
     def producer_ids_reserved(self) -> int:
         """Return the number below which producer ids are taken; blocks. Raises MetadataError."""
         return self._number(_PRODUCER_IDS) or 0

@@ -82,6 +82,18 @@ class Table:
             f"{self.insert().sql} ON CONFLICT ({_listed(self.key)}) DO UPDATE SET {assigned}"
         )
 
+    def upsert_beside(self, other: Table) -> Statement:
+        """As `upsert`, but only where `other` has a row of the same key, as far as its key goes."""
+        names = [column.name for column in self.columns]
+        values = ", ".join(_quoted(name) if name in other.key else f":{name}" for name in names)
+        others = [name for name in names if name not in self.key]
+        assigned = ", ".join(f'{_quoted(name)} = "excluded".{_quoted(name)}' for name in others)
+        return self._statement(
+            f"INSERT INTO {self._quoted} ({_listed(names)}) "
+            f"SELECT {values} FROM {other._quoted}{_condition(other.key)} "
+            f"ON CONFLICT ({_listed(self.key)}) DO UPDATE SET {assigned}"
+        )
+
     def update(self, *names: str, where: Sequence[str]) -> Statement:
         """Set the columns `names` of the row in which the columns `where` have these values."""
         assert not set(names) & set(where), "a parameter has one value"

@@ -93,12 +93,17 @@ class MetadataStore:
             self._committing = self._tasks.start(self._commit_waiting(), "metadata commit")
         return await done
 
+    def close_now(self) -> None:
+        """Close a database that was only read from, or written to at the start."""
+        assert self._committing is None, "writes that were asked for are finished first"
+        self._thread.shutdown()
+        self._database.close()
+
     async def close(self) -> None:
         """Finish what was asked for, then close the database."""
         while self._committing is not None:
             await self._committing
-        self._thread.shutdown()
-        self._database.close()
+        self.close_now()
 
     async def _commit_waiting(self) -> None:
         loop = asyncio.get_running_loop()

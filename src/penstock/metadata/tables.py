@@ -84,10 +84,20 @@ SUBSCRIPTIONS: Final = Table(
         Column("partition_id", Kind.INTEGER, references="partitions"),
         Column("name", Kind.TEXT),
         Column("mark_delete", Kind.BIGINT),
-        Column("acknowledged", Kind.BYTES),
         Column("properties", Kind.TEXT),
     ),
     key=("partition_id", "name"),
+)
+
+CURSOR_BLOCKS: Final = Table(
+    "cursor_blocks",
+    (
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+        Column("name", Kind.TEXT),
+        Column("number", Kind.BIGINT),
+        Column("bits", Kind.BYTES),
+    ),
+    key=("partition_id", "name", "number"),
 )
 
 CONSUMER_GROUPS: Final = Table(
@@ -138,6 +148,7 @@ TABLES: Final = (
     DELETED_TOPICS,
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
+    CURSOR_BLOCKS,
     CONSUMER_GROUPS,
     CLASSIC_GROUPS,
     CLASSIC_MEMBERS,

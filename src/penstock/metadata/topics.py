@@ -93,6 +93,10 @@ class TopicRepository:
         """Store more partitions, with ids by number as `insert` has them. Raises MetadataError."""
         await self._store.write(*_partitions(topic_id, partition_ids))
 
+    async def keep_partition_ids_given(self, highest: int) -> None:
+        """Store the highest id that any partition ever had. Raises MetadataError."""
+        await self._store.write(_given(highest))
+
     async def update(self, topic: TopicUpdate) -> None:
         """Give a topic another name or configuration. Raises MetadataError."""
         await self._store.write(topic_updates([topic]))
@@ -122,8 +126,11 @@ def topic_updates(topics: Iterable[TopicUpdate]) -> Change:
 def _partitions(topic_id: UUID, ids: Mapping[int, int]) -> list[Change]:
     of_topic = {"topic_id": topic_id.hex}
     rows = [{**of_topic, "id": each, "number": number} for number, each in ids.items()]
-    given = {"name": _GIVEN, "value": str(max(ids.values()))}
-    return [Change(_INSERT_PARTITIONS, rows), Change(_UPSERT_GIVEN, [given])]
+    return [Change(_INSERT_PARTITIONS, rows), _given(max(ids.values()))]
+
+
+def _given(highest: int) -> Change:
+    return Change(_UPSERT_GIVEN, [{"name": _GIVEN, "value": str(highest)}])
 
 
 def _topic(row: Row) -> TopicRow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import secrets
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -38,6 +38,10 @@ class Producer:
     owner: ProducerOwner
     mode: ProducerAccessMode.ValueType
     topic_epoch: int | None = None
+    last_sent: asyncio.Future[None] | None = None
+    """What the receipt of the last message waits for. Where that failed, the producer has ended:
+    its client connects anew and sends again, in order, all that it has no receipt for.
+    """
     ready: asyncio.Future[None] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -53,7 +57,8 @@ class PartitionProducers:
     def __init__(self) -> None:
         self._producers: dict[str, Producer] = {}
         self._owner: Producer | None = None
-        self._waiting: deque[Producer] = deque()
+        # In their order, and each found at once.
+        self._waiting: OrderedDict[Producer, None] = OrderedDict()
         self._epoch: int | None = None
 
     def __bool__(self) -> bool:
@@ -79,14 +84,13 @@ class PartitionProducers:
 
     def remove(self, producer: Producer) -> None:
         """Forget a producer; the next one that waits has the partition then."""
-        if producer in self._waiting:
-            self._waiting.remove(producer)
+        self._waiting.pop(producer, None)
         if self._producers.get(producer.name) is producer:
             del self._producers[producer.name]
         if self._owner is producer:
             self._owner = None
         if self._waiting and not self._producers:
-            self._own(self._waiting.popleft())
+            self._own(self._waiting.popitem(last=False)[0])
 
     def drop_all(self) -> None:
         """Send every producer away, and those that wait."""
@@ -129,7 +133,7 @@ class PartitionProducers:
 
     def _add_waiting(self, producer: Producer) -> None:
         if self._producers or self._waiting:
-            self._waiting.append(producer)
+            self._waiting[producer] = None
         else:
             self._own(producer)
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_CONNECT: Final = BaseCommand.CONNECT
+"""Here, because protobuf looks its constants up each time, which takes longer than all else."""
+
 
 class SessionState(Enum):
     """What a connection may say."""
@@ -101,11 +104,16 @@ class PulsarSession:
         """Take one frame; see penstock.session."""
         parsed = frames.parse_frame(frame)
         command = parsed.command
+        kind = command.type
         client = self.client
         client.keep_alive.heard()
-        handler = HANDLERS.get(command.type) if command.HasField("type") else None
-        is_connect = handler is not None and command.type == BaseCommand.CONNECT
-        self._advance(SessionEvent.CONNECT if is_connect else SessionEvent.OTHER_COMMAND)
+        handler = HANDLERS.get(kind)
+        if kind == _CONNECT and not command.HasField("type"):
+            handler = None  # A command of no type looks like this one.
+        if kind == _CONNECT and handler is not None:
+            self._advance(SessionEvent.CONNECT)
+        elif self._state is not SessionState.CONNECTED:
+            self._advance(SessionEvent.OTHER_COMMAND)
         if handler is None:
             logger.debug("%s sent a command that is not known", client.transport.peer)
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from typing import Final
 
 from penstock.limits import FREED_BYTES
@@ -15,8 +16,16 @@ LARGEST_KEPT_BYTES: Final = 32 << 20
 """glibc's own maximum for the size from which a block is always a mapping of its own."""
 
 
-def keep_freed_memory() -> None:
-    """Have freed buffers used again, up to `FREED_BYTES`, instead of returned to the system.
+def return_freed_memory() -> None:
+    """Give what is kept back to the system, with the holes between what is used."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_freed_memory(budget: int) -> None:
+    """Have freed buffers used again instead of returned to the system.
+
+    As much is kept as `FREED_BYTES`, or a quarter of the budget for memory where that is less.
 
     A batch that is read lies in a buffer of megabytes for the milliseconds until it is sent. When
     each of these is fresh memory, its page faults cost three times what all the rest does.
@@ -25,5 +34,5 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return  # Not glibc: others have their own ways.
-    mallopt(_TRIM_THRESHOLD, FREED_BYTES)
+    mallopt(_TRIM_THRESHOLD, min(FREED_BYTES, budget // 4))
     mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from penstock.memory import Memory
-from penstock.session import Buffers
+from penstock.session import Buffers, Part, in_memory
 
 
 class Slot:
@@ -83,7 +83,7 @@ class Answers:
             slot.request_bytes = 0
 
     def _write_in_order(self) -> None:
-        ready: list[bytes | bytearray | memoryview] = []
+        ready: list[Part] = []
         while self._slots and self._slots[0].done:
             slot = self._slots.popleft()
             self._count_request(-slot.request_bytes)
@@ -94,7 +94,7 @@ class Answers:
             self._write(ready)
 
     def _hold(self, slot: Slot) -> None:
-        slot.answer_bytes = sum(map(len, slot.parts))
+        slot.answer_bytes = in_memory(slot.parts)
         self._count_answer(slot.answer_bytes)
 
     def _count_request(self, size: int) -> None:

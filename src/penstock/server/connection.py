@@ -21,8 +21,9 @@ from penstock.server.intake import Intake
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Progress
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
+from penstock.server.sending import Sender
 from penstock.server.turns import Turn
-from penstock.session import Buffer, Buffers, PeerError, Session, Transport
+from penstock.session import Buffers, Part, PeerError, Session, Transport, in_memory
 
 if TYPE_CHECKING:
     from penstock.memory import Wanted
@@ -51,7 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._memory = connections.memory
         self._intake = Intake(connections.receive_buffer, self._memory.receiving)
         self._answers = Answers(self.write, self._memory)
-        self._outgoing: list[Buffer] = []
+        self._outgoing: list[Part] = []
         self._outgoing_bytes = 0
         self._unsent_bytes = 0
         self._wanted: Wanted | None = None
@@ -80,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(limits.WRITE_BUFFER_BYTES)
+        self._sender = Sender(self._transport, self)
         peer = transport.get_extra_info("peername")
         self.peer = _written(peer)
         self.address = _network_address(peer)
@@ -117,6 +119,8 @@ class Connection(asyncio.BufferedProtocol):
         return False
 
     def pause_writing(self) -> None:
+        if self._writable is not None:
+            return  # Bytes and file ranges both press.
         self.stalled_since = self._loop.time()
         self._writable = self._loop.create_future()
         self._hold_back(True)
@@ -140,19 +144,26 @@ class Connection(asyncio.BufferedProtocol):
             except Exception:
                 logger.exception("%s %s: closing the session failed", self.protocol, self.peer)
         self._wake_writers(ConnectionResetError("the client is gone"))
+        self._sender.drop()
         self._release()
         if self._pipeline:
             self._connections.leave(self._pipeline)
 
     # Called by the session: penstock.session.Transport.
 
+    @property
+    def sends_files(self) -> bool:
+        return True
+
     def write(self, parts: Buffers) -> None:
         if self._lost:
             return
         # Small answers of one turn of the event loop share one system call.
         self._outgoing.extend(parts)
-        self._outgoing_bytes += sum(map(len, parts))
-        if self._outgoing_bytes >= limits.WRITES_TOGETHER_BYTES:
+        size = in_memory(parts)
+        self._outgoing_bytes += size
+        is_large = size < sum(map(len, parts))
+        if is_large or self._outgoing_bytes >= limits.WRITES_TOGETHER_BYTES:
             self._send()
         else:
             self._end_turn_soon()
@@ -212,7 +223,8 @@ class Connection(asyncio.BufferedProtocol):
     def count_unsent(self) -> None:
         """Find out how much of the answers the client did not take yet."""
         if not self._lost:
-            unsent = self._outgoing_bytes + self._transport.get_write_buffer_size()
+            queued = self._transport.get_write_buffer_size() + self._sender.queued_memory
+            unsent = self._outgoing_bytes + queued
             self._memory.answers.take(unsent - self._unsent_bytes)
             self.moved_bytes += self._unsent_bytes - unsent
             self._unsent_bytes = unsent
@@ -287,7 +299,7 @@ class Connection(asyncio.BufferedProtocol):
             parts, self._outgoing = self._outgoing, []
             size, self._outgoing_bytes = self._outgoing_bytes, 0
             is_behind = self._transport.get_write_buffer_size() > 0
-            self._transport.writelines(parts)
+            self._sender.send(parts)
             # Whoever takes small answers as they come need not be counted.
             if is_behind or self._unsent_bytes or size >= limits.WRITES_TOGETHER_BYTES:
                 self.moved_bytes += size
@@ -375,7 +387,7 @@ class Connection(asyncio.BufferedProtocol):
     def _close_when_settled(self) -> None:
         if not self._answers and not self._lost:
             self._send()
-            self._transport.close()
+            self._sender.close()
 
     def _refuse(self, error: PeerError) -> None:
         if self._lost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from penstock.broker.errors import DataFolderError
+from penstock.limits import FOLDER_CHECK_SECONDS
 
 LOCK_NAME: Final = "penstock.lock"
 
@@ -43,6 +45,22 @@ class DataFolderLock:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._descriptor)
+
+    def is_in_place(self) -> bool:
+        """Whether the folder is still where it was, and not removed or replaced by another."""
+        held = os.fstat(self._descriptor)
+        try:
+            found = self.folder.stat()
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino)
+
+    async def lost(self) -> None:
+        """Return when the folder is not in place any more."""
+        while True:
+            if not await asyncio.to_thread(self.is_in_place):
+                return
+            await asyncio.sleep(FOLDER_CHECK_SECONDS)
 
     def _lock(self) -> None:
         file = self.folder / LOCK_NAME

@@ -52,7 +52,9 @@ class Intake:
 
     def head(self, count: int) -> bytes:
         """At most `count` first bytes of what was not taken yet."""
-        return bytes(self._window[:count]) or bytes((self._frame or b"")[: self._filled][:count])
+        if self._frame is None:
+            return bytes(self._window[:count])
+        return bytes(self._frame[: min(count, self._filled)])
 
     @property
     def held_bytes(self) -> int:

@@ -144,7 +144,9 @@ class Pipeline:
                 answer = answer.result()
             elif isinstance(answer, CoroutineType):
                 slot = slot or self._reserve(request.lane, size)
-                self._tasks.start(self._run(request, slot, answer), self.name)
+                task = self._tasks.start(self._run(request, slot, answer), self.name)
+                # Nobody awaits it where the task is cancelled before its first step.
+                task.add_done_callback(lambda _: answer.close())
                 return
             parts = request.encode(answer)
         except Exception as error:

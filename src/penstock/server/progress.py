@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
 from typing import Final, Protocol
 
 from penstock import limits
+from penstock.server.allocator import return_freed_memory
 
 _SHARE_A_SECOND: Final = 16
 """Who moves less than one part in so many of what it holds in a second is stuck."""
 _WORTH_CUTTING: Final = (limits.LITTLE_MEMORY_BYTES, 64 * limits.KIB, 4 * limits.KIB)
 """Bytes held: those who hold much are cut before those who hold little."""
+
+_RETURN_SECONDS: Final = 0.1
+"""How often freed memory goes back to the system while memory is short."""
 
 
 class Progress:
@@ -55,11 +60,17 @@ class StuckHolders:
 
     def __init__(self, holders: Collection[Holder]) -> None:
         self._holders = holders
+        self._returned = 0.0
 
     def recount(self) -> None:
         """See Reclaimer."""
         for holder in self._holders:
             holder.count_unsent()
+        now = time.monotonic()
+        if now - self._returned >= _RETURN_SECONDS:
+            # What clients left behind lies in pieces between what others hold.
+            self._returned = now
+            return_freed_memory()
 
     def look(self, now: float) -> None:
         """Note who gets on; called once a second while memory is not ample."""

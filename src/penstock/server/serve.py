@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import limits, records
 from penstock.broker.broker import Broker
+from penstock.broker.errors import DataFolderError
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
 from penstock.records.kernels import cache as kernel_cache
@@ -91,8 +92,8 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     Raises DataFolderError, ListenError and what Broker.open raises.
     """
     _allow_open_files()
-    keep_freed_memory()
-    with DataFolderLock(config.data_folder):
+    keep_freed_memory(config.memory_bytes or default_budget())
+    with DataFolderLock(config.data_folder) as lock:
         broker = await Broker.open(config.data_folder, _broker_settings(config))
         # Only now: a recovery that takes long keeps the event loop from hearing of signals, and
         # may be ended by them as a crash would.
@@ -105,12 +106,30 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
             gc.freeze()
             watchdog.start()
             started(Ready(server.addresses, config))
-            await stop_asked.wait()
+            await _until_stopped(stop_asked, lock)
         finally:
             watchdog.stop()
             began = time.monotonic()
             await _each(server.stop, lambda: _close(broker))
             logger.info("stopped in %.2f s", time.monotonic() - began)
+
+
+async def _until_stopped(stop_asked: asyncio.Event, lock: DataFolderLock) -> None:
+    """Return when a stop is asked for. Raises DataFolderError when the data folder is gone."""
+    lost, tasks = asyncio.Event(), Tasks()
+
+    async def watch() -> None:
+        await lock.lost()
+        lost.set()
+        stop_asked.set()
+
+    tasks.start(watch(), "looking after the data folder")
+    await stop_asked.wait()
+    tasks.cancel()
+    if lost.is_set():
+        raise DataFolderError(
+            f"the data folder {lock.folder} was removed or replaced under the broker, which stops"
+        )
 
 
 async def _close(broker: Broker) -> None:

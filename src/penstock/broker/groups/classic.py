@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import (
     FencedInstanceError,
@@ -27,6 +27,7 @@ from penstock.broker.groups.member import Joined, Member, MemberMetadata, Synced
 from penstock.broker.groups.roster import Roster
 from penstock.broker.groups.states import TRANSITIONS, GroupInput, GroupState
 from penstock.limits import GROUP_BYTES, GROUP_MEMBERS
+from penstock.memory import Holding
 from penstock.metadata.classic_groups import ClassicGroupRow
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.clock import Clock, Timer
     from penstock.broker.groups.member import JoinRequest, SyncRequest
     from penstock.broker.groups.store import GroupStore
+    from penstock.memory import Memory
     from penstock.metadata.classic_groups import ClassicMemberRow
 
 
@@ -51,11 +53,20 @@ class GroupSettings(NamedTuple):
     members_max: int = GROUP_MEMBERS
 
 
+_PROMISE_BYTES: Final = 1024
+"""What an id that was handed out is taken to need, with its timer."""
+
+
 class Group:
     """Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError where they apply."""
 
     def __init__(
-        self, group_id: str, settings: GroupSettings, clock: Clock, store: GroupStore
+        self,
+        group_id: str,
+        settings: GroupSettings,
+        clock: Clock,
+        store: GroupStore,
+        memory: Memory,
     ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
@@ -67,9 +78,10 @@ class Group:
         self._clock = clock
         self._store = store
         self._is_stored = False
-        self._members = Roster()
+        self._members = Roster(memory)
         # Ids handed out by MemberIdRequiredError that have not joined yet.
         self._promised: dict[str, Timer] = {}
+        self._promised_held = Holding(memory.groups)
         # One timer is enough: it belongs to the state the group is in.
         self._timer: Timer | None = None
         self._is_gathering = False
@@ -96,7 +108,7 @@ class Group:
         if not request.member_id:
             return self._join_new(request)
         if request.member_id in self._promised and request.group_instance_id is None:
-            self._promised.pop(request.member_id).cancel()
+            self._take_promise(request.member_id)
             return self._add(request.member_id, request)
         member = self._members.get(request.member_id, request.group_instance_id)
         return self._join_again(member, request)
@@ -204,6 +216,7 @@ class Group:
             self._promised[member_id] = self._clock.call_later(
                 request.session_timeout_ms / 1000, self._forget_promise, member_id
             )
+            self._promised_held.set(len(self._promised) * _PROMISE_BYTES)
             raise MemberIdRequiredError(member_id)
         return self._add(member_id, request)
 
@@ -283,8 +296,12 @@ class Group:
         member.complete_join(joined)
         return waiting
 
-    def _forget_promise(self, member_id: str) -> None:
+    def _take_promise(self, member_id: str) -> None:
         self._promised.pop(member_id).cancel()
+        self._promised_held.set(len(self._promised) * _PROMISE_BYTES)
+
+    def _forget_promise(self, member_id: str) -> None:
+        self._take_promise(member_id)
         if self.state is GroupState.PREPARING_REBALANCE:
             self._begin_generation_if_complete()
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import limits
+from penstock.broker.errors import TooManyOffsetsError
 from penstock.metadata.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.metadata.offsets import OffsetRepository
+
+_ROW_BYTES: Final = 320
+"""About what an offset takes in memory, and again the one who committed it."""
 
 
 class OffsetOwner(NamedTuple):
@@ -34,10 +39,10 @@ class CommittedOffsets:
     def __init__(self, repository: OffsetRepository) -> None:
         self._repository = repository
         self._offsets: dict[OffsetOwner, dict[int, CommittedOffset]] = {}
+        self._bytes = 0
         for row in repository.all():
-            self._offsets.setdefault(OffsetOwner(row.kind, row.name), {})[row.partition_id] = (
-                CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
-            )
+            committed = CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
+            self._put(OffsetOwner(row.kind, row.name), {row.partition_id: committed})
 
     def get(self, owner: OffsetOwner, partition_id: int) -> CommittedOffset | None:
         return self._offsets.get(owner, {}).get(partition_id)
@@ -50,9 +55,12 @@ class CommittedOffsets:
         return [owner for owner in self._offsets if owner.kind == kind]
 
     async def commit(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
-        """Store offsets by partition id, all or none. Raises MetadataError."""
+        """Store offsets by partition id, all or none. Raises TooManyOffsetsError, MetadataError."""
         if not offsets:
             return
+        growth = self._growth(owner, offsets)
+        if growth > 0 and self._bytes + growth > limits.COMMITTED_OFFSET_BYTES:
+            raise TooManyOffsetsError("the broker keeps as many committed offsets as it may")
         await self._repository.save(
             OffsetRow(
                 *owner,
@@ -64,13 +72,13 @@ class CommittedOffsets:
             )
             for partition_id, committed in offsets.items()
         )
-        self._offsets.setdefault(owner, {}).update(offsets)
+        self._put(owner, offsets)
 
     async def delete(self, owner: OffsetOwner, partition_ids: Iterable[int] | None = None) -> None:
         """Forget an owner's offsets: those of some partitions, or all of them."""
         if partition_ids is None:
             await self._repository.delete_owner(*owner)
-            self._offsets.pop(owner, None)
+            self._drop(owner, list(self._offsets.get(owner, ())))
             return
         gone = list(partition_ids)
         await self._repository.delete(*owner, gone)
@@ -87,6 +95,26 @@ class CommittedOffsets:
         if kept is None:
             return
         for partition_id in partition_ids:
-            kept.pop(partition_id, None)
+            dropped = kept.pop(partition_id, None)
+            if dropped is not None:
+                self._bytes -= _size(dropped)
         if not kept:
             del self._offsets[owner]
+            self._bytes -= _ROW_BYTES + len(owner.name)
+
+    def _put(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
+        self._bytes += self._growth(owner, offsets)
+        self._offsets.setdefault(owner, {}).update(offsets)
+
+    def _growth(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> int:
+        """Return how many bytes more there would be."""
+        kept = self._offsets.get(owner)
+        growth = _ROW_BYTES + len(owner.name) if kept is None else 0
+        for partition_id, committed in offsets.items():
+            before = kept.get(partition_id) if kept else None
+            growth += _size(committed) - (_size(before) if before else 0)
+        return growth
+
+
+def _size(committed: CommittedOffset) -> int:
+    return _ROW_BYTES + len(committed.note)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.broker.clock import Clock
     from penstock.broker.groups.member import Joined, JoinRequest, Synced, SyncRequest
     from penstock.broker.groups.store import GroupStore
+    from penstock.memory import Memory
     from penstock.metadata.classic_groups import ClassicGroupRow, ClassicMemberRow
 
 
@@ -34,10 +35,15 @@ class GroupRegistry:
     """Raises the errors of `Group`, and UnknownMemberError for a group that nobody is in."""
 
     def __init__(
-        self, settings: GroupSettings, store: GroupStore, clock: Clock | None = None
+        self,
+        settings: GroupSettings,
+        store: GroupStore,
+        memory: Memory,
+        clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
+        self._memory = memory
         self._clock = clock
         self._groups: dict[str, Group] = {}
 
@@ -131,4 +137,4 @@ class GroupRegistry:
 
     def _new(self, group_id: str) -> Group:
         clock = self._clock or asyncio.get_running_loop()
-        return Group(group_id, self._settings, clock, self._store)
+        return Group(group_id, self._settings, clock, self._store, self._memory)

@@ -9,22 +9,29 @@ from penstock.broker.errors import (
     FencedInstanceError,
     GroupFullError,
     InconsistentGroupProtocolError,
+    NoMemoryError,
     UnknownMemberError,
 )
 from penstock.limits import GROUP_BYTES
+from penstock.memory import Holding
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.broker.groups.member import JoinRequest, Member, Protocols
+    from penstock.memory import Memory
 
 _ENTRY_BYTES: Final = 128
+_MEMBER_BYTES: Final = 2048
+"""What a member is taken to need besides, of memory: its names, times and futures."""
 
 
 class Roster:
     """Members by their ids, and static ones by their instances too."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._held = Holding(memory.groups)
         self._members: dict[str, Member] = {}
         self._static_ids: dict[str, str] = {}
         self._supporters: Counter[str] = Counter()
@@ -94,7 +101,7 @@ class Roster:
         """Check what a member offers.
 
         Raises InconsistentGroupProtocolError where it is nothing that all others offer too, and
-        GroupFullError where it is too much.
+        GroupFullError where it is too much, and NoMemoryError where it is for now.
         """
         offered = {name for name, _ in request.protocols}
         if not offered or not request.protocol_type:
@@ -103,6 +110,8 @@ class Roster:
         others = self._bytes - (_size(known.protocols) if known else 0)
         if others + _size(request.protocols) > GROUP_BYTES:
             raise GroupFullError(f"what members say of themselves is over {GROUP_BYTES} bytes")
+        if not self._memory.has_room_for_groups:
+            raise NoMemoryError("there is no memory for more members of groups")
         if not self._members:
             return
         if request.protocol_type != protocol_type or not any(map(self._is_common, offered)):
@@ -115,6 +124,7 @@ class Roster:
 
     def _count(self, protocols: Protocols, step: int) -> None:
         self._bytes += step * _size(protocols)
+        self._held.set(self._bytes + len(self._members) * _MEMBER_BYTES)
         for name in {name for name, _ in protocols}:
             self._supporters[name] += step
             if not self._supporters[name]:

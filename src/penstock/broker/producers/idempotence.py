@@ -16,6 +16,8 @@ from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequence
 from penstock.limits import PRODUCERS_REMEMBERED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.log.header import BatchHeader
 
 BATCHES_REMEMBERED: Final = 5
@@ -42,11 +44,22 @@ class _Written(NamedTuple):
 
 
 class _Producer:
-    __slots__ = ("epoch", "written")
+    __slots__ = ("before", "epoch", "written")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, before: _Producer | None = None) -> None:
         self.epoch = epoch
-        self.written: deque[_Written] = deque(maxlen=BATCHES_REMEMBERED)
+        self.written: deque[_Written] = deque()
+        """The last five that can't be taken back any more, and those since."""
+        self.before = before
+        """What holds again if all of its batches are taken back."""
+
+    def add(self, batch: _Written, kept_below: int) -> None:
+        written = self.written
+        written.append(batch)
+        while len(written) > BATCHES_REMEMBERED and written[BATCHES_REMEMBERED].offset < kept_below:
+            written.popleft()
+        if written[0].offset < kept_below:
+            self.before = None
 
 
 class ProducerStates:
@@ -87,26 +100,53 @@ class ProducerStates:
             )
         return None
 
-    def update(self, header: BatchHeader) -> None:
-        """Remember a batch that was appended; the header carries its base offset."""
+    def update(self, header: BatchHeader, kept_below: int | None = None) -> None:
+        """Remember a batch that was appended; the header carries its base offset.
+
+        Batches at `kept_below` and above may have to be `cut`; without it, none may.
+        """
         if header.producer_id < 0:
             return
         producer = self._producers.pop(header.producer_id, None)
         if producer is None or producer.epoch != header.producer_epoch:
-            producer = _Producer(header.producer_epoch)
-        producer.written.append(
-            _Written(header.base_sequence, _last_sequence(header), header.base_offset)
+            producer = _Producer(header.producer_epoch, producer)
+        producer.add(
+            _Written(header.base_sequence, _last_sequence(header), header.base_offset),
+            header.next_offset if kept_below is None else kept_below,
         )
         self._producers[header.producer_id] = producer
         if len(self._producers) > PRODUCERS_REMEMBERED:
             del self._producers[next(iter(self._producers))]
 
+    def cut(self, end_offset: int) -> None:
+        """Forget the batches from `end_offset` on: they could not be written."""
+        for producer_id in list(self._written_last(end_offset)):
+            producer: _Producer | None = self._producers[producer_id]
+            while producer is not None:
+                while producer.written and producer.written[-1].offset >= end_offset:
+                    producer.written.pop()
+                if producer.written:
+                    break
+                producer = producer.before
+            if producer is None:
+                del self._producers[producer_id]
+            else:
+                self._producers[producer_id] = producer
+
+    def _written_last(self, end_offset: int) -> Iterator[int]:
+        """Yield the ids of those whose last batch lies at `end_offset` or above: the newest."""
+        for producer_id, producer in reversed(self._producers.items()):
+            if producer.written[-1].offset < end_offset:
+                return
+            yield producer_id
+
     def snapshot(self) -> bytes:
         """Return the state for `restore`."""
         parts = [_HEAD.pack(_VERSION, len(self._producers))]
         for producer_id, producer in self._producers.items():
-            parts.append(_PRODUCER.pack(producer_id, producer.epoch, len(producer.written)))
-            parts += [_BATCH.pack(*written) for written in producer.written]
+            last = list(producer.written)[-BATCHES_REMEMBERED:]
+            parts.append(_PRODUCER.pack(producer_id, producer.epoch, len(last)))
+            parts += [_BATCH.pack(*written) for written in last]
         return b"".join(parts)
 
     def restore(self, snapshot: bytes) -> None:

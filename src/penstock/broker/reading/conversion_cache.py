@@ -22,10 +22,12 @@ from penstock.limits import (
 from penstock.log import LogError
 from penstock.log.batches import whole_before
 from penstock.log.header import Magic, read_header
+from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 
 if TYPE_CHECKING:
     from penstock.log import Batches, Log
+    from penstock.memory import Memory
     from penstock.session import Buffer
 
 
@@ -108,10 +110,12 @@ class ConversionCache:
     Readers of one log stand at different places, so several runs of it are kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
         self._kept: OrderedDict[tuple[Log, Magic], deque[ConvertedRun]] = OrderedDict()
         """The newest run of a log comes first, the log that was read last comes last."""
-        self._size = 0
+        self._held = Holding(memory.caches)
+        memory.add_cache(self)
 
     async def read(
         self, log: Log, offset: int, max_bytes: int, target: Magic, end: int
@@ -137,20 +141,25 @@ class ConversionCache:
             return [*taken.parts, *more]
         return taken.parts
 
+    def empty(self) -> None:
+        """Drop all that was kept; see penstock.memory.Cache."""
+        self._kept.clear()
+        self._held.set(0)
+
     def forget(self, log: Log) -> None:
         """Drop what was kept of a log that is gone."""
         for target in Magic:
-            self._size -= sum(run.size for run in self._kept.pop((log, target), ()))
+            self._count(-sum(run.size for run in self._kept.pop((log, target), ())))
 
     def trim(self, log: Log) -> None:
         """Drop what was kept of batches below the log's start offset."""
         for target in Magic:
             runs = self._kept.pop((log, target), deque())
             left = deque(run for run in runs if run.next_offset > log.start_offset)
-            self._size -= sum(run.size for run in runs) - sum(run.size for run in left)
+            self._count(sum(run.size for run in left) - sum(run.size for run in runs))
             if left:
                 self._kept[log, target] = left
-        assert self._size >= 0, "no more is dropped than was kept"
+        assert self._held.size >= 0, "no more is dropped than was kept"
 
     def _find(self, log: Log, offset: int, target: Magic) -> ConvertedRun | None:
         """Return what holds `offset`, else what ends there."""
@@ -201,14 +210,17 @@ class ConversionCache:
     def _keep(self, log: Log, target: Magic, converted: ConvertedRun) -> None:
         runs = self._kept.setdefault((log, target), deque())
         runs.appendleft(converted)
-        self._size += converted.size
+        self._count(converted.size)
         if len(runs) > CONVERTED_RUNS:
-            self._size -= runs.pop().size
-        while self._size > CONVERTED_BYTES:
+            self._count(-runs.pop().size)
+        while self._held.size > CONVERTED_BYTES:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
         key, runs = next(iter(self._kept.items()))
-        self._size -= runs.pop().size
+        self._count(-runs.pop().size)
         if not runs:
             del self._kept[key]
+
+    def _count(self, size: int) -> None:
+        self._held.set(self._held.size + size)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import BatchHeader
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 1 << 20
 ONE_BATCH: Final = 1
 """Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
+ENTRIES_TOGETHER: Final = 256
+"""Batches that are split from a read at once."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,23 +62,34 @@ class EntryReader:
         self._magic = magic
         self._skipped = skipped
         self._ahead: deque[Entry] = deque()
+        # What was read and is not split yet: a large read has batches for a tenth of a second.
+        self._unsplit: Iterator[Entry] = iter(())
         self._rewinds = 0
+        self._held = Holding(partition.memory.caches)
+        partition.memory.add_cache(self)
 
     def rewind(self, position: int) -> None:
         """Go on at `position`, or at the batch that contains it."""
         self.position = position
-        self._ahead.clear()
+        self.empty()
         self._rewinds += 1
+
+    def empty(self) -> None:
+        """Forget what was read ahead; see penstock.memory.Cache."""
+        self._ahead.clear()
+        self._unsplit = iter(())
+        self._held.set(0)
 
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
-        while not self._ahead:
+        while not self._ahead and not self._split():
             if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
             rewinds = self._rewinds
             buffers = await self._read(max_bytes)
             if rewinds == self._rewinds and buffers is not None:
-                self._queue(buffers)
+                self._unsplit = self._entries(buffers)
+                self._held.set(sum(map(len, buffers)))
         return True
 
     def take(self) -> Entry | None:
@@ -89,7 +104,9 @@ class EntryReader:
         """Read at `position`; None when what is there had to be skipped."""
         position, rewinds = self.position, self._rewinds
         try:
-            return await self._partition.read(position, max_bytes, self._magic)
+            with self._partition.memory.reading() as reading:
+                await reading.grant(max_bytes)
+                return await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
@@ -104,7 +121,16 @@ class EntryReader:
             pass  # Deleted this moment; the caller sees it too.
         return None
 
-    def _queue(self, buffers: list[Buffer]) -> None:
+    def _split(self) -> bool:
+        """Have the next batches of what was read ready; False where there are none."""
+        self._ahead.extend(islice(self._unsplit, ENTRIES_TOGETHER))
+        if self._ahead:
+            self.position = max(self.position, self._ahead[0].header.base_offset)
+        else:
+            self._held.set(0)
+        return bool(self._ahead)
+
+    def _entries(self, buffers: list[Buffer]) -> Iterator[Entry]:
         expected = self.position
         for buffer in buffers:
             view = memoryview(buffer)
@@ -114,10 +140,10 @@ class EntryReader:
                 if header.attributes & ATTRIBUTE_CONTROL or header.record_count == 0:
                     self._skipped(header.base_offset, header.next_offset)
                 else:
-                    self._ahead.append(Entry(header, view[at : at + header.size]))
+                    yield Entry(header, view[at : at + header.size])
                 expected = header.next_offset
-        first = self._ahead[0].header.base_offset if self._ahead else expected
-        self.position = max(self.position, first)
+        if not self._ahead:
+            self.position = max(self.position, expected)
 
     def _damaged(self, start: int, end: int) -> list[Buffer]:
         logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)

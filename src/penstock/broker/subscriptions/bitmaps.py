@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 BLOCK: Final = 1024
 """Offsets in a block: small enough to be changed at once, large enough to be few."""
 FULL: Final = (1 << BLOCK) - 1
+BITS: Final = tuple(1 << bit for bit in range(BLOCK))
+"""Each bit of a block alone: a shift that makes a long number takes longer than this."""
 
 _RUN: Final = re.compile("1+")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.subscriptions.boundaries import Boundaries
 from penstock.broker.subscriptions.leases import Lease, Leases
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
 
@@ -28,12 +29,14 @@ class Engine:
         self.fresh = cursor.position
         """The first offset that was never out, or was taken back by `start_over`."""
         self._returned = ReturnedRanges()
+        # Of what is out and was forgotten.
+        self._boundaries = Boundaries()
         self._moved = moved
 
     def extent(self, offset: int) -> tuple[int, int] | None:
         """Return the range that was handed out as one and begins at `offset`, if that is known."""
         known = self.leases.get(offset) or self._returned.get(offset)
-        return None if known is None else (known.start, known.end)
+        return self._boundaries.get(offset) if known is None else (known.start, known.end)
 
     def has_returned(self, start: int) -> bool:
         """Whether a range that begins at an offset came back."""
@@ -67,6 +70,27 @@ class Engine:
         self.leases.add(lease)
         return lease
 
+    def forget(self, leases_max: int) -> None:
+        """Keep so many leases, and of older ones only where they begin.
+
+        Only where one holder has all that is out, so that leases are as old as their offsets are
+        low.
+        """
+        while len(self.leases) > leases_max:
+            oldest = self.leases.oldest
+            assert oldest is not None, "there are leases"
+            self.leases.remove(oldest)
+            self._boundaries.add(oldest.start, oldest.end)
+
+    def acknowledge_leased(self, start: int) -> bool:
+        """Mark the messages of the lease that begins at an offset; False where none does."""
+        lease = self.leases.get(start)
+        if lease is None:
+            return False
+        self.leases.settle(lease, self.cursor.acknowledge(start, lease.end))
+        self._has_moved()
+        return True
+
     def acknowledge(self, start: int, end: int) -> None:
         """Mark messages as acknowledged, whoever holds them."""
         held = 0
@@ -76,8 +100,7 @@ class Engine:
             self.leases.settle(lease, self.cursor.acknowledge(low, high))
         if held < end - start:
             self.cursor.acknowledge(start, end)
-        self.fresh = max(self.fresh, self.cursor.position)
-        self._moved()
+        self._has_moved()
 
     def acknowledge_below(self, end: int) -> None:
         """Mark every message below an offset as acknowledged."""
@@ -120,6 +143,7 @@ class Engine:
         time.
         """
         self.leases.clear()
+        self._boundaries.clear()
         self._returned.clear()
         self.fresh = self.cursor.position
 
@@ -127,6 +151,12 @@ class Engine:
         """Move the cursor, and start over there. Nothing says that it moved."""
         self.cursor.reset(position)
         self.start_over()
+
+    def _has_moved(self) -> None:
+        position = self.cursor.position
+        self.fresh = max(self.fresh, position)
+        self._boundaries.drop_below(position)
+        self._moved()
 
     def _withdraw(self, start: int, end: int) -> int:
         """Take a range out of what came back; return how often it was delivered."""

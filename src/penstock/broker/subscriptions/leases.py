@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.subscriptions.bitmaps import BLOCK, blocks_between
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class Holder:
@@ -68,6 +68,8 @@ class Leases:
         self._by_start: OrderedDict[int, Lease] = OrderedDict()
         self._blocks: dict[int, list[int]] = {}
         self._deadlines: list[tuple[float, int]] = []
+        self.unacknowledged = 0
+        """How many messages are open in all leases."""
 
     def __len__(self) -> int:
         return len(self._by_start)
@@ -105,6 +107,7 @@ class Leases:
         self._by_start[lease.start] = lease
         lease.holder.leases[lease.start] = lease
         lease.holder.unacknowledged += lease.open_count
+        self.unacknowledged += lease.open_count
         for number in _blocks_of(lease):
             starts = self._blocks.get(number)
             if starts is None:
@@ -120,6 +123,7 @@ class Leases:
         assert removed is lease, "a lease is removed once"
         del lease.holder.leases[lease.start]
         lease.holder.unacknowledged -= lease.open_count
+        self.unacknowledged -= lease.open_count
         for number in _blocks_of(lease):
             starts = self._blocks[number]
             del starts[bisect_left(starts, lease.start)]
@@ -134,6 +138,7 @@ class Leases:
             return
         lease.open_count -= count
         lease.holder.unacknowledged -= count
+        self.unacknowledged -= count
 
     def over(self, now: float) -> Iterator[Lease]:
         """Go through the leases whose deadline has come; they are to be removed."""
@@ -147,10 +152,12 @@ class Leases:
         for lease in self._by_start.values():
             lease.holder.unacknowledged -= lease.open_count
             lease.holder.leases.clear()
+        self.unacknowledged = 0
         self._by_start.clear()
         self._blocks.clear()
         self._deadlines.clear()
 
 
-def _blocks_of(lease: Lease) -> range:
-    return range(lease.start // BLOCK, -(-lease.end // BLOCK))
+def _blocks_of(lease: Lease) -> Iterable[int]:
+    first, last = lease.start // BLOCK, (lease.end - 1) // BLOCK
+    return (first,) if first == last else range(first, last + 1)

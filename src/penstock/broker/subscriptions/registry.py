@@ -7,16 +7,18 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock import limits
 from penstock.broker.errors import (
     BrokerError,
+    ConsumerBusyError,
     SubscriptionBusyError,
     SubscriptionModeError,
+    TooManySubscriptionsError,
     UnknownTopicError,
 )
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
-from penstock.limits import RESET_SUBSCRIPTION_SECONDS
 from penstock.log.header import Magic
 from penstock.tasks import uninterrupted
 
@@ -29,7 +31,11 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.log import Log
-    from penstock.metadata.subscriptions import SubscriptionRepository, SubscriptionRow
+    from penstock.metadata.subscriptions import (
+        Blocks,
+        SubscriptionRepository,
+        SubscriptionRow,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +60,8 @@ class Subscriptions:
         self._topics = topics
         self._cursors = CursorStore(repository)
         self._by_partition: dict[int, dict[str, Subscription]] = {}
-        self._unopened: dict[int, list[SubscriptionRow]] = {}
+        self._count = 0
+        self._unopened: dict[int, list[tuple[SubscriptionRow, Blocks]]] = {}
         """Those of partitions of which the log is not open yet, by partition id."""
 
     def load(self) -> None:
@@ -62,8 +69,11 @@ class Subscriptions:
 
         Raises MetadataError.
         """
+        blocks = self._repository.blocks()
         for row in self._repository.all():
-            self._unopened.setdefault(row.partition_id, []).append(row)
+            acknowledged = blocks.get((row.partition_id, row.name), {})
+            self._unopened.setdefault(row.partition_id, []).append((row, acknowledged))
+            self._count += 1
         self._topics.before_open(self._restore)
 
     async def _restore(self, partition: Partition, log: Log) -> None:
@@ -72,9 +82,8 @@ class Subscriptions:
         Raises MetadataError.
         """
         ahead = []
-        for row in self._unopened.pop(partition.id, ()):
-            cursor = Cursor(row.mark_delete)
-            cursor.unpack_ranges(row.acknowledged)
+        for row, blocks in self._unopened.pop(partition.id, ()):
+            cursor = Cursor.restored(row.mark_delete, blocks)
             was_ahead = cursor.cut_off(log.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
             if was_ahead:
@@ -111,17 +120,28 @@ class Subscriptions:
                         f"{'durable' if found.durable else 'not durable'}"
                     )
                 await found.make_room(request.kind)
+                if len(found.consumers) >= limits.SUBSCRIPTION_CONSUMERS:
+                    raise ConsumerBusyError(
+                        f"subscription {request.name} has {limits.SUBSCRIPTION_CONSUMERS} consumers"
+                    )
                 if partition.deleted:
                     raise UnknownTopicError(f"topic {partition.topic.name.pulsar} was deleted")
                 found.attach(consumer, request.kind, request.magic)
                 return found
 
     async def create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
-        """Make a subscription without consumers. Raises MetadataError."""
+        """Make a subscription without consumers.
+
+        Raises TooManySubscriptionsError and MetadataError.
+        """
         creating = self._create(partition, request)
         return await uninterrupted(creating, "creating a subscription", refusals=BrokerError)
 
     async def _create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
+        _check_size(request)
+        if self._count >= limits.SUBSCRIPTIONS:
+            raise TooManySubscriptionsError(f"the broker has {limits.SUBSCRIPTIONS} subscriptions")
+        self._count += 1
         cursor = Cursor(request.position)
         made = self._make(partition, request.name, cursor, request.durable, request.properties)
         if made.durable:
@@ -163,7 +183,9 @@ class Subscriptions:
                 subscription.end_reset()
         if not subscription.durable:
             loop = asyncio.get_running_loop()
-            loop.call_later(RESET_SUBSCRIPTION_SECONDS, self._end_unless_wanted, subscription)
+            loop.call_later(
+                limits.RESET_SUBSCRIPTION_SECONDS, self._end_unless_wanted, subscription
+            )
 
     async def unsubscribe(
         self, subscription: Subscription, consumer: Consumer, *, force: bool = False
@@ -187,7 +209,7 @@ class Subscriptions:
     def forget(self, topic: Topic) -> None:
         """A topic was deleted, and the database has dropped its subscriptions with it."""
         for partition in topic.partitions:
-            self._unopened.pop(partition.id, None)
+            self._count -= len(self._unopened.pop(partition.id, ()))
             for subscription in self.of_partition(partition):
                 self._cursors.forget(subscription)
                 self._remove(subscription)
@@ -220,6 +242,7 @@ class Subscriptions:
         of_partition = self._by_partition.get(subscription.partition.id, {})
         if of_partition.get(subscription.name) is subscription:
             del of_partition[subscription.name]
+            self._count -= 1
         if not of_partition:
             self._by_partition.pop(subscription.partition.id, None)
 
@@ -228,6 +251,14 @@ class Subscriptions:
         if not wanted and subscription.state is SubscriptionState.IDLE:
             self._remove(subscription)
             subscription.delete()
+
+
+def _check_size(request: SubscribeRequest) -> None:
+    texts = [request.name, *request.properties.keys(), *request.properties.values()]
+    if sum(map(len, texts)) > limits.SUBSCRIPTION_BYTES:
+        raise TooManySubscriptionsError(
+            f"a subscription's name and properties have at most {limits.SUBSCRIPTION_BYTES} bytes"
+        )
 
 
 def _ignore(subscription: Subscription) -> None:

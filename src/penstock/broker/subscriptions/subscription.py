@@ -173,6 +173,9 @@ class Subscription:
 
     def acknowledge_at_once(self, offset: int, open_mask: int | None = None) -> bool:
         """Do as `acknowledge` where the batch at `offset` is out or came back; False elsewhere."""
+        if open_mask is None and self._engine.acknowledge_leased(offset):
+            self._wake()  # A consumer that held too many may go on.
+            return True
         extent = self._engine.extent(offset)
         if extent is None:
             return False

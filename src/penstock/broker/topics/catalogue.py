@@ -29,8 +29,9 @@ from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.removal import Removal
 from penstock.broker.topics.stored_config import canonical
 from penstock.broker.topics.topic import Topic
+from penstock.broker.topics.watch import watch_files
 from penstock.metadata.topics import TopicRow, TopicUpdate
-from penstock.tasks import uninterrupted
+from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import OwnTopic
     from penstock.broker.topics.storage import Storage
     from penstock.log import Log
+    from penstock.memory import Memory
     from penstock.metadata.topics import TopicRepository
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class Topics:
         storage: Storage,
         namespaces: Namespaces,
         settings: BrokerSettings,
+        memory: Memory,
         cluster_id: str,
     ) -> None:
         self._cluster_id = cluster_id
@@ -64,10 +67,11 @@ class Topics:
         self._storage = storage
         self._namespaces = namespaces
         self._settings = settings
-        self._conversions = ConversionCache()
+        self._conversions = ConversionCache(memory)
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
         self._index = TopicIndex()
         self._partition_ids_given = 0
+        self._tasks = Tasks()
         self._removal = Removal(repository, storage)
         # Two clients that ask for the same new topic at once must get the same one.
         self._changing = asyncio.Lock()
@@ -191,6 +195,13 @@ class Topics:
         for topic_id in doomed:
             self._removal.begin(topic_id)
 
+    def watch(self) -> None:
+        """From now on close the logs of which files are removed under the running broker."""
+        self._tasks.start(watch_files(self._partitions), "looking after the files of logs")
+
+    def _partitions(self) -> list[Partition]:
+        return [partition for topic in self.all() for partition in topic.partitions]
+
     def identify(self) -> None:
         """Have all folders say what they are: those of older releases don't. Blocks."""
         topics = self.all()
@@ -201,6 +212,8 @@ class Topics:
 
     async def close(self) -> None:
         """Checkpoint and close every log, for a next start without recovery."""
+        self._tasks.cancel()
+        await self._tasks.ended()
         await self._removal.close()
         partitions = [each for topic in self.all() for each in topic.partitions]
         # A log that failed has said so, and is closed like the others.
@@ -284,7 +297,9 @@ class Topics:
             raise
         self._partition_ids_given += len(ids)
         made = [
-            await Partition.open(topic, index, ids[index], logs[index], self._conversions)
+            await Partition.open(
+                *(topic, index, ids[index], logs[index]), self._conversions, self._open_log
+            )
             for index in indexes
         ]
         topic.partitions += made
@@ -376,7 +391,9 @@ class Topics:
 
     async def _open_log(self, partition: Partition) -> Log:
         identity = self._identity_of(partition)
-        log = await self._storage.open_log(identity, partition.topic.config.segment_bytes)
+        log = await self._storage.open_log(
+            identity, partition.topic.config.segment_bytes, partition.leader_epoch
+        )
         for restore in self._before_open:
             await restore(partition, log)
         return log

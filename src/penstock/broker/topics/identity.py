@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.log.layout import IDENTITY_FILE
@@ -57,7 +57,7 @@ class _Identity:
         file = folder / IDENTITY_FILE
         unfinished = file.with_suffix(".new")
         with unfinished.open("w", encoding="utf-8") as output:
-            json.dump({"format": FORMAT, **asdict(self)}, output)
+            output.write(json.dumps({"format": FORMAT, **vars(self)}))
             output.flush()
             os.fsync(output.fileno())
         unfinished.replace(file)

@@ -16,7 +16,7 @@ from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import unopened
 from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
-from penstock.log.errors import LogError, LogNotOpenError, OffsetOutOfRangeError
+from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
 from penstock.log.interface import durable_already
 from penstock.metadata.errors import MetadataError
@@ -25,6 +25,7 @@ from penstock.tasks import Tasks
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.config import TopicConfig
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader, Magic
-    from penstock.session import Buffer
+    from penstock.memory import Memory
+    from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 """Opens a partition's log, off the event loop. Raises LogError and OSError."""
@@ -102,12 +104,19 @@ class Partition:
         self._conversions = conversions
         self._reader = BatchReader(self._log, conversions)
         self._listeners: list[Callable[[], None]] = []
+        self._notified_of = 0
 
     @classmethod
     async def open(
-        cls, topic: OwnTopic, index: int, partition_id: int, log: Log, conversions: ConversionCache
+        cls,
+        topic: OwnTopic,
+        index: int,
+        partition_id: int,
+        log: Log,
+        conversions: ConversionCache,
+        open_log: OpenLog | None = None,
     ) -> Partition:
-        """Return the partition of a log that is open.
+        """Return the partition of a log that is open; `open_log` is for a time after that.
 
         Brings back what is remembered of the batches in it. Raises LogReadError.
         """
@@ -117,7 +126,13 @@ class Partition:
 
         made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
         await made._open()
+        made._open_log = open_log or given
         return made
+
+    @property
+    def memory(self) -> Memory:
+        """Where what is read of this partition is counted."""
+        return self._conversions.memory
 
     @property
     def name(self) -> str:
@@ -156,7 +171,7 @@ class Partition:
         """The first offset that a crash may take back, as the topic's flush policy has it."""
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_offset
-        return self._log.end_offset
+        return self._log.written_offset
 
     @property
     def safe_bytes(self) -> int:
@@ -165,7 +180,12 @@ class Partition:
         """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_bytes
-        return self._log.stored_bytes
+        return self._log.written_bytes
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a flush has failed, so that nothing is written before the log is reopened."""
+        return self.is_open and isinstance(self._log.failure, LogFailedError)
 
     @property
     def size_bytes(self) -> int:
@@ -186,12 +206,12 @@ class Partition:
         return self.safe_offset
 
     def append(self, parts: Sequence[Buffer]) -> int:
-        """Write one batch to the page cache and return its base offset.
+        """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, is writable, and is stamped in place. The caller has
         checked the batch's checksum and count. A batch that an idempotent producer repeats is not
-        written again: its first offset is returned. Calls are written in their order, so a session
-        may append several batches and then await `durable` for all of them.
+        written again: its first offset is returned. Calls are written in their order. The caller
+        asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
 
         Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
         OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
@@ -204,27 +224,28 @@ class Partition:
             return duplicate.offset
         base_offset = self._log.append(parts, header)
         if header.producer_id != NO_PRODUCER_ID:
-            self.producers.update(header._replace(base_offset=base_offset))
+            batch = header._replace(base_offset=base_offset)
+            self.producers.update(batch, self._log.written_offset)
         return base_offset
 
     def durable(self, offset: int) -> asyncio.Future[None]:
         """Done when the batch at `offset` may be acknowledged as the topic's flush policy says.
 
-        To be asked for in the same turn as the append, by whoever waits for it; for all others
-        there is `written`. Fails with LogFailedError when it did not reach stable storage.
+        For whoever waits for no flush there is `written`. Fails with LogWriteError when the batch
+        could not be written and LogFailedError when it did not reach stable storage.
         """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed(offset)
         return self.written(offset)
 
     def written(self, offset: int) -> asyncio.Future[None]:
-        """Done when the operating system has the batch at `offset`. It is safe soon after."""
-        assert offset < self.end_offset, "only what was appended can be written"
+        """Done when the operating system has the batch at `offset`; it is safe soon after.
+
+        Fails with LogWriteError and LogFailedError.
+        """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             self._log.flush_soon()
-        else:
-            self._notify()
-        return durable_already()
+        return self._log.written(offset)
 
     def flushed(self) -> asyncio.Future[None]:
         """Done when all that was appended is on stable storage, whatever the flush policy.
@@ -253,6 +274,20 @@ class Partition:
         """
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
+
+    def sound_range(
+        self,
+        offset: int,
+        max_bytes: int,
+        magic: Magic,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> FileRange | None:
+        """Return what `read` would, or less, as a range of a file that nobody has to read.
+
+        None where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
+        """
+        self._check_alive()
+        return self._log.sound_range(offset, max_bytes, magic, self.readable_end(isolation))
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end.
@@ -324,6 +359,20 @@ class Partition:
         self._conversions.forget(self._log)
         self._notify()
 
+    @property
+    def files(self) -> list[Path]:
+        """Files that are there as long as the log is open and not deleted."""
+        return [] if self.deleted else self._log.files
+
+    def lose(self, file: Path) -> None:
+        """Close the log: a file of it was removed, and what came next would be too."""
+        logger.error(
+            "%s is closed: %s was removed; `penstock recover` shows what can be done",
+            *(self.name, file),
+        )
+        self._log.abandon()
+        self._notify()
+
     async def abandon(self) -> None:
         """Close the log without a flush; when this returns, its folder may be removed."""
         await self._opening_ended()
@@ -336,6 +385,22 @@ class Partition:
         await self._opening_ended()
         if self.is_open:
             await self._log.finish()
+
+    async def reopen(self, leader_epoch: int) -> None:
+        """Go on after a flush has failed, with what is really on the disk, at a new epoch.
+
+        Raises UnknownTopicError and LogNotOpenError.
+        """
+        assert self.has_failed, "a log that is well stays open"
+        failed, self._opening = self._log, None
+        failed.abandon()
+        await failed.released()
+        self._conversions.forget(failed)
+        self.leader_epoch = leader_epoch
+        self.is_open = False
+        self._log = unopened()
+        await self.opened()
+        self._notify()
 
     def close(self) -> None:
         """Flush what is left and close the log. Blocks."""
@@ -367,12 +432,18 @@ class Partition:
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
         self._reader = BatchReader(log, self._conversions)
-        log.watch(self._flushed_more)
+        self._notified_of = self.safe_offset
+        log.watch(self._log_advanced, self._log_cut)
         self.is_open = True
 
-    def _flushed_more(self) -> None:
-        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+    def _log_advanced(self) -> None:
+        end = self.safe_offset
+        if end > self._notified_of:
+            self._notified_of = end
             self._notify()
+
+    def _log_cut(self, end_offset: int) -> None:
+        self.producers.cut(end_offset)
 
     def _notify(self) -> None:
         for listener in tuple(self._listeners):

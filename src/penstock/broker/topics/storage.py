@@ -67,12 +67,14 @@ class Storage:
         """
         return await self._run(partial(self._make_logs, topic, partitions, segment_bytes))
 
-    async def open_log(self, identity: PartitionIdentity, segment_bytes: int) -> Log:
+    async def open_log(
+        self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int
+    ) -> Log:
         """Open a log that was made, recovering it where need be.
 
         Raises LogMissingError where it is not there or is another one, and OSError.
         """
-        return await self._run(partial(self._open_log, identity, segment_bytes))
+        return await self._run(partial(self._open_log, identity, segment_bytes, leader_epoch))
 
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
@@ -137,7 +139,10 @@ class Storage:
         topic_id = UUID(topic.id)
         try:
             self._make_folders(topic, partitions)
-            return {index: self._open(topic_id, index, segment_bytes) for index in partitions}
+            return {
+                index: self._open(topic_id, index, segment_bytes, self.leader_epoch)
+                for index in partitions
+            }
         except OSError as error:
             logger.error("no folder was made for a topic: %s", error)  # noqa: TRY400
             self._remove_partitions(topic_id, partitions)
@@ -146,6 +151,8 @@ class Storage:
     def _make_folders(
         self, topic: TopicIdentity, partitions: Mapping[int, PartitionIdentity]
     ) -> None:
+        # Made at the start: where it is gone, so is the whole data folder.
+        self._topics_folder.stat()
         folder = topic_directory(self.data_folder, UUID(topic.id))
         for index, identity in partitions.items():
             partition_folder = folder / str(index)
@@ -155,22 +162,22 @@ class Storage:
         topic.write(folder)
         self._files.sync_directory(folder)
 
-    def _open_log(self, identity: PartitionIdentity, segment_bytes: int) -> Log:
+    def _open_log(self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int) -> Log:
         topic_id = UUID(identity.topic_id)
         folder = partition_directory(self.data_folder, topic_id, identity.index)
         try:
             identity.check(folder)
         except IdentityError as error:
             raise LogMissingError(f"{error}; `penstock recover` shows what can be done") from error
-        return self._open(topic_id, identity.index, segment_bytes)
+        return self._open(topic_id, identity.index, segment_bytes, leader_epoch)
 
-    def _open(self, topic_id: UUID, index: int, segment_bytes: int) -> Log:
+    def _open(self, topic_id: UUID, index: int, segment_bytes: int, leader_epoch: int) -> Log:
         return LocalLog.open(
             partition_directory(self.data_folder, topic_id, index),
             replace(self._config, segment_bytes=segment_bytes),
             self._files,
             self.flusher,
-            self.leader_epoch,
+            leader_epoch,
         )
 
     def _rewrite(self, topics: Collection[TopicIdentity]) -> None:

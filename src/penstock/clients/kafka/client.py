@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
-from penstock.kafka.wire import api, consumer_protocol
+from penstock.kafka.wire import ErrorCode, api, consumer_protocol
 from penstock.log.header import walk
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ DELETE_TOPICS: Final = api("DeleteTopics")
 DESCRIBE_CLUSTER: Final = api("DescribeCluster")
 DESCRIBE_CONFIGS: Final = api("DescribeConfigs")
 DESCRIBE_GROUPS: Final = api("DescribeGroups")
+ELECT_LEADERS: Final = api("ElectLeaders")
 DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
 FETCH: Final = api("Fetch")
 LIST_GROUPS: Final = api("ListGroups")
@@ -208,6 +209,19 @@ class KafkaClient:
             CREATE_TOPICS, CREATE_TOPICS.request(topics=[topic])
         ).topics
         check(result.error_code, result.error_message)
+
+    def elect_leaders(self, topic: str, partitions: Sequence[int]) -> list[int]:
+        """Have partitions reopened that take no writes; return those that were."""
+        types = ELECT_LEADERS.request
+        asked = types.TopicPartitions(topic=topic, partitions=list(partitions))
+        response = self._connection.send(ELECT_LEADERS, types(topic_partitions=[asked]))
+        check(response.error_code)
+        elected = []
+        for found in response.replica_election_results[0].partition_result:
+            if found.error_code != ErrorCode.ELECTION_NOT_NEEDED:
+                check(found.error_code, found.error_message)
+                elected.append(found.partition_id)
+        return elected
 
     def delete_topic(self, name: str) -> None:
         request = DELETE_TOPICS.request(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -23,7 +24,7 @@ from penstock.iggy.wire.fields import (
 )
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import SizedOptions
-from penstock.session import Buffers
+from penstock.session import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +336,7 @@ class PolledMessages:
     """POLL_MESSAGES: its head, and batches as parts of the log that are never copied."""
 
     head: Polled
-    batches: Buffers
+    batches: Sequence[Buffer]
 
 
 Reply: TypeAlias = Message | PolledMessages | None

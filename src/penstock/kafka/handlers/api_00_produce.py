@@ -48,10 +48,9 @@ ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 
 
 class Written(NamedTuple):
-    """A batch that is in the log, and the part of the answer that says so."""
+    """A batch in line, what the request waits for, and the part of the answer that says so."""
 
-    partition: Partition
-    offset: int
+    ready: asyncio.Future[None]
     result: ProduceResponse.PartitionProduceResponse
 
 
@@ -103,14 +102,10 @@ def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | No
             )
         )
     answer = response(responses=topics)
-    if request.acks == ACKS_DURABLE and written:
-        return _when_durable(answer, written)
-    for each in written:
-        each.partition.written(each.offset)
-    if request.acks == ACKS_NONE:
-        _check_all_written(topics)
-        return None
-    return answer
+    if not written:
+        return _answer(answer, request.acks)
+    # Also for acks 0, so that what is in line to be written counts as a request under way.
+    return _when_ready(answer, request.acks, written)
 
 
 def _append_to_topic(
@@ -123,7 +118,7 @@ def _append_to_topic(
         results.append(result)
         try:
             topic = _find_topic(data, acks, call)
-            written.append(_append(topic, part, call.version, result))
+            written.append(_append(topic, part, acks, call.version, result))
         except Exception as error:
             _refuse(result, error)
     return results
@@ -141,6 +136,7 @@ def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) ->
 def _append(
     topic: Topic,
     part: ProduceRequest.PartitionProduceData,
+    acks: int,
     version: int,
     result: ProduceResponse.PartitionProduceResponse,
 ) -> Written:
@@ -148,29 +144,33 @@ def _append(
     offset = partition.append([check_batch(part.records, version)])
     result.base_offset = offset
     result.log_start_offset = partition.start_offset
-    return Written(partition, offset, result)
+    ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
+    return Written(ready, result)
 
 
-def _when_durable(answer: ProduceResponse, written: list[Written]) -> Answer[ProduceResponse]:
+def _when_ready(
+    answer: ProduceResponse, acks: int, written: list[Written]
+) -> Answer[ProduceResponse | None]:
     if len(written) > 1:
-        return _when_all_durable(answer, written)
-    partition, offset, result = written[0]
+        return _when_all_ready(answer, acks, written)
+    ready, result = written[0]
 
-    def judged(failure: BaseException | None) -> ProduceResponse:
+    def judged(failure: BaseException | None) -> ProduceResponse | None:
         if failure is not None:
             _refuse(result, failure)
-        return answer
+        return _answer(answer, acks)
 
-    return Deferred(partition.durable(offset), judged)
+    return Deferred(ready, judged)
 
 
-async def _when_all_durable(answer: ProduceResponse, written: list[Written]) -> ProduceResponse:
-    durable = [each.partition.durable(each.offset) for each in written]
-    await asyncio.wait(durable)
-    for each, future in zip(written, durable, strict=True):
-        if (failure := future.exception()) is not None:
-            _refuse(each.result, failure)
-    return answer
+async def _when_all_ready(
+    answer: ProduceResponse, acks: int, written: list[Written]
+) -> ProduceResponse | None:
+    await asyncio.wait([each.ready for each in written])
+    for ready, result in written:
+        if (failure := ready.exception()) is not None:
+            _refuse(result, failure)
+    return _answer(answer, acks)
 
 
 def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseException) -> None:
@@ -178,9 +178,12 @@ def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseExcepti
     result.base_offset = result.log_start_offset = -1
 
 
-def _check_all_written(topics: list[ProduceResponse.TopicProduceResponse]) -> None:
-    for topic in topics:
+def _answer(answer: ProduceResponse, acks: int) -> ProduceResponse | None:
+    if acks != ACKS_NONE:
+        return answer
+    for topic in answer.responses:
         for result in topic.partition_responses:
             if result.error_code != ErrorCode.NONE:
                 # The only way to tell a client that expects no answer.
                 raise PeerError(f"Produce with acks 0 was refused: {result.error_message}")
+    return None

@@ -7,6 +7,7 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
   is converted first.
 * Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
   nothing of an answer goes out before all of it is read and checked, and so long the client idles.
+* Where memory is short, the answer ends early, and is empty where there is no room for a while.
 * With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
@@ -20,7 +21,7 @@ tells clients that there is none.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
 from penstock.broker.topics.partition import Isolation
@@ -31,16 +32,28 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
+from penstock.session import in_memory
 
 if TYPE_CHECKING:
+    from penstock import memory
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
+    from penstock.session import Part
 
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
+
+
+class Terms(NamedTuple):
+    """What holds for each partition of a request."""
+
+    max_bytes: int
+    isolation: Isolation
+    from_file_bytes: int | None
+    """How large an answer is at least that goes from the file to the client; None for none."""
 
 
 class Reading:
@@ -50,15 +63,14 @@ class Reading:
         self,
         asked: FetchRequest.FetchPartition,
         result: FetchResponse.PartitionData,
-        max_bytes: int,
-        isolation: Isolation,
+        terms: Terms,
     ) -> None:
         self.asked = asked
         self.result = result
-        self._max_bytes = min(asked.partition_max_bytes, max_bytes)
-        self._isolation = isolation
+        self._max_bytes = min(asked.partition_max_bytes, terms.max_bytes)
+        self._terms = terms
         self.partition: Partition | None = None
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
         self.does_not_fit = False
         self._safe_bytes = 0
 
@@ -74,6 +86,16 @@ class Reading:
         return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
 
     @property
+    def bytes_wanted(self) -> int:
+        """What a read may take at most, as far as can be told without one."""
+        partition = self.partition
+        if partition is None or self.failed:
+            return 0
+        if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
+            return 0
+        return max(0, min(self._max_bytes, partition.size_bytes))
+
+    @property
     def is_gone(self) -> bool:
         return self.partition is not None and self.partition.deleted
 
@@ -82,14 +104,21 @@ class Reading:
         self._begin()
         assert self.partition is not None
         wanted = min(max_bytes, self._max_bytes)
-        parts = await self.partition.read(
-            self.asked.fetch_offset, wanted, Magic.KAFKA, self._isolation
-        )
+        parts = await self._batches(self.partition, wanted)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
             parts, self.bytes_read = [], 0
+        self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
+
+    async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
+        offset, (_, isolation, from_file_bytes) = self.asked.fetch_offset, self._terms
+        if from_file_bytes is not None:
+            stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
+            if stored is not None and len(stored) >= from_file_bytes:
+                return [stored]
+        return [*await partition.read(offset, max_bytes, Magic.KAFKA, isolation)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
@@ -103,7 +132,7 @@ class Reading:
         assert self.partition is not None
         partition = self.partition
         self._safe_bytes = partition.safe_bytes
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
         self.result.records = b""
         self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
         self.result.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
@@ -114,7 +143,7 @@ class Reading:
         self.result.high_watermark = -1
         self.result.last_stable_offset = self.result.log_start_offset = -1
         self.result.records = b""
-        self.bytes_read = 0
+        self.bytes_read = self.bytes_held = 0
 
 
 @handles(api("Fetch"), 4, 18)
@@ -124,28 +153,27 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     is_prompt = request.min_bytes <= NO_MINIMUM
     partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
-    isolation = isolation_of(request.isolation_level)
+    # A range may end a little early, for which nobody has to wait.
+    from_file_bytes = request.min_bytes if call.client.transport.sends_files else None
+    terms = Terms(partition_max, isolation_of(request.isolation_level), from_file_bytes)
     topics = []
     readings: list[Reading] = []
     for topic in request.topics:
-        found = [_find(topic, asked, call, partition_max, isolation) for asked in topic.partitions]
+        found = [_find(topic, asked, call, terms) for asked in topic.partitions]
         readings += found
         topics.append(
             response.FetchableTopicResponse(
                 topic=topic.topic, topic_id=topic.topic_id, partitions=[r.result for r in found]
             )
         )
-    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     await open_all(each.partition for each in readings if each.partition is not None)
-    try:
-        # What takes so long is compiling the conversions, once after an installation.
-        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
-            await _read(readings, max_bytes)
-    except TimeoutError:
-        return response(responses=topics)
-    if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
-        await _wait(readings, request, call)
-        await _read(readings, max_bytes)
+    with call.broker.memory.reading() as held:
+        if not await _read_in_time(readings, request, held):
+            return response(responses=topics)
+        if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
+            await _wait(readings, request, call)
+            if not call.client.is_gone:
+                await _read_in_time(readings, request, held)
     return response(responses=topics)
 
 
@@ -153,13 +181,12 @@ def _find(
     topic: FetchRequest.FetchTopic,
     asked: FetchRequest.FetchPartition,
     call: Call,
-    partition_max: int,
-    isolation: Isolation,
+    terms: Terms,
 ) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
-    reading = Reading(asked, result, partition_max, isolation)
+    reading = Reading(asked, result, terms)
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
         found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
@@ -168,6 +195,34 @@ def _find(
     except Exception as error:
         reading.refuse(error)
     return reading
+
+
+async def _read_in_time(
+    readings: list[Reading], request: FetchRequest, held: memory.Reading
+) -> bool:
+    """Read as much as memory has room for; False where it had none, or a conversion takes long."""
+    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
+    wanted = max(0, min(max_bytes, sum(each.bytes_wanted for each in readings)))
+    try:
+        # What takes so long is compiling the conversions, once after an installation.
+        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
+            held.set(0)
+            granted = await held.grant(wanted)
+            await _read(readings, max_bytes if granted == wanted else granted)
+    except TimeoutError:
+        _leave_rest_empty(readings)
+        return False
+    held.set(sum(each.bytes_held for each in readings))
+    return True
+
+
+def _leave_rest_empty(readings: list[Reading]) -> None:
+    for reading in readings:
+        if not reading.failed and not reading.bytes_read:
+            try:
+                reading.leave_empty()
+            except Exception as error:
+                reading.refuse(error)
 
 
 async def _read(readings: list[Reading], max_bytes: int) -> None:

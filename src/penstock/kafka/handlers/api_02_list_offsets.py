@@ -12,10 +12,10 @@ Versions 1-11.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.reading.conversion import in_thread
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
@@ -107,7 +107,7 @@ async def find_time(partition: Partition, timestamp: int) -> RecordTime:
         batch = b"".join(await partition.read(offset, 1, Magic.KAFKA))
         if not batch:
             return NOTHING
-        found = await asyncio.to_thread(first_not_before, batch, timestamp)
+        found = await in_thread(first_not_before, batch, timestamp)
         if found is not None:
             return found
         # A header may promise a later time than its records have; the next batch may have it.

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.errors import MemberIdRequiredError
+from penstock.broker.errors import GroupFullError, MemberIdRequiredError
 from penstock.broker.groups.member import JoinRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
+from penstock.limits import GROUP_BYTES
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -60,6 +61,9 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
 
 
 def _join_request(request: JoinGroupRequest, call: Call) -> JoinRequest:
+    # Before it is copied: the group would refuse it with the copy in hand.
+    if sum(len(protocol.metadata) for protocol in request.protocols) > GROUP_BYTES:
+        raise GroupFullError(f"what members say of themselves is over {GROUP_BYTES} bytes")
     rebalance_timeout_ms = request.rebalance_timeout_ms
     if rebalance_timeout_ms < 0:
         rebalance_timeout_ms = request.session_timeout_ms

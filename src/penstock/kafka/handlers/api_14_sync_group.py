@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.errors import GroupFullError
 from penstock.broker.groups.member import SyncRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
+from penstock.limits import GROUP_BYTES
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -36,6 +38,9 @@ async def sync_group(request: SyncGroupRequest, call: Call) -> SyncGroupResponse
 
 
 def _sync_request(request: SyncGroupRequest) -> SyncRequest:
+    # Before it is copied: the group would refuse it with the copy in hand.
+    if sum(len(each.assignment) for each in request.assignments) > GROUP_BYTES:
+        raise GroupFullError(f"an assignment has at most {GROUP_BYTES} bytes")
     return SyncRequest(
         request.member_id,
         request.group_instance_id,

@@ -15,7 +15,7 @@ from penstock.kafka.wire.schema import Field, StructType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.session import Buffer
+    from penstock.session import Part
 
     Read = TypeVar("Read")
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         """A field of record data: one buffer when it was decoded, given as one or several."""
 
         def __get__(self, struct: object, owner: type) -> Read: ...
-        def __set__(self, struct: object, value: Read | Sequence[Buffer]) -> None: ...
+        def __set__(self, struct: object, value: Read | Sequence[Part]) -> None: ...
 
 
 EMPTY: tuple[()] = ()

@@ -65,11 +65,19 @@ def handle(request: CommandSend, call: Call) -> Deferred[BaseCommand] | None:
         raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
     if not producer.ready.done():
         raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
+    _refuse_after_failure(producer)
     try:
         offset = _append(producer, request, call.entry)
     except (MessageTooLargeError, TimestampTooFarAheadError) as error:
         raise RefusedError(_code_that_fails_the_message(call.client), str(error)) from error
     return None if offset is None else _receipt(producer, request, offset)
+
+
+def _refuse_after_failure(producer: Producer) -> None:
+    """Keep what was sent behind a message that could not be written from taking its place."""
+    last = producer.last_sent
+    if last is not None and last.done() and (failure := last.exception()) is not None:
+        raise failure
 
 
 def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
@@ -135,4 +143,5 @@ def _receipt(producer: Producer, request: CommandSend, offset: int) -> Deferred[
         )
         return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)
 
-    return Deferred(producer.partition.durable(offset), receipt)
+    producer.last_sent = producer.partition.durable(offset)
+    return Deferred(producer.last_sent, receipt)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.limits import PULSAR_LOOK_UPS_TOGETHER
+from penstock.limits import PULSAR_ACKNOWLEDGED_TOGETHER, PULSAR_LOOK_UPS_TOGETHER
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.message_ids import EARLIEST, mask_from_ack_set
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.handlers.registry import Reply
     from penstock.session import Answer
+
+_CUMULATIVE: Final = CommandAck.Cumulative
 
 logger = logging.getLogger(__name__)
 
@@ -47,22 +49,33 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
             consumer.partition.topic.name.pulsar,
             CommandAck.ValidationError.Name(request.validation_error),
         )
-    for position, message_id in enumerate(request.message_id):
-        if not _acknowledged_at_once(consumer, request, message_id):
-            return _acknowledged(call, consumer, request, position)
+    position = _take_at_once(consumer, request, 0)
+    if position < len(request.message_id):
+        return _acknowledged(call, consumer, request, position)
     return _saved(call, consumer, request) if request.HasField("request_id") else None
 
 
-def _acknowledged_at_once(
-    consumer: PulsarConsumer, request: CommandAck, message_id: MessageIdData
-) -> bool:
-    """Take one message id; False where the log has to be asked for its batch."""
-    if message_id.ledgerId != consumer.partition.id or message_id.entryId >= EARLIEST:
-        return True
+def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> int:
+    """Take the message ids from `first` on; return the place of the one to go on with.
+
+    That is where the log has to be asked for a batch, or where it is others' turn.
+    """
     subscription = consumer.subscription
-    if request.ack_type == CommandAck.Cumulative:
-        return subscription.acknowledge_through_at_once(message_id.entryId, _open_mask(message_id))
-    return subscription.acknowledge_at_once(message_id.entryId, _open_mask(message_id))
+    take = subscription.acknowledge_at_once
+    if request.ack_type == _CUMULATIVE:
+        take = subscription.acknowledge_through_at_once
+    ledger_id = consumer.partition.id
+    message_ids = request.message_id
+    end = min(len(message_ids), first + PULSAR_ACKNOWLEDGED_TOGETHER)
+    for position in range(first, end):
+        message_id = message_ids[position]
+        offset = message_id.entryId
+        if message_id.ledgerId != ledger_id or offset >= EARLIEST:
+            continue
+        ack_set = message_id.ack_set
+        if not take(offset, mask_from_ack_set(ack_set) if ack_set else None):
+            return position
+    return end
 
 
 async def _acknowledged(
@@ -72,17 +85,26 @@ async def _acknowledged(
 
     What waits for the log is the request itself, of which a connection has few in flight.
     """
-    subscription = consumer.subscription
-    for number, message_id in enumerate(request.message_id[position:], start=1):
-        if _acknowledged_at_once(consumer, request, message_id):
-            continue
-        if request.ack_type == CommandAck.Cumulative:
-            await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
-        else:
-            await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
-        if number % PULSAR_LOOK_UPS_TOGETHER == 0:
+    looked_up = 0
+    while position < len(request.message_id):
+        following = _take_at_once(consumer, request, position)
+        if following == position:
+            await _look_up(consumer, request, position)
+            following += 1
+            looked_up += 1
+        if following - position > 1 or looked_up % PULSAR_LOOK_UPS_TOGETHER == 0:
             await asyncio.sleep(0)  # Others have work too.
+        position = following
     return await _saved(call, consumer, request) if request.HasField("request_id") else None
+
+
+async def _look_up(consumer: PulsarConsumer, request: CommandAck, position: int) -> None:
+    message_id = request.message_id[position]
+    subscription = consumer.subscription
+    if request.ack_type == _CUMULATIVE:
+        await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
+    else:
+        await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
 
 
 async def _saved(call: Call, consumer: PulsarConsumer, request: CommandAck) -> BaseCommand:

@@ -20,8 +20,10 @@ from penstock.session import PeerError
 FRAME_PADDING: Final = 10 * 1024
 """Bytes that a frame may have beyond the largest message, for its command and metadata."""
 
-_WITHOUT_TEXT: Final = frozenset({BaseCommand.SEND, BaseCommand.FLOW, BaseCommand.PING})
-"""Commands that need no look at their text, for they have none: the frequent ones."""
+_WITHOUT_TEXT: Final = frozenset(
+    {BaseCommand.SEND, BaseCommand.FLOW, BaseCommand.PING, BaseCommand.ACK}
+)
+"""Commands that need no look at their text, for they have none that is read: the frequent ones."""
 
 _TOTAL: Final = struct.Struct(">I")
 _SIZES: Final = struct.Struct(">II")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.selectors.murmur3 import murmur3_32
+from penstock.limits import SUBSCRIPTION_CONSUMERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,20 +26,18 @@ def choose_active(partition: Partition, consumers: Sequence[Consumer]) -> Consum
     if not consumers:
         return None
     best = min(consumer.priority for consumer in consumers)
-    candidates = sorted(
-        (consumer for consumer in consumers if consumer.priority == best),
-        key=lambda consumer: consumer.name,
-    )
+    candidates = [consumer for consumer in consumers if consumer.priority == best]
     if partition.topic.partitioned:
+        candidates.sort(key=lambda consumer: consumer.name)
         return candidates[partition.index % len(candidates)]
-    return _next_on_ring(partition.topic.name.pulsar, candidates)
+    topic = partition.topic.name.pulsar
+    return min(candidates, key=lambda consumer: (_distance(topic, consumer.name), consumer.name))
 
 
-def _next_on_ring(topic: str, candidates: Sequence[Consumer]) -> Consumer:
-    ring = sorted(
-        (murmur3_32(f"{candidate.name}{point}".encode()), index)
-        for index, candidate in enumerate(candidates)
-        for point in range(POINTS_PER_CONSUMER)
-    )
-    at = bisect_left(ring, (murmur3_32(topic.encode()), 0))
-    return candidates[ring[at % len(ring)][1]]
+@lru_cache(maxsize=4 * SUBSCRIPTION_CONSUMERS)
+def _distance(topic: str, name: str) -> int:
+    """Return how far a consumer's nearest point follows a topic's on the ring of hashes."""
+    # Each consumer's by itself: the ring of a thousand of them has a hundred thousand points.
+    at = murmur3_32(topic.encode())
+    points = (murmur3_32(f"{name}{point}".encode()) for point in range(POINTS_PER_CONSUMER))
+    return min((point - at) % (1 << 32) for point in points)

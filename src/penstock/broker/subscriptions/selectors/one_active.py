@@ -47,11 +47,9 @@ class OneActive(Selector):
         return chosen
 
     def served(self, consumer: Consumer) -> None:
-        """Forget the oldest of what a consumer has, beyond the limit."""
+        """Keep little of the oldest of what a consumer has, beyond the limit."""
         assert consumer is self.active, "only the active consumer is served"
-        leases = self._engine.leases
-        while len(leases) > limits.REMEMBERED_BATCHES and leases.oldest is not None:
-            leases.remove(leases.oldest)
+        self._engine.forget(limits.REMEMBERED_BATCHES)
 
     def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
         del offsets  # One message back means all after it too.

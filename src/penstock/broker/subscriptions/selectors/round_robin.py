@@ -26,6 +26,7 @@ class RoundRobin(Selector):
     def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
         super().__init__(partition, engine, wake)
         self._chunks = ChunkOwners()
+        self._blocked = False
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
@@ -37,8 +38,17 @@ class RoundRobin(Selector):
         self._engine.release_all(consumer, counted=False)
 
     def choose(self) -> Consumer | None:
+        if self._are_too_many_out():
+            return None
         ready = [c for c in self.consumers if c.can_take and not _holds_too_many(c)]
         return min(ready, key=lambda consumer: consumer.priority, default=None)
+
+    def _are_too_many_out(self) -> bool:
+        """Note whether all consumers hold too many messages, which ends at half of the limit."""
+        most = limits.UNACKNOWLEDGED_OF_SUBSCRIPTION
+        bound = most // 2 if self._blocked else most
+        self._blocked = self._engine.leases.unacknowledged >= bound
+        return self._blocked
 
     def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
         return self._chunks.owner(entry, chosen)

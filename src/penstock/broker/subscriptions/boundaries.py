@@ -1,0 +1,50 @@
+"""Where batches begin that are out and have no lease: a bit for each offset."""
+
+from __future__ import annotations
+
+from penstock.broker.subscriptions.bitmaps import BITS, BLOCK
+
+
+class Boundaries:
+    """Batches that follow one another. Nothing is known of those below the first that was added,
+    or below what was dropped.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, int] = {}
+        self._end = 0
+        self._first_block = 0
+
+    def add(self, start: int, end: int) -> None:
+        """Remember a batch behind the ones before."""
+        if not self._blocks:
+            self._first_block = start // BLOCK
+        assert start >= self._end or not self._blocks, "batches are added in their order"
+        number = start // BLOCK
+        self._blocks[number] = self._blocks.get(number, 0) | BITS[start % BLOCK]
+        self._end = end
+
+    def get(self, start: int) -> tuple[int, int] | None:
+        """Return the batch that begins at an offset, with the gap behind it, if it is known."""
+        number, low = divmod(start, BLOCK)
+        bits = self._blocks.get(number, 0)
+        if not bits & BITS[low]:
+            return None
+        later = bits >> (low + 1)
+        if later:
+            return start, start + (later & -later).bit_length()
+        for following in range(number + 1, -(-self._end // BLOCK)):
+            bits = self._blocks.get(following, 0)
+            if bits:
+                return start, following * BLOCK + (bits & -bits).bit_length() - 1
+        return start, self._end
+
+    def drop_below(self, offset: int) -> None:
+        """Forget batches that begin below an offset, as far as whole blocks of them."""
+        while self._blocks and self._first_block < offset // BLOCK:
+            self._blocks.pop(self._first_block, None)
+            self._first_block += 1
+
+    def clear(self) -> None:
+        self._blocks.clear()
+        self._end = 0

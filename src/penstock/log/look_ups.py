@@ -1,0 +1,93 @@
+"""What one log's reads have in common: the files, where recent ones ended, and indexes to mend."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.limits import READ_PLACES
+from penstock.log.scan import Place
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.log.files import FileSystem
+    from penstock.log.reading import Lend, Readers
+    from penstock.log.segment import Segment
+    from penstock.session import FileRange
+
+logger = logging.getLogger(__name__)
+
+FoundT = TypeVar("FoundT")
+
+
+class LookUps:
+    """Looks things up in the segments of one log, for the loop's thread."""
+
+    def __init__(self, files: FileSystem, readers: Readers) -> None:
+        self._readers = readers
+        self._open_files = readers.open_files(files)
+        self._tasks = Tasks()
+        self.places: dict[int, int] = {}
+        """Positions of batches by their base offsets, those that were met last."""
+        self.rebuilt_indexes = 0
+
+    async def run(self, segment: Segment, look_up: Callable[[Lend], FoundT]) -> FoundT:
+        """Return what `look_up` finds in a segment. Raises what it raises."""
+        self._adopt(segment)
+        found = await self._readers.look_up(self._open_files, look_up)
+        if not segment.index.fits and not segment.index_is_rebuilt:
+            segment.index_is_rebuilt = True
+            self.rebuilt_indexes += 1
+            name = f"index {segment.path} anew"
+            await asyncio.shield(self._tasks.start(self._rebuild_index(segment), name))
+        return found
+
+    def range_of(self, segment: Segment, start: Place, end: Place) -> FileRange | None:
+        """Return part of a segment's file, if that is open; remember where it ends."""
+        self._adopt(segment)
+        size = end.position - start.position
+        found = self._open_files.range_of(segment.path, start.position, size)
+        if found is not None:
+            self.remember(end)
+        return found
+
+    def place_of(self, segment: Segment, offset: int) -> Place | None:
+        """Return where the batch that begins at `offset` is, if a read ended there lately."""
+        position = 0 if offset == segment.base_offset else self.places.get(offset)
+        return None if position is None else Place(position, offset)
+
+    def remember(self, place: Place) -> None:
+        self.places[place.offset] = place.position
+        if len(self.places) > READ_PLACES:
+            del self.places[next(iter(self.places))]
+        assert len(self.places) <= READ_PLACES, "what is remembered is bounded"
+
+    def forget_below(self, offset: int) -> None:
+        """Nobody reads below `offset` any more."""
+        self.places = {each: at for each, at in self.places.items() if each >= offset}
+
+    def forget(self, segment: Segment) -> None:
+        """The segment is closed, or gone."""
+        self._open_files.forget(segment.path, *segment.index.paths)
+
+    def _adopt(self, segment: Segment) -> None:
+        if segment.file is not None:
+            self._open_files.adopt(segment.path, segment.file)
+
+    async def _rebuild_index(self, segment: Segment) -> None:
+        """Have an index that a look-up found wrong built anew in a thread."""
+        end = Place(segment.size, segment.end_offset)
+        segment.index = segment.new_index()
+        segment.index.hold()
+        build = partial(segment.indexed_anew, end=end)
+        try:
+            built = await self._readers.look_up_in_thread(self._open_files, build)
+        except OSError as error:
+            # It is a hint: without it, reading is slow but right.
+            logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
+        else:
+            segment.index.take_over(built)

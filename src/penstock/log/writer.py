@@ -1,0 +1,245 @@
+"""The writing half of a log's files: what stands in line is written by a thread, never by the loop.
+
+An append puts its batch in line and returns. A thread takes what stands there, many batches in one
+system call. It is the only one that opens, writes and cuts the log's last file: the event loop
+never waits for a disk that holds a write up.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.log.files import write_all
+from penstock.log.scan import Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.log.files import File, FileSystem
+    from penstock.log.segment import Segment
+    from penstock.session import Buffer
+
+logger = logging.getLogger(__name__)
+
+_BATCHES_TOGETHER: Final = 512
+"""With a header and a body each, as many as one vectored write takes."""
+
+
+class QueuedBatch(NamedTuple):
+    """A batch in line for its place in the log. Without parts, only its segment is to begin."""
+
+    segment: Segment
+    position: int
+    parts: Sequence[Buffer]
+    size: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    magic: int
+
+
+class SoundRun(NamedTuple):
+    """Batches of one encoding that follow one another, as `Verified` takes them."""
+
+    start: Place
+    end_position: int
+    end_offset: int
+    magic: int
+
+
+class Written(NamedTuple):
+    """What one write has added to one segment; `file` is where the segment lies open."""
+
+    segment: Segment
+    file: File
+    size: int
+    end_offset: int
+    runs: Sequence[SoundRun]
+
+
+class Unsynced(NamedTuple):
+    """What a flush has to make durable, and the first offset that it does not reach."""
+
+    files: list[File]
+    full: list[Segment]
+    """The segments of all of the files but the last, which are written no more."""
+    directories: set[Path]
+    end_offset: int
+    written_bytes: int
+
+
+class LogWriter:
+    """Methods may be called by any thread but the loop's; `queue` and `written` are shared with it.
+
+    After a failed write, the file is cut back to where it was, and nothing more is written until
+    the loop has seen `failure`, emptied the line, whose offsets do not hold any more, and put
+    `failure` back to None.
+    """
+
+    def __init__(
+        self, directory: Path, files: FileSystem, active: Segment | None, end_offset: int
+    ) -> None:
+        self.queue: deque[QueuedBatch] = deque()
+        self.written: deque[Written] = deque()
+        self.failure: OSError | None = None
+        self._directory = directory
+        self._files = files
+        self._lock = threading.Lock()
+        self._active = active
+        self._file: File | None = None
+        self._torn_at: int | None = None
+        """Where a failed write may have left bytes in the active file."""
+        self._full: list[tuple[Segment, File]] = []
+        self._directories: set[Path] = set()
+        self._unsaved: list[Segment] = []
+        """Full segments whose indexes are not durable."""
+        self._end_offset = end_offset
+        self._written_bytes = 0
+
+    def write(self) -> None:
+        """Write what stands in line, also what joins it meanwhile. Raises OSError."""
+        with self._lock:
+            self._write()
+
+    def write_and_take(self) -> Unsynced:
+        """Write what stands in line, and return what is to be flushed then. Raises OSError."""
+        with self._lock:
+            self._write()
+            full, self._full = self._full, []
+            directories, self._directories = self._directories, set()
+            files = [file for _, file in full] + ([] if self._file is None else [self._file])
+            segments = [segment for segment, _ in full]
+            return Unsynced(files, segments, directories, self._end_offset, self._written_bytes)
+
+    def name_again(self, directories: set[Path]) -> None:
+        """The names in these directories could not be made durable: the next flush has to."""
+        with self._lock:
+            self._directories |= directories
+
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Nothing is written meanwhile."""
+        with self._lock:
+            yield
+
+    def save_indexes(self) -> list[Segment]:
+        """Bring the index files up to date; return the full segments among theirs, to be synced
+        and then to be `forgotten`. Raises OSError.
+        """
+        with self._lock:
+            for segment in self._unsaved:
+                segment.index.save()
+            if self._active is not None and self._file is not None:
+                self._active.index.save()
+            return list(self._unsaved)
+
+    def forget_saved(self, segments: list[Segment]) -> None:
+        """The indexes of these are durable."""
+        with self._lock:
+            self._unsaved = [each for each in self._unsaved if each not in segments]
+
+    def _write(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        while self.queue:
+            batches = self._next_batches()
+            try:
+                file = self._file_of(batches[0].segment)
+                self._write_batches(file, batches)
+            except OSError as error:
+                self.failure = error
+                raise
+
+    def _next_batches(self) -> list[QueuedBatch]:
+        """Take those from the line that go into one segment with one system call."""
+        batches = [self.queue.popleft()]
+        segment = batches[0].segment
+        while self.queue and len(batches) < _BATCHES_TOGETHER:
+            if self.queue[0].segment is not segment:
+                break
+            batches.append(self.queue.popleft())
+        return batches
+
+    def _file_of(self, segment: Segment) -> File:
+        """Open the segment's file, and cut off what a failed write left. Raises OSError."""
+        if segment is not self._active or self._file is None:
+            self._open(segment)
+        assert self._file is not None, "the active segment is open"
+        if self._torn_at is not None:
+            self._file.truncate(self._torn_at)
+            self._torn_at = None
+        return self._file
+
+    def _open(self, segment: Segment) -> None:
+        """Go on in this segment. A full one is left to the next flush. Raises OSError."""
+        is_new = segment is not self._active
+        file = self._files.open(segment.path, write=True, create=is_new)
+        if is_new:
+            if self._active is not None and self._file is not None:
+                self._finish_index(self._active)
+                self._full.append((self._active, self._file))
+            self._directories.add(self._directory)
+            self._torn_at = None
+        self._active, self._file = segment, file
+        self.written.append(Written(segment, file, 0, segment.end_offset, ()))
+
+    def _write_batches(self, file: File, batches: list[QueuedBatch]) -> None:
+        first, last = batches[0], batches[-1]
+        parts = [part for batch in batches for part in batch.parts]
+        try:
+            write_all(file, parts, first.position)
+        except OSError:
+            self._cut_back(file, first.position)
+            raise
+        if not parts:
+            return
+        self._index(batches)
+        size = last.position + last.size - first.position
+        self._end_offset = last.last_offset + 1
+        self._written_bytes += size
+        self.written.append(Written(first.segment, file, size, self._end_offset, _runs(batches)))
+
+    def _cut_back(self, file: File, position: int) -> None:
+        """Leave nothing of a failed write behind; else the next one begins with that."""
+        try:
+            file.truncate(position)
+        except OSError:
+            self._torn_at = position
+
+    def _index(self, batches: list[QueuedBatch]) -> None:
+        segment = batches[0].segment
+        for batch in batches:
+            if batch.parts:
+                relative = batch.last_offset - segment.base_offset
+                try:
+                    segment.index.add(batch.position, batch.size, relative, batch.max_timestamp)
+                except OSError as error:
+                    self._warn_of_index(segment, error)
+
+    def _finish_index(self, segment: Segment) -> None:
+        self._unsaved.append(segment)
+        try:
+            segment.index.save()
+        except OSError as error:
+            self._warn_of_index(segment, error)
+
+    def _warn_of_index(self, segment: Segment, error: OSError) -> None:
+        # It stays in memory, and there is no checkpoint before it was saved.
+        logger.warning("%s: its index can't be saved: %s", segment.path, error)
+
+
+def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
+    """Join what stands side by side and is of one encoding."""
+    runs: list[SoundRun] = []
+    for batch in batches:
+        start = Place(batch.position, batch.base_offset)
+        if runs and runs[-1].magic == batch.magic:
+            start = runs.pop().start
+        end_position = batch.position + batch.size
+        runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
+    return runs

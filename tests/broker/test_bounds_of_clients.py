@@ -1,0 +1,172 @@
+"""Goal: what clients make up by the million, names that commit, subscriptions and consumers, is
+bounded, and what is there goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from penstock import limits
+from penstock.broker.broker import Broker
+from penstock.broker.errors import (
+    ConsumerBusyError,
+    TooManyOffsetsError,
+    TooManySubscriptionsError,
+)
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.subscription import SubscriptionKind
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.partition import Partition
+from receivers import consumer, message_batch, settled
+
+SHARED = SubscriptionKind.SHARED
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    await broker.topics.create(TopicName("public", "default", "t"), 2)
+    yield broker
+    await broker.close()
+
+
+@pytest.fixture
+async def partition(broker: Broker) -> Partition:
+    (topic,) = broker.topics.all()
+    partition = topic.partition(0)
+    await partition.opened()
+    return partition
+
+
+async def test_committed_offsets_are_bounded(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "COMMITTED_OFFSET_BYTES", 5_000)
+    offsets = broker.offsets
+    owners = [OffsetOwner("kafka", f"made up {number}") for number in range(10)]
+    kept = 7
+    for owner in owners[:kept]:
+        await offsets.commit(owner, {partition.id: CommittedOffset(1)})
+    with pytest.raises(TooManyOffsetsError):
+        await offsets.commit(owners[kept], {partition.id: CommittedOffset(1)})
+    await offsets.commit(owners[0], {partition.id: CommittedOffset(2)})
+    with pytest.raises(TooManyOffsetsError):
+        await offsets.commit(owners[0], {partition.id: CommittedOffset(2, note="n" * 5_000)})
+    with pytest.raises(TooManyOffsetsError):
+        await offsets.commit(OffsetOwner("kafka", "o" * 5_000), {partition.id: CommittedOffset(2)})
+    assert offsets.of_owner(owners[0]) == {partition.id: CommittedOffset(2)}
+    await offsets.delete(owners[0])
+    await offsets.delete(owners[1], [partition.id])
+    offsets.forget_partitions([partition.id])
+    for owner in owners[:kept]:
+        await offsets.commit(owner, {partition.id: CommittedOffset(3)})
+
+
+async def test_subscriptions_are_bounded(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SUBSCRIPTIONS", 2)
+    subscriptions = broker.subscriptions
+    members = [consumer() for _ in range(4)]
+
+    async def subscribe(number: int, *, durable: bool = True) -> None:
+        request = SubscribeRequest(f"s{number}", SHARED, 0, durable=durable)
+        await subscriptions.subscribe(partition, request, members[number])
+
+    await subscribe(0)
+    await subscribe(1, durable=False)
+    with pytest.raises(TooManySubscriptionsError):
+        await subscribe(2)
+    reader = subscriptions.get(partition, "s1")
+    assert reader is not None
+    subscriptions.leave(reader, members[1])
+    await subscribe(2)
+    for number in (0, 2):
+        found = subscriptions.get(partition, f"s{number}")
+        assert found is not None
+        await subscriptions.unsubscribe(found, members[number])
+    await subscribe(1)
+    await subscribe(3)
+    with pytest.raises(TooManySubscriptionsError):
+        await subscribe(0)
+
+
+async def test_those_that_were_not_opened_yet_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SUBSCRIPTIONS", 1)
+    broker = await Broker.open(tmp_path / "data", BrokerSettings())
+    topic = await broker.topics.create(TopicName("public", "default", "t"), 2)
+    for each in topic.partitions:
+        await each.opened()
+    first = SubscribeRequest("s", SHARED, 0)
+    await broker.subscriptions.create(topic.partition(0), first)
+    await broker.close()
+    broker = await Broker.open(tmp_path / "data", BrokerSettings())
+    (topic,) = broker.topics.all()
+    await topic.partition(1).opened()
+    with pytest.raises(TooManySubscriptionsError):
+        await broker.subscriptions.create(topic.partition(1), first)
+    await broker.topics.delete(topic)
+    other = await broker.topics.create(TopicName("public", "default", "other"), 1)
+    await other.partition(0).opened()
+    await broker.subscriptions.create(other.partition(0), first)
+    await broker.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        SubscribeRequest("s" * 20_000, SHARED, 0),
+        SubscribeRequest("s", SHARED, 0, properties={"k": "v" * 20_000}),
+    ],
+)
+async def test_a_subscription_says_only_so_much_of_itself(
+    broker: Broker, partition: Partition, request_: SubscribeRequest
+) -> None:
+    with pytest.raises(TooManySubscriptionsError):
+        await broker.subscriptions.subscribe(partition, request_, consumer())
+
+
+async def test_a_subscription_has_only_so_many_consumers(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SUBSCRIPTION_CONSUMERS", 2)
+    request = SubscribeRequest("s", SHARED, 0)
+    members = [consumer(str(number)) for number in range(3)]
+    for member in members[:2]:
+        subscription = await broker.subscriptions.subscribe(partition, request, member)
+    with pytest.raises(ConsumerBusyError):
+        await broker.subscriptions.subscribe(partition, request, members[2])
+    broker.subscriptions.leave(subscription, members[0])
+    await broker.subscriptions.subscribe(partition, request, members[2])
+
+
+async def test_all_consumers_of_a_subscription_hold_only_so_much(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "UNACKNOWLEDGED_OF_SUBSCRIPTION", 30)
+    for _ in range(100):
+        partition.append(message_batch(1))
+    await partition.flushed()
+    request = SubscribeRequest("s", SHARED, 0)
+    members = [consumer(str(number)) for number in range(3)]
+    for member in members:
+        subscription = await broker.subscriptions.subscribe(partition, request, member)
+        subscription.add_permits(member, 1000)
+    await settled()
+    held = sum(member.unacknowledged for member in members)
+    assert 30 <= held < 30 + 20, "a turn's batches are out before it is noted"
+    for offset in range(held - 16):
+        assert subscription.acknowledge_at_once(offset)
+    await settled()
+    assert sum(member.unacknowledged for member in members) == 16
+    for offset in range(held - 16, held):
+        assert subscription.acknowledge_at_once(offset)
+    await settled()
+    assert sum(member.unacknowledged for member in members) >= 30

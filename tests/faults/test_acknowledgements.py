@@ -1,0 +1,147 @@
+"""Goal: acknowledgements in the worst order cost little: time that does not grow with what is open,
+memory that follows the offsets, and nobody else's time.
+
+Method: a consumer over a socket is pushed messages of one entry each, acknowledges every one alone,
+in random order and without waiting, and what the broker spent on it is held against as many PINGs.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import BinaryIO, Self
+
+import pytest
+
+from broker_process import BrokerProcess
+from penstock.pulsar.wire import pulsar_api_pb2 as api
+from pulsar_peer import entry
+from stand import MIB, Stand
+from wire_clients import PULSAR_CONNECT, PulsarWire, pulsar_request
+
+COSTS_OF_PINGS = 6
+"""What an acknowledgement may cost, in PINGs: it is five times as long, and changes something."""
+
+
+class Peer:
+    """A Pulsar client of which requests are not waited for."""
+
+    def __init__(self, stand: Stand, broker: BrokerProcess) -> None:
+        self.socket = stand.connect(broker, "pulsar")
+        self.socket.settimeout(600)
+        self._file: BinaryIO = self.socket.makefile("rb", buffering=MIB)
+        self._stand = stand
+        self.socket.sendall(PULSAR_CONNECT)
+        self.hear()
+
+    def send(self, data: bytes) -> None:
+        """Send in the background, for the broker stops to read while answers are not taken."""
+        self._stand.flood(self.socket, data)
+
+    def hear(self) -> api.BaseCommand:
+        """Return the next command."""
+        size = self._file.read(4)
+        assert size, "the broker closed the connection"
+        frame = self._file.read(int.from_bytes(size))
+        return api.BaseCommand.FromString(frame[4 : 4 + int.from_bytes(frame[:4])])
+
+    def hear_until(self, kind: int) -> None:
+        while self.hear().type != kind:
+            pass
+
+    def publish(self, count: int) -> None:
+        self.socket.sendall(pulsar_request("PRODUCER", topic="t", producer_id=1, request_id=1))
+        self.hear()
+        sent = {"producer_id": 1, "sequence_id": 0, "num_messages": 1}
+        self.send(pulsar_request("SEND", entry(b"message"), **sent) * count)
+        for _ in range(count):
+            assert self.hear().type == api.BaseCommand.SEND_RECEIPT
+
+    def consume(self, count: int) -> list[api.MessageIdData]:
+        asked = {"topic": "t", "subscription": "sub", "consumer_id": 1, "request_id": 2}
+        kind, first = api.CommandSubscribe.Exclusive, api.CommandSubscribe.Earliest
+        self.socket.sendall(
+            pulsar_request("SUBSCRIBE", subType=kind, initialPosition=first, **asked)
+        )
+        self.hear()
+        self.socket.sendall(pulsar_request("FLOW", consumer_id=1, messagePermits=count))
+        found: list[api.MessageIdData] = []
+        while len(found) < count:
+            command = self.hear()
+            if command.type == api.BaseCommand.MESSAGE:
+                found.append(command.message.message_id)
+        return found
+
+    def ping(self, count: int) -> None:
+        self.send(pulsar_request("PING") * count)
+        for _ in range(count):
+            self.hear_until(api.BaseCommand.PONG)
+
+    def acknowledge(self, ids: list[api.MessageIdData]) -> None:
+        """Acknowledge each alone, and return when all of it is stored."""
+        individual = {"consumer_id": 1, "ack_type": api.CommandAck.Individual}
+        frames = [pulsar_request("ACK", message_id=[each], **individual) for each in ids]
+        frames.append(pulsar_request("ACK", message_id=ids[:1], request_id=9, **individual))
+        self.send(b"".join(frames))
+        self.hear_until(api.BaseCommand.ACK_RESPONSE)
+
+
+@pytest.mark.parametrize(
+    "count", [20_000, pytest.param(900_000, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
+)
+def test_single_acknowledgements_in_random_order(stand: Stand, count: int) -> None:
+    broker = stand.start()
+    peer = Peer(stand, broker)
+    peer.publish(count)
+    ids = peer.consume(count)
+    random.Random(count).shuffle(ids)
+    # The last half of the offsets stays: the worst is what is open everywhere.
+    taken = [each for each in ids if each.entryId % 2] + ids[:1]
+    pings = _cpu(stand, lambda: peer.ping(len(taken)))
+    with _Pinger(broker) as pinger:
+        spent = _cpu(stand, lambda: peer.acknowledge(taken))
+    assert spent < COSTS_OF_PINGS * pings, f"{spent:.2f} s, and {pings:.2f} s for PINGs"
+    assert stand.watch.grown_mib * MIB < 2 * count + 8 * MIB
+    print(f"{len(taken) / spent:,.0f} a second of CPU, PING {pinger.report()}")  # noqa: T201
+    assert pinger.median < 0.02
+
+
+def _cpu(stand: Stand, work) -> float:
+    stand.watch.reset()
+    work()
+    stand.watch.sample()
+    return stand.watch.cpu_seconds
+
+
+class _Pinger:
+    """Somebody else's connection, and how long its PINGs take."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self._client = PulsarWire(broker.pulsar, "other")
+        self._seconds: list[float] = []
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._client.close()
+
+    @property
+    def median(self) -> float:
+        return sorted(self._seconds)[len(self._seconds) // 2]
+
+    def report(self) -> str:
+        return f"median {1e3 * self.median:.1f} ms, max {1e3 * max(self._seconds):.1f} ms"
+
+    def _run(self) -> None:
+        while not self._ended.wait(0.002):
+            began = time.monotonic()
+            self._client.ping()
+            self._seconds.append(time.monotonic() - began)
+        self._seconds = self._seconds or [0.0]
