@@ -49,7 +49,8 @@ class Bench:
     async def append(self) -> None:
         log = self.new_log()
         for _ in range(self.batches):
-            self.append_to(log)
+            offset = self.append_to(log)
+        await log.written(offset)
         self.remove(log)
 
     async def raw_append(self) -> None:

@@ -31,6 +31,7 @@ LAYERS = [
         "penstock.tasks",
         "penstock.allowance",
         "penstock.memory",
+        "penstock.pace",
     },
 ]
 """Top down. A module imports from its own package and from lower layers; packages of one layer do

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from types import CoroutineType
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 ReplyT = TypeVar("ReplyT")
@@ -100,8 +101,15 @@ class Deferred(Generic[ReplyT_co]):
         return self.result()
 
 
+Encoded: TypeAlias = "Buffers | CoroutineType[Any, Any, Buffers] | None"
+"""What to send, or nothing; a coroutine where making it takes long, so that it goes in steps."""
+
 Answer: TypeAlias = ReplyT | Deferred[ReplyT] | Coroutine[Any, Any, ReplyT]
-"""What a handler returns: a reply, or what it comes from later; a Deferred costs less."""
+"""What a handler returns: a reply, or what it comes from later; a Deferred costs less.
+
+The first step of a coroutine runs in the turn that took the request, in no task: see
+`penstock.tasks.begin`.
+"""
 
 Conflicts: TypeAlias = Sequence[Sequence[int]]
 """For each lane, the lanes whose requests may not run beside its own.
@@ -148,8 +156,8 @@ class Request(Protocol[ReplyT]):
     def begin(self) -> Answer[ReplyT]:
         """Start to carry it out, in its turn. Raises what `refuse` takes."""
 
-    def encode(self, reply: ReplyT) -> Buffers | None:
-        """Return what to send for a reply, or None to send nothing."""
+    def encode(self, reply: ReplyT) -> Encoded:
+        """Return what to send for a reply."""
 
     def refuse(self, error: Exception) -> Buffers | None:
         """Return what to send where this is the outcome, or None to send nothing.

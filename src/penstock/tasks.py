@@ -1,11 +1,15 @@
-"""The one way to start a task: with a name, kept from the collector, its failure reported."""
+"""The one way to start a task: with a name, kept from the collector, its failure reported.
+
+And the way to do without one, where a coroutine ends in its first step.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any, Final, TypeVar
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 ResultT = TypeVar("ResultT")
@@ -13,6 +17,69 @@ ResultT = TypeVar("ResultT")
 _uninterrupted: Final[WeakSet[asyncio.Task[None]]] = WeakSet()
 
 logger = logging.getLogger(__name__)
+
+
+class Ended(NamedTuple, Generic[ResultT]):
+    """A coroutine that ended in its first step, and what it returned."""
+
+    result: ResultT
+
+
+class _FirstStep:
+    """Whether the running code is a first step; a task that runs meanwhile is not its own."""
+
+    runs = False
+
+
+def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
+    """Do a coroutine's first step at once; return its end, or the rest to be awaited.
+
+    The first step runs in no task, so `asyncio.timeout` and task groups have no place before
+    `in_task`. Raises what the step raises.
+    """
+    outer, _FirstStep.runs = _FirstStep.runs, True
+    try:
+        awaited = work.send(None)
+    except StopIteration as end:
+        return Ended(cast("ResultT", end.value))
+    finally:
+        _FirstStep.runs = outer
+    return _rest(work, awaited)
+
+
+async def in_task() -> None:
+    """Return when the caller runs in a task of its own: at once, but for a first step."""
+    if _FirstStep.runs:
+        await asyncio.sleep(0)
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Await something that mostly is there at once. Raises TimeoutError."""
+    begun = begin(work)
+    if not isinstance(begun, Ended):
+        await in_task()
+        async with asyncio.timeout(seconds):
+            begun = Ended(await begun)
+    return begun.result
+
+
+async def _rest(work: Coroutine[Any, Any, ResultT], awaited: Any) -> ResultT:
+    result: ResultT = await _steps(work, awaited)
+    return result
+
+
+@types.coroutine
+def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+    try:
+        while True:
+            try:
+                sent = yield awaited
+            except BaseException as error:
+                awaited = work.throw(error)
+            else:
+                awaited = work.send(sent)
+    except StopIteration as end:
+        return end.value
 
 
 class Tasks:

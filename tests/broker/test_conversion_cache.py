@@ -244,4 +244,4 @@ async def test_nothing_is_kept_of_a_deleted_topic(partition: Partition) -> None:
     assert await spans(partition, 0, 1) == [(0, 9)]
     partition.forget()
     assert not conversions._kept
-    assert conversions._size == 0
+    assert conversions._held.size == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from penstock.requests import call
 
@@ -75,3 +75,5 @@ class Call(call.Call[Client]):
 
     client_id: str
     """What the client calls itself; empty where it does not."""
+    is_large: ClassVar = False
+    """Whether it has so many elements that it is carried out in steps, and nothing beside it."""

@@ -10,14 +10,22 @@ order in any case.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.kafka.client import Call, Client
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.handlers.api_18_api_versions import API_VERSIONS, unsupported_version
-from penstock.kafka.wire import decode_request_header, encode_response, frame_size
-from penstock.limits import KAFKA_REQUEST_BYTES
-from penstock.session import PeerError
+from penstock.kafka.wire import (
+    ManyElementsError,
+    TooManyElementsError,
+    decode_request_header,
+    encode_response,
+    encode_response_in_steps,
+    frame_size,
+)
+from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_BYTES
+from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.kafka.handlers.registry import Handle
     from penstock.kafka.wire import RequestHeader, Struct
-    from penstock.session import Answer, Buffers, Conflicts, Transport
+    from penstock.session import Answer, Buffers, Conflicts, Encoded, Transport
 
 
 class Lane(IntEnum):
@@ -47,12 +55,19 @@ CONFLICTS: Final[Conflicts] = (
 
 
 class KafkaRequest(Call):
-    """A `penstock.session.Request`; it is its own call."""
+    """A `penstock.session.Request`; it is its own call.
+
+    One that may have many elements is a LargeRequest.
+    """
 
     __slots__ = ("_handle", "_header", "_message", "lane")
 
     def __init__(
-        self, client: Client, header: RequestHeader, handle: Handle[Any, Any], message: Struct
+        self,
+        client: Client,
+        header: RequestHeader,
+        handle: Handle[Any, Any],
+        message: Struct | None = None,
     ) -> None:
         self.client = client
         self.version = header.version
@@ -65,15 +80,49 @@ class KafkaRequest(Call):
     def begin(self) -> Answer[Struct | None]:
         return self._handle(self._message, self)
 
-    def encode(self, reply: Struct | None) -> Buffers | None:
+    def encode(self, reply: Struct | None) -> Encoded:
         if reply is None:
             return None
         header = self._header
-        return encode_response(header.api, header.version, header.correlation_id, reply)
+        whose = (header.api, header.version, header.correlation_id)
+        try:
+            return encode_response(*whose, reply)
+        except ManyElementsError:
+            return cast("CoroutineType[Any, Any, Buffers]", encode_response_in_steps(*whose, reply))
 
     def refuse(self, error: Exception) -> Buffers | None:
         # Handlers put their refusals into their replies, each in its own place.
         raise error
+
+
+class LargeRequest(KafkaRequest):
+    """A request with so many elements that it is decoded in its turn, and in steps.
+
+    No other one of its connection runs beside it, so that its own steps are in order.
+    """
+
+    __slots__ = ("_frame",)
+    is_large = True
+
+    def __init__(
+        self, client: Client, header: RequestHeader, handle: Handle[Any, Any], frame: memoryview
+    ) -> None:
+        super().__init__(client, header, handle)
+        self.lane = Lane.OTHERS
+        self._frame = frame
+
+    def begin(self) -> Answer[Struct | None]:
+        return self._decoded_and_begun()
+
+    async def _decoded_and_begun(self) -> Struct | None:
+        header = self._header
+        message = await header.api.request.decode_in_steps(
+            self._frame, header.version, header.body_start
+        )
+        answer = self._handle(message, self)
+        if isinstance(answer, Deferred | CoroutineType):
+            answer = await answer
+        return cast("Struct | None", answer)
 
 
 class KafkaSession:
@@ -93,7 +142,12 @@ class KafkaSession:
         if handler is None:
             raise PeerError(f"{header.api.name} is not served")
         if header.version in handler.versions:
-            message = header.api.request.decode(frame, header.version, header.body_start)
+            try:
+                message = header.api.request.decode(
+                    frame, header.version, header.body_start, elements_max=KAFKA_ELEMENTS_AT_ONCE
+                )
+            except TooManyElementsError:
+                return LargeRequest(self._client, header, handler.handle, frame)
             return KafkaRequest(self._client, header, handler.handle, message)
         if header.api.key == API_VERSIONS:
             in_version_0 = header._replace(version=0)

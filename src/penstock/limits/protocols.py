@@ -20,6 +20,13 @@ KAFKA_REQUEST_ELEMENTS: Final = Limit(
     when_hit="the connection is closed",
 )
 
+KAFKA_ELEMENTS_AT_ONCE: Final = Limit(
+    500,
+    "elements of all arrays in one Kafka request or response that is decoded or encoded at once",
+    protects="other clients' time",
+    when_hit="it is decoded or encoded in steps, between which others have their turn",
+)
+
 KAFKA_FETCH_BYTES: Final = Limit(
     55 * MIB,
     "bytes of one answer to a Kafka Fetch (Kafka's own default)",

@@ -7,6 +7,7 @@ at the same time, because what they waited for is there, is done in turns (`pens
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Coroutine
 from functools import partial
@@ -16,8 +17,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
 from penstock.server.turns import Turn
-from penstock.session import Buffers, Deferred, Request, Session
-from penstock.tasks import Tasks
+from penstock.session import Buffers, Deferred, Encoded, Request, Session
+from penstock.tasks import Ended, Tasks, begin
 
 AnyRequest: TypeAlias = Request[Any]
 """What the session made of a frame knows its own kind of reply; nobody here looks into one."""
@@ -134,24 +135,30 @@ class Pipeline:
 
         Raises as `take`.
         """
+        parts: Encoded
         try:
             answer = request.begin()
+            if isinstance(answer, CoroutineType):
+                begun = begin(answer)
+                if not isinstance(begun, Ended):
+                    slot = slot or self._reserve(request.lane, size)
+                    self._run_soon(request, slot, _encoded(request, begun))
+                    return
+                answer = begun.result
             if isinstance(answer, Deferred):
                 if not answer.ready.done():
                     slot = slot or self._reserve(request.lane, size)
                     answer.ready.add_done_callback(partial(self._is_ready, request, slot, answer))
                     return
                 answer = answer.result()
-            elif isinstance(answer, CoroutineType):
-                slot = slot or self._reserve(request.lane, size)
-                task = self._tasks.start(self._run(request, slot, answer), self.name)
-                # Nobody awaits it where the task is cancelled before its first step.
-                task.add_done_callback(lambda _: answer.close())
-                return
             parts = request.encode(answer)
+        except asyncio.CancelledError:
+            parts = None  # What it waited for was given up already.
         except Exception as error:
             parts = request.refuse(error)
-        if slot is not None:
+        if isinstance(parts, CoroutineType):
+            self._run_soon(request, slot or self._reserve(request.lane, size), parts)
+        elif slot is not None:
             self._settle(request, slot, parts)
         elif parts is not None:
             self._answers.add(parts)
@@ -168,7 +175,7 @@ class Pipeline:
         self._owner.work_came()
 
     def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
-        parts: Buffers | None = None
+        parts: Encoded = None
         try:
             try:
                 parts = request.encode(answer.result())
@@ -176,13 +183,25 @@ class Pipeline:
                 parts = request.refuse(error)
         except Exception as error:
             self._owner.failed(error)
-        self._settle(request, slot, parts)
+        if isinstance(parts, CoroutineType):
+            self._run_soon(request, slot, parts)
+        else:
+            self._settle(request, slot, parts)
 
-    async def _run(self, request: AnyRequest, slot: Slot, answer: Coroutine[Any, Any, Any]) -> None:
+    def _run_soon(
+        self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]
+    ) -> None:
+        task = self._tasks.start(self._run(request, slot, work), self.name)
+        # Nobody awaits it where the task is cancelled before its first step.
+        task.add_done_callback(lambda _: work.close())
+
+    async def _run(
+        self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]
+    ) -> None:
         parts: Buffers | None = None
         try:
             try:
-                parts = request.encode(await answer)
+                parts = await work
             except Exception as error:
                 parts = request.refuse(error)
         except Exception as error:
@@ -210,3 +229,8 @@ class Pipeline:
         except Exception as error:
             self._owner.failed(error)
             self._settle(*parked, None)
+
+
+async def _encoded(request: AnyRequest, answer: Coroutine[Any, Any, Any]) -> Buffers | None:
+    parts: Encoded = request.encode(await answer)
+    return await parts if isinstance(parts, CoroutineType) else parts

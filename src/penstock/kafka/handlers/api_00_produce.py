@@ -31,9 +31,11 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
     from penstock.broker.topics.partition import Partition
@@ -56,26 +58,24 @@ class Written(NamedTuple):
 
 @handles(api("Produce"), 0, 13)
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
-    closed = _closed(request, call)
+    if call.is_large:
+        return _produce_in_steps(request, call)
+    closed = list(_closed(request, call))
     if closed or call.client.produces.waiting:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call)
     return _produce(request, call)
 
 
-def _closed(request: ProduceRequest, call: Call) -> list[Partition]:
-    """Return the partitions of which the logs have to be opened before anything is appended."""
-    closed = []
+def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition]:
+    """Yield the partitions of which the logs have to be opened before anything is appended."""
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     topics = call.broker.topics
     for data in request.topic_data:
         topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
         partitions = () if topic is None else topic.partitions
-        closed += [
-            partitions[part.index]
-            for part in data.partition_data
-            if 0 <= part.index < len(partitions) and not partitions[part.index].is_open
-        ]
-    return closed
+        for part in data.partition_data:
+            if 0 <= part.index < len(partitions) and not partitions[part.index].is_open:
+                yield partitions[part.index]
 
 
 async def _produce_in_turn(
@@ -91,37 +91,54 @@ async def _produce_in_turn(
 
 
 def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
-    response = api("Produce").response
     written: list[Written] = []
-    topics = []
+    answer = api("Produce").response()
+    for _ in _appending(request, call, answer, written):
+        pass
+    return _outcome(request, answer, written)
+
+
+async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
+    pace = Pace()
+    await open_all(set(await pace.each(_closed(request, call), lambda each: each)))
+    written: list[Written] = []
+    answer = api("Produce").response()
+    await pace.through(_appending(request, call, answer, written))
+    outcome = _outcome(request, answer, written)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
+
+
+def _appending(
+    request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
+) -> Iterator[None]:
+    """Append all batches and answer each, with a pause to take after each."""
+    response = api("Produce").response
+    answer.responses = []
     for data in request.topic_data:
-        results = _append_to_topic(data, request.acks, call, written)
-        topics.append(
+        results: list[ProduceResponse.PartitionProduceResponse] = []
+        answer.responses.append(
             response.TopicProduceResponse(
                 name=data.name, topic_id=data.topic_id, partition_responses=results
             )
         )
-    answer = response(responses=topics)
+        for part in data.partition_data:
+            result = response.PartitionProduceResponse(index=part.index, base_offset=-1)
+            results.append(result)
+            try:
+                topic = _find_topic(data, request.acks, call)
+                written.append(_append(topic, part, request.acks, call.version, result))
+            except Exception as error:
+                _refuse(result, error)
+            yield
+
+
+def _outcome(
+    request: ProduceRequest, answer: ProduceResponse, written: list[Written]
+) -> Answer[ProduceResponse | None]:
     if not written:
         return _answer(answer, request.acks)
     # Also for acks 0, so that what is in line to be written counts as a request under way.
     return _when_ready(answer, request.acks, written)
-
-
-def _append_to_topic(
-    data: ProduceRequest.TopicProduceData, acks: int, call: Call, written: list[Written]
-) -> list[ProduceResponse.PartitionProduceResponse]:
-    result_type = api("Produce").response.PartitionProduceResponse
-    results = []
-    for part in data.partition_data:
-        result = result_type(index=part.index, base_offset=-1)
-        results.append(result)
-        try:
-            topic = _find_topic(data, acks, call)
-            written.append(_append(topic, part, acks, call.version, result))
-        except Exception as error:
-            _refuse(result, error)
-    return results
 
 
 def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) -> Topic:
@@ -166,10 +183,14 @@ def _when_ready(
 async def _when_all_ready(
     answer: ProduceResponse, acks: int, written: list[Written]
 ) -> ProduceResponse | None:
-    await asyncio.wait([each.ready for each in written])
+    pace = Pace()
     for ready, result in written:
+        if not ready.done():
+            await asyncio.wait((ready,))
         if (failure := ready.exception()) is not None:
             _refuse(result, failure)
+        if pace.is_over():
+            await pace.others()
     return _answer(answer, acks)
 
 

@@ -21,6 +21,7 @@ tells clients that there is none.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
@@ -32,7 +33,9 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
+from penstock.pace import Pace
 from penstock.session import in_memory
+from penstock.tasks import in_task, within
 
 if TYPE_CHECKING:
     from penstock import memory
@@ -156,10 +159,11 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     # A range may end a little early, for which nobody has to wait.
     from_file_bytes = request.min_bytes if call.client.transport.sends_files else None
     terms = Terms(partition_max, isolation_of(request.isolation_level), from_file_bytes)
-    topics = []
+    topics: list[FetchResponse.FetchableTopicResponse] = []
     readings: list[Reading] = []
+    pace = Pace()
     for topic in request.topics:
-        found = [_find(topic, asked, call, terms) for asked in topic.partitions]
+        found = await pace.each(topic.partitions, partial(_find, topic, call, terms))
         readings += found
         topics.append(
             response.FetchableTopicResponse(
@@ -168,20 +172,21 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         )
     await open_all(each.partition for each in readings if each.partition is not None)
     with call.broker.memory.reading() as held:
-        if not await _read_in_time(readings, request, held):
+        if not await _read_in_time(readings, request, held, pace):
             return response(responses=topics)
-        if readings and request.max_wait_ms > 0 and not _suffices(readings, request.min_bytes):
-            await _wait(readings, request, call)
+        waits = readings and request.max_wait_ms > 0
+        if waits and not await _suffices(readings, request.min_bytes, pace):
+            await _wait(readings, request, call, pace)
             if not call.client.is_gone:
-                await _read_in_time(readings, request, held)
+                await _read_in_time(readings, request, held, pace)
     return response(responses=topics)
 
 
 def _find(
     topic: FetchRequest.FetchTopic,
-    asked: FetchRequest.FetchPartition,
     call: Call,
     terms: Terms,
+    asked: FetchRequest.FetchPartition,
 ) -> Reading:
     result = api("Fetch").response.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
@@ -198,17 +203,20 @@ def _find(
 
 
 async def _read_in_time(
-    readings: list[Reading], request: FetchRequest, held: memory.Reading
+    readings: list[Reading], request: FetchRequest, held: memory.Reading, pace: Pace
 ) -> bool:
     """Read as much as memory has room for; False where it had none, or a conversion takes long."""
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     wanted = max(0, min(max_bytes, sum(each.bytes_wanted for each in readings)))
+
+    async def read() -> None:
+        held.set(0)
+        granted = await held.grant(wanted)
+        await _read(readings, max_bytes if granted == wanted else granted, pace)
+
     try:
         # What takes so long is compiling the conversions, once after an installation.
-        async with asyncio.timeout(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS)):
-            held.set(0)
-            granted = await held.grant(wanted)
-            await _read(readings, max_bytes if granted == wanted else granted)
+        await within(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS), read())
     except TimeoutError:
         _leave_rest_empty(readings)
         return False
@@ -225,10 +233,12 @@ def _leave_rest_empty(readings: list[Reading]) -> None:
                 reading.refuse(error)
 
 
-async def _read(readings: list[Reading], max_bytes: int) -> None:
+async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:
     left = max_bytes
     is_first = True
     for reading in readings:
+        if pace.is_over():
+            await pace.others()
         if reading.failed:
             continue
         try:
@@ -243,14 +253,18 @@ async def _read(readings: list[Reading], max_bytes: int) -> None:
         left = 0 if reading.does_not_fit else left - reading.bytes_read
 
 
-def _suffices(readings: list[Reading], min_bytes: int) -> bool:
-    return (
-        any(reading.failed or reading.is_gone for reading in readings)
-        or sum(reading.bytes_readable for reading in readings) >= min_bytes
-    )
+async def _suffices(readings: list[Reading], min_bytes: int, pace: Pace) -> bool:
+    readable = 0
+    for reading in readings:
+        if reading.failed or reading.is_gone:
+            return True
+        readable += reading.bytes_readable
+        if pace.is_over():
+            await pace.others()
+    return readable >= min_bytes
 
 
-async def _wait(readings: list[Reading], request: FetchRequest, call: Call) -> None:
+async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace: Pace) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
     changed = asyncio.Event()
     partitions = {reading.partition for reading in readings if reading.partition is not None}
@@ -258,9 +272,12 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call) -> N
         partition.add_listener(changed.set)
     try:
         with call.client.waiting(changed.set):
+            await in_task()
             async with asyncio.timeout(request.max_wait_ms / 1000):
-                while not _suffices(readings, request.min_bytes) and not call.client.is_gone:
+                while not call.client.is_gone:
                     changed.clear()
+                    if await _suffices(readings, request.min_bytes, pace):
+                        break
                     await changed.wait()
     except TimeoutError:
         pass

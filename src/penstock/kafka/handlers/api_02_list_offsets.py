@@ -12,7 +12,6 @@ Versions 1-11.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.reading.conversion import in_thread
@@ -27,6 +26,7 @@ from penstock.kafka.handlers.topics import (
 from penstock.kafka.record_times import RecordTime, first_not_before
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log.header import Magic, read_header
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Isolation, Partition
@@ -58,7 +58,8 @@ NOTHING: Final = RecordTime(-1, -1)
 @handles(api("ListOffsets"), 1, 11)
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     response = api("ListOffsets").response
-    asked = Counter(
+    pace = Pace()
+    asked = await pace.counted(
         (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
     )
     isolation = isolation_of(request.isolation_level)
@@ -80,6 +81,8 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
                 result.timestamp, result.offset = found
                 if found.offset >= 0:
                     result.leader_epoch = partition.epoch_at(found.offset)
+            if pace.is_over():
+                await pace.others()
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=results))
     return response(topics=topics)
 

@@ -26,33 +26,39 @@ from penstock.kafka.handlers.topics import (
     topic_by_name,
 )
 from penstock.kafka.wire import api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import MetadataRequest, MetadataResponse
-    from penstock.session import Answer
 
 EMPTY_LIST_MEANS_ALL: Final = 0
 
 
 @handles(api("Metadata"), 0, 13)
-def metadata(request: MetadataRequest, call: Call) -> Answer[MetadataResponse]:
+async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
+    pace = Pace()
     if request.topics is None or (call.version == EMPTY_LIST_MEANS_ALL and not request.topics):
-        return _answer(
-            [_describe(topic, request, call) for topic in call.broker.topics.all()], request, call
+        everything = await pace.each_awaited(
+            tuple(call.broker.topics.all()), lambda topic: _describe(topic, request, call, pace)
         )
+        return _answer(everything, request, call)
     may_create = request.allow_auto_topic_creation and call.broker.settings.auto_create_topics
-    if may_create and any(_is_missing(asked.name, call) for asked in request.topics):
-        return _create_and_answer(request.topics, request, call)
-    return _answer([_look_up(asked, request, call) for asked in request.topics], request, call)
+    failures = await _create_missing(request.topics, call, pace) if may_create else {}
+    topics = await pace.each_awaited(
+        request.topics,
+        lambda asked: _look_up(asked, request, call, pace, failures.get(asked.name)),
+    )
+    return _answer(topics, request, call)
 
 
-async def _create_and_answer(
-    asked_topics: list[MetadataRequest.MetadataRequestTopic], request: MetadataRequest, call: Call
-) -> MetadataResponse:
-    failures: dict[str | None, MetadataResponse.MetadataResponseTopic] = {}
+async def _create_missing(
+    asked_topics: list[MetadataRequest.MetadataRequestTopic], call: Call, pace: Pace
+) -> dict[str | None, Exception]:
+    """Return why those that could not be created were not, by name."""
+    failures: dict[str | None, Exception] = {}
     for asked in asked_topics:
         if asked.name is not None and _is_missing(asked.name, call):
             try:
@@ -61,18 +67,25 @@ async def _create_and_answer(
                 # Under another protocol's name, so it is found by Kafka's name all the same.
                 continue
             except Exception as error:
-                failures[asked.name] = _failure(asked, error)
-    topics = [failures.get(asked.name) or _look_up(asked, request, call) for asked in asked_topics]
-    return _answer(topics, request, call)
+                failures[asked.name] = error
+        if pace.is_over():
+            await pace.others()
+    return failures
 
 
 def _is_missing(name: str | None, call: Call) -> bool:
     return name is not None and call.broker.topics.by_kafka_name(name) is None
 
 
-def _look_up(
-    asked: MetadataRequest.MetadataRequestTopic, request: MetadataRequest, call: Call
+async def _look_up(
+    asked: MetadataRequest.MetadataRequestTopic,
+    request: MetadataRequest,
+    call: Call,
+    pace: Pace,
+    failure: Exception | None,
 ) -> MetadataResponse.MetadataResponseTopic:
+    if failure is not None:
+        return _failure(asked, failure)
     try:
         if asked.name is not None:
             # A name that no topic may have has another error than one that no topic has.
@@ -83,7 +96,7 @@ def _look_up(
             topic = topic_by_id(call.broker, asked.topic_id)
     except Exception as error:
         return _failure(asked, error)
-    return _describe(topic, request, call)
+    return await _describe(topic, request, call, pace)
 
 
 def _failure(
@@ -94,14 +107,16 @@ def _failure(
     )
 
 
-def _describe(
-    topic: Topic, request: MetadataRequest, call: Call
+async def _describe(
+    topic: Topic, request: MetadataRequest, call: Call, pace: Pace
 ) -> MetadataResponse.MetadataResponseTopic:
     response = api("Metadata").response
     return response.MetadataResponseTopic(
         name=topic.name.kafka,
         topic_id=topic.id,
-        partitions=[_describe_partition(partition, call) for partition in topic.partitions],
+        partitions=await pace.each(
+            topic.partitions, lambda partition: _describe_partition(partition, call)
+        ),
         topic_authorized_operations=ALL_TOPIC_OPERATIONS
         if request.include_topic_authorized_operations
         else OPERATIONS_NOT_ASKED,

@@ -24,6 +24,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -38,6 +39,7 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
     failure = _check_member(request, call)
     offsets: dict[int, CommittedOffset] = {}
     accepted = []
+    pace = Pace()
     topics = []
     for topic in request.topics:
         results = []
@@ -50,6 +52,8 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
                 result.error_code = _collect(topic, part, call, offsets)
             if result.error_code == ErrorCode.NONE:
                 accepted.append(result)
+            if pace.is_over():
+                await pace.others()
         topics.append(
             response.OffsetCommitResponseTopic(
                 name=topic.name, topic_id=topic.topic_id, partitions=results

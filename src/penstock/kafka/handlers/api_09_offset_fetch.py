@@ -18,6 +18,7 @@ from penstock.kafka.handlers.group_offsets import offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.groups.offsets import CommittedOffset
@@ -29,72 +30,89 @@ FIRST_VERSION_WITH_IDS: Final = 10
 
 
 @handles(api("OffsetFetch"), 1, 10)
-def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     response = api("OffsetFetch").response
+    pace = Pace()
     if call.version < FIRST_VERSION_WITH_GROUPS:
-        return response(topics=_topics_of_one_group(request, call))
-    groups = [
-        response.OffsetFetchResponseGroup(
-            group_id=group.group_id, topics=_topics(group.group_id, group.topics, call)
-        )
-        for group in request.groups
-    ]
-    return response(groups=groups)
+        return response(topics=await _topics_of_one_group(request, call, pace))
+
+    async def of_group(
+        group: OffsetFetchRequest.OffsetFetchRequestGroup,
+    ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+        topics = await _topics(group.group_id, group.topics, call, pace)
+        return response.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+    return response(groups=await pace.each_awaited(request.groups, of_group))
 
 
-def _topics_of_one_group(
-    request: OffsetFetchRequest, call: Call
+async def _topics_of_one_group(
+    request: OffsetFetchRequest, call: Call, pace: Pace
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopic]:
     """As `_topics`, in the structs of the versions that ask for one group."""
     topic_type = api("OffsetFetch").request.OffsetFetchRequestTopics
     response = api("OffsetFetch").response
     asked = None
     if request.topics is not None:
-        asked = [
-            topic_type(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in request.topics
-        ]
-    return [
-        response.OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=[
-                response.OffsetFetchResponsePartition(
-                    partition_index=each.partition_index,
-                    committed_offset=each.committed_offset,
-                    committed_leader_epoch=each.committed_leader_epoch,
-                    metadata=each.metadata,
-                    error_code=each.error_code,
-                )
-                for each in topic.partitions
-            ],
+        asked = await pace.each(
+            request.topics,
+            lambda topic: topic_type(name=topic.name, partition_indexes=topic.partition_indexes),
         )
-        for topic in _topics(request.group_id, asked, call)
-    ]
+
+    def in_old_struct(
+        each: OffsetFetchResponse.OffsetFetchResponsePartitions,
+    ) -> OffsetFetchResponse.OffsetFetchResponsePartition:
+        return response.OffsetFetchResponsePartition(
+            partition_index=each.partition_index,
+            committed_offset=each.committed_offset,
+            committed_leader_epoch=each.committed_leader_epoch,
+            metadata=each.metadata,
+            error_code=each.error_code,
+        )
+
+    async def of_topic(
+        topic: OffsetFetchResponse.OffsetFetchResponseTopics,
+    ) -> OffsetFetchResponse.OffsetFetchResponseTopic:
+        partitions = await pace.each(topic.partitions, in_old_struct)
+        return response.OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
+
+    found = await _topics(request.group_id, asked, call, pace)
+    return await pace.each_awaited(found, of_topic)
 
 
-def _topics(
-    group_id: str, asked: list[OffsetFetchRequest.OffsetFetchRequestTopics] | None, call: Call
+async def _topics(
+    group_id: str,
+    asked: list[OffsetFetchRequest.OffsetFetchRequestTopics] | None,
+    call: Call,
+    pace: Pace,
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
     if asked is None:
-        return _everything(group_id, call)
+        return await _everything(group_id, call, pace)
     topic_type = api("OffsetFetch").response.OffsetFetchResponseTopics
-    topics = []
-    for topic in asked:
-        partitions = [_look_up(group_id, topic, index, call) for index in topic.partition_indexes]
-        topics.append(topic_type(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    return topics
+
+    async def of_topic(
+        topic: OffsetFetchRequest.OffsetFetchRequestTopics,
+    ) -> OffsetFetchResponse.OffsetFetchResponseTopics:
+        partitions = await pace.each(
+            topic.partition_indexes, lambda index: _look_up(group_id, topic, index, call)
+        )
+        return topic_type(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+    return await pace.each_awaited(asked, of_topic)
 
 
-def _everything(group_id: str, call: Call) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
+async def _everything(
+    group_id: str, call: Call, pace: Pace
+) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
     topic_type = api("OffsetFetch").response.OffsetFetchResponseTopics
     offsets = call.broker.offsets.of_owner(offset_owner(group_id))
     topics = []
-    for topic in call.broker.topics.all():
-        partitions = [
-            _result(partition.index, offsets[partition.id])
-            for partition in topic.partitions
-            if partition.id in offsets
-        ]
+    for topic in tuple(call.broker.topics.all()):
+        partitions = []
+        for partition in topic.partitions:
+            if partition.id in offsets:
+                partitions.append(_result(partition.index, offsets[partition.id]))
+            if pace.is_over():
+                await pace.others()
         if partitions:
             topics.append(
                 topic_type(name=topic.name.kafka, topic_id=topic.id, partitions=partitions)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -22,7 +23,7 @@ GROUP, TRANSACTION = 0, 1
 
 
 @handles(api("FindCoordinator"), 0, 6)
-def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
+async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     response = api("FindCoordinator").response
     if call.version < FIRST_VERSION_WITH_MANY:
         place = _place(request.key_type, request.key, call)
@@ -33,7 +34,9 @@ def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordin
             host=place.host,
             port=place.port,
         )
-    places = [_place(request.key_type, key, call) for key in request.coordinator_keys]
+    places = await Pace().each(
+        request.coordinator_keys, lambda key: _place(request.key_type, key, call)
+    )
     return response(coordinators=places)
 
 

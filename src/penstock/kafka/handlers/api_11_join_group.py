@@ -18,6 +18,7 @@ from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
 from penstock.limits import GROUP_BYTES
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -49,14 +50,14 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
         leader=joined.leader_id,
         skip_assignment=joined.skip_assignment,
         member_id=joined.member_id,
-        members=[
-            response.JoinGroupResponseMember(
+        members=await Pace().each(
+            joined.members,
+            lambda member: response.JoinGroupResponseMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 metadata=member.metadata,
-            )
-            for member in joined.members
-        ],
+            ),
+        ),
     )
 
 

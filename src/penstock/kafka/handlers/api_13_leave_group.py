@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.kafka.errors import ACCEPTED, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -20,18 +21,18 @@ FIRST_VERSION_WITH_MANY: Final = 3
 
 
 @handles(api("LeaveGroup"), 0, 5)
-def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
+async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
     response = api("LeaveGroup").response
     if call.version < FIRST_VERSION_WITH_MANY:
         return response(error_code=_leave(request.group_id, request.member_id, None, call))
-    results = [
-        response.MemberResponse(
+    results = await Pace().each(
+        request.members,
+        lambda member: response.MemberResponse(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
             error_code=_leave(request.group_id, member.member_id, member.group_instance_id, call),
-        )
-        for member in request.members
-    ]
+        ),
+    )
     # A group that can't be at all is the whole request's error.
     whole = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
     return response(error_code=whole, members=results)

@@ -13,6 +13,7 @@ from penstock.kafka.handlers.group_offsets import CONSUMER, has_offsets
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import ALL_GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.groups.classic import Group
@@ -23,16 +24,22 @@ FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 
 
 @handles(api("DescribeGroups"), 0, 6)
-def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    groups = [_describe(group_id, call) for group_id in request.groups]
-    for group in groups:
-        group.authorized_operations = (
-            ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
-        )
+async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
+    pace = Pace()
+    operations = (
+        ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
+    )
+
+    async def described(group_id: str) -> DescribeGroupsResponse.DescribedGroup:
+        group = await _describe(group_id, call, pace)
+        group.authorized_operations = operations
+        return group
+
+    groups = await pace.each_awaited(request.groups, described)
     return api("DescribeGroups").response(groups=groups)
 
 
-def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGroup:
+async def _describe(group_id: str, call: Call, pace: Pace) -> DescribeGroupsResponse.DescribedGroup:
     response = api("DescribeGroups").response
     group = call.broker.groups.get(group_id)
     if group is not None:
@@ -41,7 +48,7 @@ def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGrou
             group_state=group.state.value,
             protocol_type=group.protocol_type,
             protocol_data=group.protocol_name or "",
-            members=_members(group),
+            members=await _members(group, pace),
         )
     if has_offsets(call.broker, group_id):
         return response.DescribedGroup(
@@ -54,16 +61,16 @@ def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGrou
     return missing
 
 
-def _members(group: Group) -> list[DescribeGroupsResponse.DescribedGroupMember]:
+async def _members(group: Group, pace: Pace) -> list[DescribeGroupsResponse.DescribedGroupMember]:
     member_type = api("DescribeGroups").response.DescribedGroupMember
-    return [
-        member_type(
+    return await pace.each(
+        tuple(group.members),
+        lambda member: member_type(
             member_id=member.id,
             group_instance_id=member.group_instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
             member_metadata=group.metadata(member),
             member_assignment=member.assignment,
-        )
-        for member in group.members
-    ]
+        ),
+    )

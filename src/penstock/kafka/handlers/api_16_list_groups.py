@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.kafka.handlers.group_offsets import all_groups
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -19,20 +20,21 @@ CLASSIC: Final = "classic"
 
 
 @handles(api("ListGroups"), 0, 5)
-def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
+async def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     response = api("ListGroups").response
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     if types and CLASSIC not in types:
         return response()
-    groups = [
-        response.ListedGroup(
+    pace = Pace()
+    found = await all_groups(call.broker, pace)
+    groups = await pace.each(
+        (group for group in found if not states or group.state.value.lower() in states),
+        lambda group: response.ListedGroup(
             group_id=group.group_id,
             protocol_type=group.protocol_type,
             group_state=group.state.value,
             group_type=CLASSIC,
-        )
-        for group in all_groups(call.broker)
-        if not states or group.state.value.lower() in states
-    ]
+        ),
+    )
     return response(groups=groups)

@@ -14,7 +14,6 @@ Deviation: names that differ in '.' and '_' only may exist beside each other.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
@@ -26,6 +25,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, check_assignments
 from penstock.kafka.topic_configs import check_configs
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -40,7 +40,8 @@ REPLICATION_FACTOR: Final = 1
 @handles(api("CreateTopics"), 2, 7)
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     response = api("CreateTopics").response
-    names = Counter(topic.name for topic in request.topics)
+    pace = Pace()
+    names = await pace.counted(topic.name for topic in request.topics)
     results = []
     for topic in request.topics:
         result = response.CreatableTopicResult(name=topic.name)
@@ -50,6 +51,8 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
             await _create(topic, result, request.validate_only, call)
         except Exception as error:
             result.error_code, result.error_message = refusal(error)
+        if pace.is_over():
+            await pace.others()
     return response(topics=results)
 
 

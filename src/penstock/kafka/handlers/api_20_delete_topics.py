@@ -6,13 +6,13 @@ unknown one is 3 by name and 100 by id.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_id, topic_by_name
 from penstock.kafka.wire import NO_UUID, ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,7 +30,8 @@ async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopic
     asked: list[tuple[str | None, UUID]] = [(name, NO_UUID) for name in request.topic_names]
     if call.version >= FIRST_VERSION_WITH_IDS:
         asked = [(topic.name, topic.topic_id) for topic in request.topics]
-    times = Counter(asked)
+    pace = Pace()
+    times = await pace.counted(asked)
     results = []
     for name, topic_id in asked:
         result = response.DeletableTopicResult(name=name, topic_id=topic_id)
@@ -42,6 +43,8 @@ async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopic
             await call.broker.topics.delete(topic)
         except Exception as error:
             result.error_code, result.error_message = refusal(error)
+        if pace.is_over():
+            await pace.others()
     return response(responses=results)
 
 

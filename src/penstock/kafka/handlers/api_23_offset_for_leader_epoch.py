@@ -12,6 +12,7 @@ from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, topic_by_name
 from penstock.kafka.wire import api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -26,14 +27,17 @@ async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
     response = api("OffsetForLeaderEpoch").response
-    topics = [
-        response.OffsetForLeaderTopicResult(
-            topic=topic.topic,
-            partitions=[await _find(topic.topic, part, call) for part in topic.partitions],
+    pace = Pace()
+
+    async def of_topic(
+        topic: OffsetForLeaderEpochRequest.OffsetForLeaderTopic,
+    ) -> OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult:
+        partitions = await pace.each_awaited(
+            topic.partitions, lambda part: _find(topic.topic, part, call)
         )
-        for topic in request.topics
-    ]
-    return response(topics=topics)
+        return response.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)
+
+    return response(topics=await pace.each_awaited(request.topics, of_topic))
 
 
 async def _find(

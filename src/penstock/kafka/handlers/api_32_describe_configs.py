@@ -19,6 +19,7 @@ from penstock.kafka.handlers.config_entries import (
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import topic_by_name
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -29,8 +30,9 @@ BROKER: Final = 4
 
 
 @handles(api("DescribeConfigs"), 1, 4)
-def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     response = api("DescribeConfigs").response
+    pace = Pace()
     results = []
     for resource in request.resources:
         result = response.DescribeConfigsResult(
@@ -50,6 +52,8 @@ def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeCon
                 for entry in entries
                 if keys is None or entry.name in keys
             ]
+        if pace.is_over():
+            await pace.others()
     return response(results=results)
 
 

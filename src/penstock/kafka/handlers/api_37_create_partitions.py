@@ -7,7 +7,6 @@ validate_only makes all checks and changes nothing.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from penstock.broker.errors import InvalidPartitionCountError
@@ -15,6 +14,7 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, check_assignments, topic_by_name
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -26,7 +26,8 @@ async def create_partitions(
     request: CreatePartitionsRequest, call: Call
 ) -> CreatePartitionsResponse:
     response = api("CreatePartitions").response
-    names = Counter(topic.name for topic in request.topics)
+    pace = Pace()
+    names = await pace.counted(topic.name for topic in request.topics)
     results = []
     for asked in request.topics:
         result = response.CreatePartitionsTopicResult(name=asked.name)
@@ -36,6 +37,8 @@ async def create_partitions(
             await _grow(asked, request.validate_only, call)
         except Exception as error:
             result.error_code, result.error_message = refusal(error)
+        if pace.is_over():
+            await pace.others()
     return response(results=results)
 
 

@@ -11,6 +11,7 @@ from penstock.kafka.errors import ACCEPTED, refusal
 from penstock.kafka.handlers.group_offsets import has_offsets, offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 @handles(api("DeleteGroups"), 0, 2)
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
     response = api("DeleteGroups").response
-    results = [
-        response.DeletableGroupResult(group_id=group_id, error_code=await _delete(group_id, call))
-        for group_id in request.groups_names
-    ]
-    return response(results=results)
+
+    async def deleted(group_id: str) -> DeleteGroupsResponse.DeletableGroupResult:
+        code = await _delete(group_id, call)
+        return response.DeletableGroupResult(group_id=group_id, error_code=code)
+
+    return response(results=await Pace().each_awaited(request.groups_names, deleted))
 
 
 async def _delete(group_id: str, call: Call) -> ErrorCode:

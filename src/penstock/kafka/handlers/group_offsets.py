@@ -9,6 +9,8 @@ from penstock.broker.groups.states import GroupState
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
+    from penstock.broker.groups.classic import Group
+    from penstock.pace import Pace
 
 CONSUMER: Final = "consumer"
 """The protocol type of consumers, and of a group that is known by its offsets alone."""
@@ -28,12 +30,16 @@ def has_offsets(broker: Broker, group_id: str) -> bool:
     return bool(broker.offsets.of_owner(offset_owner(group_id)))
 
 
-def all_groups(broker: Broker) -> list[GroupSummary]:
+async def all_groups(broker: Broker, pace: Pace) -> list[GroupSummary]:
     """Groups with members now or before, and those that are left with their offsets only."""
-    groups = {
-        group.id: GroupSummary(group.id, group.protocol_type, group.state)
-        for group in broker.groups.all()
-    }
-    for owner in broker.offsets.owners("kafka"):
+    groups: dict[str, GroupSummary] = {}
+
+    def with_members(group: Group) -> None:
+        groups[group.id] = GroupSummary(group.id, group.protocol_type, group.state)
+
+    def with_offsets(owner: OffsetOwner) -> None:
         groups.setdefault(owner.name, GroupSummary(owner.name, CONSUMER, GroupState.EMPTY))
+
+    await pace.each(tuple(broker.groups.all()), with_members)
+    await pace.each(broker.offsets.owners("kafka"), with_offsets)
     return list(groups.values())

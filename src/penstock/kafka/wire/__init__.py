@@ -17,6 +17,8 @@ A client: `encode_request(PRODUCE, 9, correlation_id, "client", PRODUCE.request(
 version: what a version lacks is left out, and reads as its default. `records` of a decoded message
 are memoryviews of the frame; in a message to encode they are a buffer or a sequence of buffers, and
 come out as parts of their own, uncopied. Decoding raises MalformedMessageError and nothing else.
+What may have many elements is decoded and encoded in steps: `MessageType.decode_in_steps`, and
+`encode_response_in_steps` where `encode_response` raises ManyElementsError.
 Ids of topics are `uuid.UUID` (none: NO_UUID), times are milliseconds, errors are in `ErrorCode`.
 
 To a type checker every field has its type, from the stubs that `make stubs` writes. Annotations
@@ -31,6 +33,7 @@ take them from `penstock.kafka.wire.messages`, which is there for type checkers 
 from typing import TYPE_CHECKING
 
 from penstock.kafka.wire.apis import APIS, AnyApi, Api, MessageType, api_by_key
+from penstock.kafka.wire.encoding import ManyElementsError
 from penstock.kafka.wire.error_codes import ErrorCode
 from penstock.kafka.wire.frames import (
     RequestHeader,
@@ -40,9 +43,10 @@ from penstock.kafka.wire.frames import (
     decode_response,
     encode_request,
     encode_response,
+    encode_response_in_steps,
     frame_size,
 )
-from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError
+from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError, TooManyElementsError
 from penstock.kafka.wire.schema import Versions
 from penstock.kafka.wire.structs import Struct
 
@@ -59,9 +63,11 @@ __all__ = [
     "Api",
     "ErrorCode",
     "MalformedMessageError",
+    "ManyElementsError",
     "MessageType",
     "RequestHeader",
     "Struct",
+    "TooManyElementsError",
     "Versions",
     "api",
     "api_by_key",
@@ -71,5 +77,6 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "encode_response_in_steps",
     "frame_size",
 ]

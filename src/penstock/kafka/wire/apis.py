@@ -10,13 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from penstock.kafka.wire.decoding import Decoder, compile_decoder
-from penstock.kafka.wire.encoding import Encoder, compile_encoder
+from penstock.kafka.wire.decoding import Decoder, SteppingDecoder, compile_decoder
+from penstock.kafka.wire.encoding import Encoder, SteppingEncoder, compile_encoder
 from penstock.kafka.wire.layout import Layout
 from penstock.kafka.wire.primitives import MalformedMessageError
 from penstock.kafka.wire.schema import Schema, StructType, Versions, parse
 from penstock.kafka.wire.structs import Struct, build_classes
 from penstock.limits import KAFKA_REQUEST_ELEMENTS
+from penstock.pace import Pace
 from penstock.session import Buffer
 
 MESSAGES = Path(__file__).parent / "messages"
@@ -45,59 +46,106 @@ class MessageType(Generic[Message]):
         )
         self._decoders: dict[int, Decoder] = {}
         self._encoders: dict[int, Encoder] = {}
+        self._stepping_decoders: dict[int, SteppingDecoder] = {}
+        self._stepping_encoders: dict[int, SteppingEncoder] = {}
 
     def __call__(self, **values: Any) -> Message:
         """A message, from the fields of its outermost struct."""
         message: Message = self._classes[self.root.name](**values)
         return message
 
-    def decode(self, data: Buffer, version: int, start: int = 0) -> Message:
+    def decode(
+        self, data: Buffer, version: int, start: int = 0, *, elements_max: int | None = None
+    ) -> Message:
         """The message at `start`; what comes after it is ignored.
 
         Record sets are slices of `data`, so give a memoryview where they must not be copied; all
-        other values are copies. Raises MalformedMessageError.
+        other values are copies. Raises MalformedMessageError, and TooManyElementsError where all
+        arrays have more elements together than `elements_max`, or than any message may have.
         """
         decoder = self._decoders.get(version) or self._compile_decoder(version)
         if not self._holds_records and type(data) is not bytes:
             # Slices of bytes are the quickest to make strings of.
             data = bytes(data)
         try:
-            message: Message = decoder(data, start)
-        except (struct.error, IndexError):
-            raise MalformedMessageError(f"{self.root.name} v{version} is cut off") from None
-        except UnicodeDecodeError as error:
-            raise MalformedMessageError(f"{self.root.name} v{version}: {error}") from None
+            message: Message = decoder(data, start, elements_max or self._elements_max)
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise self._malformed(version, error) from None
         return message
 
-    def encode(self, message: Message, version: int, head: Buffer = b"") -> list[Buffer]:
+    async def decode_in_steps(self, data: Buffer, version: int, start: int) -> Message:
+        """As `decode`, between the turns of others where there are many elements."""
+        decoder = self._stepping_decoders.get(version) or self._compile_stepping_decoder(version)
+        try:
+            message: Message = await decoder(data, start, self._elements_max, Pace())
+        except (struct.error, IndexError, UnicodeDecodeError) as error:
+            raise self._malformed(version, error) from None
+        return message
+
+    def encode(
+        self,
+        message: Message,
+        version: int,
+        head: Buffer = b"",
+        *,
+        elements_max: int = sys.maxsize,
+    ) -> list[Buffer]:
         """The parts of the message, `head` first; record data is a part of its own, uncopied.
 
         A value that does not fit its field is the caller's mistake and raises what Python makes
         of it (struct.error, TypeError, AttributeError). ValueError: no such version.
+        ManyElementsError: all arrays have more than `elements_max` elements together.
         """
         encoder = self._encoders.get(version) or self._compile_encoder(version)
         parts: list[Buffer] = []
-        encoder(message, bytearray(head), parts)
+        encoder(message, bytearray(head), parts, elements_max)
         return parts
+
+    async def encode_in_steps(
+        self, message: Message, version: int, head: Buffer = b""
+    ) -> list[Buffer]:
+        """As `encode`, between the turns of others."""
+        parts: list[Buffer] = []
+        encoder = self._stepping_encoders.get(version) or self._compile_stepping_encoder(version)
+        await encoder(message, bytearray(head), parts, Pace())
+        return parts
+
+    def _malformed(self, version: int, error: Exception) -> MalformedMessageError:
+        what = f": {error}" if isinstance(error, UnicodeDecodeError) else " is cut off"
+        return MalformedMessageError(f"{self.root.name} v{version}{what}")
 
     def _layout(self, version: int) -> Layout:
         return Layout(version, version in self._schema.flexible)
 
     def _compile_decoder(self, version: int) -> Decoder:
-        if version not in self._schema.versions:
-            raise MalformedMessageError(f"{self.root.name} has no version {version}")
-        decoder = compile_decoder(
-            self.root, self._layout(version), self._classes, self._elements_max
-        )
+        decoder: Decoder = self._compiled_decoder(version, in_steps=False)
         self._decoders[version] = decoder
         return decoder
 
-    def _compile_encoder(self, version: int) -> Encoder:
+    def _compile_stepping_decoder(self, version: int) -> SteppingDecoder:
+        decoder: SteppingDecoder = self._compiled_decoder(version, in_steps=True)
+        self._stepping_decoders[version] = decoder
+        return decoder
+
+    def _compiled_decoder(self, version: int, *, in_steps: bool) -> Any:
         if version not in self._schema.versions:
-            raise ValueError(f"{self.root.name} has no version {version}")
-        encoder = compile_encoder(self.root, self._layout(version), self._classes)
+            raise MalformedMessageError(f"{self.root.name} has no version {version}")
+        return compile_decoder(self.root, self._layout(version), self._classes, in_steps=in_steps)
+
+    def _compile_encoder(self, version: int) -> Encoder:
+        encoder: Encoder = self._compiled_encoder(version, in_steps=False)
         self._encoders[version] = encoder
         return encoder
+
+    def _compile_stepping_encoder(self, version: int) -> SteppingEncoder:
+        encoder: SteppingEncoder = self._compiled_encoder(version, in_steps=True)
+        self._stepping_encoders[version] = encoder
+        return encoder
+
+    def _compiled_encoder(self, version: int, *, in_steps: bool) -> Any:
+        if version not in self._schema.versions:
+            raise ValueError(f"{self.root.name} has no version {version}")
+        return compile_encoder(self.root, self._layout(version), self._classes, in_steps=in_steps)
 
 
 class Api(Generic[Request, Response]):

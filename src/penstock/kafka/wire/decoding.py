@@ -7,7 +7,7 @@ made from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from struct import Struct as Packer
 from typing import Any
 
@@ -15,20 +15,23 @@ from penstock.kafka.wire import primitives
 from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText, execute
 from penstock.kafka.wire.schema import Field, StructType
 from penstock.kafka.wire.structs import default_expression
+from penstock.pace import Pace
 from penstock.session import Buffer
 
-Decoder = Callable[[Buffer, int], Any]
+Decoder = Callable[[Buffer, int, int], Any]
+SteppingDecoder = Callable[[Buffer, int, int, Pace], Coroutine[Any, Any, Any]]
 
 
 def compile_decoder(
-    root: StructType, layout: Layout, classes: dict[str, Any], elements_max: int
-) -> Decoder:
+    root: StructType, layout: Layout, classes: dict[str, Any], *, in_steps: bool = False
+) -> Any:
     """The decoder of one version: from a buffer and a position in it to the root's object.
 
-    A message whose arrays have more than `elements_max` elements together is refused.
+    It takes besides how many elements all arrays may have together; one more raises
+    TooManyElementsError. What goes `in_steps` is a coroutine function, a SteppingDecoder.
     """
-    writer = _DecoderWriter(layout)
-    writer.write_root(root, elements_max)
+    writer = _DecoderWriter(layout, in_steps=in_steps)
+    writer.write_root(root)
     namespace = {
         **classes,
         **writer.constants,
@@ -42,22 +45,24 @@ def compile_decoder(
         "uuid_of": primitives.uuid_of,
     }
     execute(str(writer.text), f"decoder {root.name} v{layout.version}", namespace)
-    decoder: Decoder = namespace["decode"]
-    return decoder
+    return namespace["decode"]
 
 
 class _DecoderWriter:
-    def __init__(self, layout: Layout) -> None:
-        self.text = SourceText("def decode(data, position):")
+    def __init__(self, layout: Layout, *, in_steps: bool) -> None:
+        head = "def decode(data, position, elements_left):"
+        if in_steps:
+            head = "async def decode(data, position, elements_left, pace):"
+        self.text = SourceText(head)
+        self._in_steps = in_steps
         self.constants: dict[str, Any] = {}
         self._layout = layout
         self._targets: list[str] = []
         self._codes = ""
         self._conversions: list[str] = []
 
-    def write_root(self, root: StructType, elements_max: int) -> None:
+    def write_root(self, root: StructType) -> None:
         self.text.line("end = len(data)")
-        self.text.line(f"elements_left = {elements_max}")
         name = self._write_struct(root)
         self.text.line(f"return {name}")
 
@@ -183,6 +188,9 @@ class _DecoderWriter:
             text.line(f"for _ in range({count}):")
             text.indent()
             text.line(f"{items}.append({self._write_element(field)})")
+            if self._in_steps:
+                text.line("if pace.is_over():")
+                text.line("    await pace.others()")
             text.dedent()
         if self._layout.is_nullable(field):
             text.dedent()

@@ -6,7 +6,7 @@ after them. Record data is never copied: it becomes a part of its own between tw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from struct import Struct as Packer
 from typing import Any
 
@@ -15,32 +15,46 @@ from penstock.kafka.wire.decoding import element_of
 from penstock.kafka.wire.layout import FIXED_CODES, NUMBER_CODES, Layout, SourceText, execute
 from penstock.kafka.wire.schema import Field, StructType
 from penstock.kafka.wire.structs import Struct, default_expression
+from penstock.pace import Pace
 from penstock.session import Buffer
 
-Encoder = Callable[[Struct, bytearray, list[Buffer]], None]
+Encoder = Callable[[Struct, bytearray, list[Buffer], int], None]
+SteppingEncoder = Callable[[Struct, bytearray, list[Buffer], Pace], Coroutine[Any, Any, None]]
 
 
-def compile_encoder(root: StructType, layout: Layout, classes: dict[str, Any]) -> Encoder:
+class ManyElementsError(Exception):
+    """A message has so many elements that it is to be encoded in steps."""
+
+
+def compile_encoder(
+    root: StructType, layout: Layout, classes: dict[str, Any], *, in_steps: bool = False
+) -> Any:
     """The encoder of one version.
 
     It takes the message, a bytearray to begin with (what is already in it goes first) and a list
-    to which it appends the parts: that bytearray, and what record data forced behind it.
+    to which it appends the parts: that bytearray, and what record data forced behind it. It takes
+    besides how many elements all arrays may have together; one more raises ManyElementsError. What
+    goes `in_steps` has no such bound; it is a coroutine function, a SteppingEncoder.
     """
-    writer = _EncoderWriter(layout)
+    writer = _EncoderWriter(layout, in_steps=in_steps)
     writer.write_root(root)
     namespace = {
         **classes,
         **writer.constants,
+        "ManyElementsError": ManyElementsError,
         "unsigned_varint": primitives.unsigned_varint,
     }
     execute(str(writer.text), f"encoder {root.name} v{layout.version}", namespace)
-    encoder: Encoder = namespace["encode"]
-    return encoder
+    return namespace["encode"]
 
 
 class _EncoderWriter:
-    def __init__(self, layout: Layout) -> None:
-        self.text = SourceText("def encode(message, out, parts):")
+    def __init__(self, layout: Layout, *, in_steps: bool) -> None:
+        head = "def encode(message, out, parts, elements_left):"
+        if in_steps:
+            head = "async def encode(message, out, parts, pace):"
+        self.text = SourceText(head)
+        self._in_steps = in_steps
         self.constants: dict[str, Any] = {}
         self._layout = layout
         self._values: list[str] = []
@@ -179,6 +193,10 @@ class _EncoderWriter:
             text.line(f"if {count} > 0:")
             text.line(f"    out += {function}[{count}](*{items})")
             return
+        if not self._in_steps:
+            text.line(f"elements_left -= {count}")
+            text.line("if elements_left < 0:")
+            text.line("    raise ManyElementsError")
         item = text.new_name("item")
         text.line(f"for {item} in {items}:")
         text.indent()
@@ -187,6 +205,9 @@ class _EncoderWriter:
         else:
             self._write_field(element_of(field), item)
             self._pack_now()
+        if self._in_steps:
+            text.line("if pace.is_over():")
+            text.line("    await pace.others()")
         text.dedent()
 
     def _write_tagged_fields(self, fields: list[Field], name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from penstock.kafka.wire.apis import AnyApi, Api, Request, Response, api_by_key
 from penstock.kafka.wire.primitives import MalformedMessageError, skip_tagged_fields
 from penstock.kafka.wire.structs import Struct
+from penstock.limits import KAFKA_ELEMENTS_AT_ONCE
 from penstock.session import Buffer
 
 _SIZE = Packer(">i")
@@ -88,11 +89,29 @@ def encode_request(
 def encode_response(
     api: Api[Any, Response], version: int, correlation_id: int, response: Response
 ) -> list[Buffer]:
-    """The parts of a response's frame, its size included. As `MessageType.encode`."""
+    """The parts of a response's frame, its size included. As `MessageType.encode`.
+
+    Raises ManyElementsError for one that is to be encoded in steps.
+    """
+    head = _response_head(api, version, correlation_id)
+    return _with_size(
+        api.response.encode(response, version, head, elements_max=KAFKA_ELEMENTS_AT_ONCE)
+    )
+
+
+async def encode_response_in_steps(
+    api: Api[Any, Response], version: int, correlation_id: int, response: Response
+) -> list[Buffer]:
+    """As `encode_response`, however many elements there are, between the turns of others."""
+    head = _response_head(api, version, correlation_id)
+    return _with_size(await api.response.encode_in_steps(response, version, head))
+
+
+def _response_head(api: AnyApi, version: int, correlation_id: int) -> bytearray:
     head = bytearray(_RESPONSE_HEAD.pack(0, correlation_id))
     if api.response_header_version(version) == 1:
         head.append(0)
-    return _with_size(api.response.encode(response, version, head))
+    return head
 
 
 def correlation_id_of(frame: Buffer) -> int:

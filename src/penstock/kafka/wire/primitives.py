@@ -18,14 +18,18 @@ class MalformedMessageError(PeerError):
     """These bytes are no message of Kafka's protocol. The only error that decoding raises."""
 
 
+class TooManyElementsError(MalformedMessageError):
+    """All arrays have more elements together than the decoder was to build."""
+
+
 def bad_length(field: str, length: int, left: int) -> MalformedMessageError:
     """The error for a length or count of `field` that is negative or more than is left."""
     return MalformedMessageError(f"{field}: length {length} with {left} bytes left")
 
 
-def too_many(field: str, count: int) -> MalformedMessageError:
+def too_many(field: str, count: int) -> TooManyElementsError:
     """The error for an array that makes the message larger than a decoder builds."""
-    return MalformedMessageError(f"{field}: with {count} more there are too many elements")
+    return TooManyElementsError(f"{field}: with {count} more there are too many elements")
 
 
 def bad_tag_size(tag: int, size: int) -> MalformedMessageError:

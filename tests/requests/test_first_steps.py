@@ -1,0 +1,94 @@
+"""Goal: a coroutine that waits for nothing needs no task; one that waits goes on as in a task."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.tasks import Ended, begin, in_task, within
+
+
+async def test_what_waits_for_nothing_ends_at_once() -> None:
+    async def work() -> int:
+        return 7
+
+    assert begin(work()) == Ended(7)
+
+
+async def test_what_waits_goes_on_where_it_was() -> None:
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def work() -> int:
+        return await future + await asyncio.sleep(0, 1)
+
+    rest = begin(work())
+    assert not isinstance(rest, Ended)
+    task = asyncio.ensure_future(rest)
+    await asyncio.sleep(0)
+    future.set_result(6)
+    assert await task == 7
+
+
+async def test_a_failure_is_raised_where_it_would_be_awaited() -> None:
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def at_once() -> None:
+        raise ZeroDivisionError
+
+    async def later() -> str:
+        try:
+            await future
+        except ZeroDivisionError:
+            return "caught inside"
+        return "not raised"
+
+    with pytest.raises(ZeroDivisionError):
+        begin(at_once())
+    rest = begin(later())
+    assert not isinstance(rest, Ended)
+    future.set_exception(ZeroDivisionError())
+    assert await rest == "caught inside"
+
+
+async def test_a_wait_can_be_cancelled() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("ended")
+
+    rest = begin(work())
+    assert not isinstance(rest, Ended)
+    task = asyncio.ensure_future(rest)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["ended"]
+
+
+async def test_a_time_limit_ends_the_work_and_not_who_began_it() -> None:
+    async def work() -> str:
+        await in_task()
+        try:
+            async with asyncio.timeout(0.01):
+                await asyncio.sleep(10)
+        except TimeoutError:
+            return "in time"
+        return "too late"
+
+    rest = begin(work())
+    assert not isinstance(rest, Ended)
+    assert await asyncio.ensure_future(rest) == "in time"
+
+
+async def test_what_is_there_needs_no_timer() -> None:
+    async def ready() -> int:
+        return 7
+
+    assert begin(within(0, ready())) == Ended(7)
+    with pytest.raises(TimeoutError):
+        await within(0.01, asyncio.sleep(10))
