@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from chaos import Cell, Chaos
-from faulty_broker import EVERYTHING, NAMING
+from faulty_broker import CHANGING, EVERYTHING, NAMING
 from histories import Kind
 from stand import Stand
 from wire_clients import (
@@ -89,6 +89,22 @@ def cold_slow_disk(chaos: Chaos) -> None:
 def slow_flush(chaos: Chaos) -> None:
     with chaos.broker.disk.slow(250, "fdatasync"):
         time.sleep(SECONDS)
+
+
+def disk_full(chaos: Chaos) -> None:
+    with chaos.broker.disk.fail("ENOSPC", *CHANGING, half=True):
+        time.sleep(SECONDS)
+
+
+def writes_fail(chaos: Chaos) -> None:
+    with chaos.broker.disk.fail("EIO", *CHANGING):
+        time.sleep(SECONDS)
+
+
+def interrupted_writes(chaos: Chaos) -> None:
+    for _ in range(5):
+        with chaos.broker.disk.fail("EINTR", *CHANGING, times=2):
+            time.sleep(SECONDS / 5)
 
 
 def no_files_left(chaos: Chaos) -> None:
@@ -165,6 +181,9 @@ ROWS = {
     "disk of 50 ms a call": Row(slow_disk, 3),
     "cold disk of 50 ms a call": Row(cold_slow_disk, 4),
     "flush of 250 ms": Row(slow_flush, 3),
+    "disk full for 2 s": Row(disk_full, 4, "No space|succeed again"),
+    "writes fail for 2 s": Row(writes_fail, 4, "Input/output|succeed again"),
+    "interrupted writes": Row(interrupted_writes, 3, "Interrupted|succeed again"),
     "no files for 2 s": Row(no_files_left, 3, "Too many open files|disk"),
     "failed flush, restart": Row(
         failed_flush, RESTART_SECONDS_MAX, "Input/output|recover|LogFailed|disk", False
