@@ -29,6 +29,7 @@ FAILURES: list[Exception] = [
     log_errors.LogClosedError(f"{PATH} is closed"),
     log_errors.LogMissingError(f"{PATH} is missing"),
     log_errors.LogNotOpenError(f"{PATH} can't be opened"),
+    log_errors.LogWriteError.of(OSError(errno.ENOSPC, "No space left on device", PATH)),
     log_errors.InvalidBatchError("a batch of 5 bytes states 6"),
     log_errors.OffsetOutOfRangeError(5, 0, 3),
     log_errors.CorruptBatchError(5, 7, PATH, 100),
