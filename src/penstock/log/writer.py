@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.log.files import write_all
 from penstock.log.scan import Place
-from penstock.log.verified import SPACING_BYTES
+from penstock.log.verified import BOUNDARY_SPACING_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -235,16 +235,16 @@ class LogWriter:
 
 
 def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
-    """Join small ones that stand side by side and are of one encoding."""
+    """Join what stands side by side and is of one encoding, but for boundaries to remember."""
     runs: list[SoundRun] = []
     for batch in batches:
         start = Place(batch.position, batch.base_offset)
-        if runs and runs[-1].magic == batch.magic and _is_small(runs[-1]):
+        if runs and _may_grow(runs[-1], batch.magic):
             start = runs.pop().start
         end_position = batch.position + batch.size
         runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
     return runs
 
 
-def _is_small(run: SoundRun) -> bool:
-    return run.end_position - run.start.position < SPACING_BYTES
+def _may_grow(run: SoundRun, magic: int) -> bool:
+    return run.magic == magic and run.end_position - run.start.position < BOUNDARY_SPACING_BYTES
