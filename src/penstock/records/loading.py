@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 from importlib import import_module
@@ -32,10 +33,20 @@ async def prepare() -> None:
             finally:
                 if compiler.returncode is None:  # The waiting task was cancelled: the broker stops.
                     compiler.kill()
-        await asyncio.to_thread(import_module, _LAST_LOADED)
+        await asyncio.to_thread(_load)
         _loaded.set()
 
 
 def is_loaded() -> bool:
     """Whether the first call of `convert` or `decode` starts at once."""
     return _loaded.is_set()
+
+
+def _load() -> None:
+    # A million objects that stay: each collection that walks through them holds the loop for 0.15 s.
+    gc.disable()
+    try:
+        import_module(_LAST_LOADED)
+        gc.freeze()
+    finally:
+        gc.enable()
