@@ -80,7 +80,6 @@ class _Peer:
     address = "127.0.0.1"
     local_address = ("127.0.0.1", 9092)
     sends_files = False
-    sends_files = False
 
     def __init__(self) -> None:
         self.closed = ""

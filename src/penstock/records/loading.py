@@ -43,7 +43,7 @@ def is_loaded() -> bool:
 
 
 def _load() -> None:
-    # A million objects that stay: each collection that walks through them holds the loop for 0.15 s.
+    # A million objects that stay: a collection that walks through them holds the loop for 0.15 s.
     gc.disable()
     try:
         import_module(_LAST_LOADED)
