@@ -11,6 +11,7 @@ import pytest
 from penstock import limits
 from penstock.memory import Memory
 from penstock.server.connections import Connections
+from penstock.server.sending import Sender
 from penstock.session import PeerError
 from scripted_host import Host, frame, until
 
@@ -324,3 +325,16 @@ async def test_the_advertised_host_replaces_the_one_connected_to(host):
     peer = await host.connect()
     assert peer.session.transport.local_address == ("broker.example", host.port)
     assert peer.session.transport.peer.startswith("127.0.0.1:")
+
+
+async def test_answers_of_several_turns_leave_together(host, monkeypatch):
+    monkeypatch.setattr(limits, "TURN_STEPS", 8)
+    monkeypatch.setattr("penstock.server.connection._COLLECTED_SECONDS", 60)
+    sends = []
+    send = Sender.send
+    monkeypatch.setattr(Sender, "send", lambda *given: (sends.append(None), send(*given)))
+    peer = await host.connect()
+    texts = [b"%d" % number for number in range(200)]
+    peer.send(*texts)
+    assert [await peer.answer() for _ in texts] == texts
+    assert len(sends) <= 3  # Not one for each of 25 turns.
