@@ -25,6 +25,10 @@ class Allowance:
         self._as_of = now
         return self._left
 
+    def wait(self, now: float) -> float:
+        """In how many seconds there is a whole one to take; 0 where there is."""
+        return max(0.0, 1 - self.left(now)) / self._per_second
+
     def take(self, now: float, count: float = 1) -> bool:
         """Take `count` where anything is left, be it less; what is owed has to come back first."""
         if self.left(now) <= 0:
@@ -41,6 +45,11 @@ class Allowances(Generic[KeyT]):
         self._per_second = per_second
         self._keys = keys
         self._buckets: OrderedDict[KeyT, Allowance] = OrderedDict()
+
+    def wait(self, key: KeyT, now: float) -> float:
+        """As Allowance.wait."""
+        bucket = self._buckets.get(key)
+        return 0.0 if bucket is None else bucket.wait(now)
 
     def take(self, key: KeyT, now: float, count: float = 1) -> bool:
         """As Allowance.take."""

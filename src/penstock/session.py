@@ -129,6 +129,10 @@ class Transport(Protocol):
         """Address and port of the client, as `host:port`."""
 
     @property
+    def address(self) -> str:
+        """What stands for the client's machine: its address, or the network of an IPv6 one."""
+
+    @property
     def local_address(self) -> tuple[str, int]:
         """Host and port that the client connected to: what to advertise to it."""
 

@@ -30,6 +30,7 @@ class Listener:
     """A transport that keeps what is written and why it was closed."""
 
     peer = "127.0.0.1:50001"
+    address = "127.0.0.1"
     local_address = ("127.0.0.1", 8090)
 
     def __init__(self) -> None:

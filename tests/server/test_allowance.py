@@ -20,6 +20,15 @@ def test_more_than_is_left_is_taken_on_credit():
     assert bucket.take(41)
 
 
+def test_the_wait_is_for_a_whole_one():
+    bucket = Allowance(at_once=10, per_second=2, now=0)
+    assert bucket.wait(0) == 0
+    bucket.take(0, count=10)
+    assert bucket.wait(0) == 0.5
+    assert bucket.wait(0.25) == 0.25
+    assert bucket.wait(0.5) == 0
+
+
 def test_the_key_that_came_longest_ago_is_forgotten():
     buckets: Allowances[str] = Allowances(at_once=1, per_second=0, keys=2)
     assert [buckets.take(key, 0) for key in "aabb"] == [True, False, True, False]

@@ -84,6 +84,7 @@ class _Peer:
     """The transport of a session without a socket; it takes everything."""
 
     peer = "127.0.0.1:50000"
+    address = "127.0.0.1"
     local_address = ("127.0.0.1", 9092)
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.broker.creations import group_creations
 from penstock.broker.groups.classic import Group, GroupSettings
 from penstock.broker.groups.member import Joined, JoinRequest, Protocols, Synced, SyncRequest
 from penstock.broker.groups.registry import GroupRegistry
@@ -94,14 +95,16 @@ class House:
         self._options = options
         self.clock = VirtualClock()
         self.store = MemoryStore()
-        self.groups = GroupRegistry(GroupSettings(**options), self.store, Memory(), self.clock)
+        self.groups = GroupRegistry(
+            GroupSettings(**options), self.store, Memory(), group_creations(), self.clock
+        )
 
     def restart(self) -> None:
         """Leave nothing but what was stored."""
         self.groups.stop()
         self.clock = VirtualClock()
         self.groups = GroupRegistry(
-            GroupSettings(**self._options), self.store, Memory(), self.clock
+            GroupSettings(**self._options), self.store, Memory(), group_creations(), self.clock
         )
         self.groups.restore(
             [(row, members.values()) for row, members in self.store.groups.values()]

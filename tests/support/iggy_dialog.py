@@ -32,6 +32,7 @@ class Transport:
     """What a session writes to; nothing is written outside of answers."""
 
     peer = "127.0.0.1:50000"
+    address = "127.0.0.1"
     local_address = ("127.0.0.1", 8090)
 
     def write(self, parts: Buffers) -> None:

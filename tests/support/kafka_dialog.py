@@ -34,6 +34,7 @@ WAIT_SECONDS = 10
 
 class FakeTransport:
     peer = "127.0.0.1:50000"
+    address = "127.0.0.1"
     local_address = ("127.0.0.1", 9092)
 
     def write(self, parts: Buffers) -> None:

@@ -46,6 +46,7 @@ class Peer:
     """One connection. It is its session's transport too."""
 
     peer = "test:1"
+    address = "127.0.0.1"
     local_address = ("127.0.0.1", 6650)
 
     def __init__(self, broker: Broker) -> None:

@@ -30,9 +30,9 @@ def acknowledged_before_the_flush() -> None:
 
 
 def seen_before_the_flush() -> None:
-    """Readers see up to the end, as if nothing could take it back."""
+    """Readers see what the page cache has, as if nothing could take it back."""
     Partition.readable_end = (  # type: ignore[method-assign]
-        lambda self, *isolation: self.end_offset
+        lambda self, *isolation: self._log.written_offset
     )
 
 

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
+from penstock.broker.creations import group_creations
 from penstock.broker.groups.offsets import CommittedOffsets
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.store import DurableGroupStore
@@ -69,8 +70,9 @@ class Broker:
         )
         self.offsets = CommittedOffsets(OffsetRepository(store))
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
-        self.groups = GroupRegistry(settings.groups, self._group_store, self.memory)
-        self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics)
+        creations = group_creations()
+        self.groups = GroupRegistry(settings.groups, self._group_store, self.memory, creations)
+        self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics, creations)
         self._properties = PropertyRepository(store)
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)

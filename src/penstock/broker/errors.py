@@ -95,6 +95,31 @@ class NoMemoryError(BrokerError):
     """There is no memory for this now; later there may be."""
 
 
+class ThrottledError(BrokerError):
+    """Clients create more than they may for now; in so many `seconds` they may again."""
+
+    what = "anything"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"more {self.what} were created than the broker allows for now; "
+            f"try again in {max(1, round(seconds))} s"
+        )
+        self.seconds = seconds
+
+
+class TopicsThrottledError(ThrottledError):
+    """Topics, or partitions of them, are created too fast."""
+
+    what = "topics and partitions"
+
+
+class GroupsThrottledError(ThrottledError):
+    """Consumer groups are created too fast."""
+
+    what = "consumer groups"
+
+
 class TooManyOffsetsError(BrokerError):
     """The offset is one more than the broker keeps."""
 

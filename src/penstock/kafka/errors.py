@@ -26,6 +26,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.UnknownPartitionError: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         broker.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_EXCEPTION,
         broker.InvalidPartitionCountError: ErrorCode.INVALID_PARTITIONS,
+        broker.TopicsThrottledError: ErrorCode.THROTTLING_QUOTA_EXCEEDED,
         broker.InvalidSettingError: ErrorCode.INVALID_CONFIG,
         broker.MessageTooLargeError: ErrorCode.MESSAGE_TOO_LARGE,
         broker.TimestampTooFarAheadError: ErrorCode.INVALID_TIMESTAMP,
@@ -37,6 +38,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.TooManyOffsetsError: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
         broker.GroupFullError: ErrorCode.GROUP_MAX_SIZE_REACHED,
         # Clients try again after a while.
+        broker.GroupsThrottledError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
         broker.NoMemoryError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
         broker.UnknownMemberError: ErrorCode.UNKNOWN_MEMBER_ID,
         broker.MemberIdRequiredError: ErrorCode.MEMBER_ID_REQUIRED,

@@ -1,13 +1,15 @@
 """Every limit in one place: its value, its unit, what it protects and what happens when it is hit.
 
 A limit is an integer that carries its own explanation, so code uses it as a number and
-documentation can list them all. Those of one protocol are in `protocols.py`; all are named here.
+documentation can list them all. Those of one protocol are in `protocols.py`, those of what
+clients create in `creations.py`; all are named here.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from penstock.limits.creations import *  # noqa: F403  # each of them
 from penstock.limits.limit import KIB as KIB
 from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit

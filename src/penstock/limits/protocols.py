@@ -64,6 +64,13 @@ KAFKA_RESPONSE_BYTES: Final = Limit(
     when_hit="the connection is closed and the command fails",
 )
 
+KAFKA_THROTTLE_SECONDS: Final = Limit(
+    10,
+    "seconds that a Kafka client is asked to wait before it creates more topics",
+    protects="the client's other requests, which wait as long",
+    when_hit="the client asks again, and is refused again",
+)
+
 KAFKA_GROUPS: Final = Limit(
     100_000,
     "consumer groups of Kafka's classic protocol in memory",

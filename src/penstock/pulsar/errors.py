@@ -14,6 +14,7 @@ from penstock.broker.errors import (
     ConsumerBusyError,
     StorageError,
     SubscriptionBusyError,
+    ThrottledError,
     UnknownTopicError,
 )
 from penstock.log.errors import LogError
@@ -36,6 +37,7 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         UnknownTopicError: ServerError.TopicNotFound,
         ConsumerBusyError: ServerError.ConsumerBusy,
         SubscriptionBusyError: ServerError.MetadataError,
+        ThrottledError: ServerError.TooManyRequests,
         StorageError: ServerError.PersistenceError,
         BrokerError: ServerError.NotAllowedError,
         LogError: ServerError.PersistenceError,

@@ -12,9 +12,9 @@ from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 
 if TYPE_CHECKING:
-    from penstock.broker.broker import Broker
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
+    from penstock.pulsar.client import Client
 
 
 _PART: Final = re.compile(r"[-=:.\w]+")
@@ -43,20 +43,20 @@ def parse_topic(text: str) -> TopicAddress:
     return TopicAddress(_topic_name(match[1]), int(match[2]))
 
 
-async def open_partition(broker: Broker, text: str, *, may_create: bool = True) -> Partition:
+async def open_partition(client: Client, text: str, *, may_create: bool = True) -> Partition:
     """Return the partition that producers and consumers of `text` mean, once its log is open.
 
     A topic that is missing is created without partitions where that is allowed. Raises
     RefusedError, BrokerError and LogNotOpenError.
     """
-    partition = await _find_partition(broker, text, may_create=may_create)
+    partition = await _find_partition(client, text, may_create=may_create)
     await partition.opened()
     return partition
 
 
-async def _find_partition(broker: Broker, text: str, *, may_create: bool) -> Partition:
+async def _find_partition(client: Client, text: str, *, may_create: bool) -> Partition:
     name, number = parse_topic(text)
-    topic = broker.topics.get(name)
+    topic = client.broker.topics.get(name)
     if number is not None:
         if topic is None or not topic.partitioned:
             raise RefusedError(
@@ -64,7 +64,7 @@ async def _find_partition(broker: Broker, text: str, *, may_create: bool) -> Par
             )
         return topic.partition(number)
     if topic is None:
-        topic = await create_topic(broker, name, may_create=may_create, partitions=1)
+        topic = await create_topic(client, name, may_create=may_create, partitions=1)
     if topic.partitioned:
         raise RefusedError(
             ServerError.NotAllowedError, f"{name.pulsar} has partitions: name one of them"
@@ -73,12 +73,15 @@ async def _find_partition(broker: Broker, text: str, *, may_create: bool) -> Par
 
 
 async def create_topic(
-    broker: Broker, name: TopicName, *, may_create: bool, partitions: int
+    client: Client, name: TopicName, *, may_create: bool, partitions: int
 ) -> Topic:
     """Create a topic that a client asked for. Raises RefusedError and BrokerError."""
+    broker = client.broker
     if not (may_create and broker.settings.auto_create_topics):
         raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name.pulsar}")
-    return await broker.topics.get_or_create(name, partitions, partitioned=partitions > 1)
+    return await broker.topics.get_or_create(
+        name, partitions, partitioned=partitions > 1, address=client.address
+    )
 
 
 def _topic_name(text: str) -> TopicName:

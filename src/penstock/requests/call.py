@@ -35,6 +35,11 @@ class Client:
         self.transport = transport
         self.principal = ANONYMOUS
 
+    @property
+    def address(self) -> str:
+        """The address that what the client creates counts for."""
+        return self.transport.address
+
 
 ClientT = TypeVar("ClientT", bound=Client)
 

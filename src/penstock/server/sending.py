@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 _PARTS_TOGETHER: Final = 512
 """Fewer than the parts that Linux takes in one call (IOV_MAX)."""
 
+_CUT_SHORT: Final = "the file is shorter than it was"
+
 
 class Owner(Protocol):
     """The connection, as its sender sees it."""
@@ -88,10 +90,13 @@ class Sender:
             self._socket.close()
             self._socket = None
 
-    def _go_on(self) -> None:
-        """Send a turn's worth; what is left is sent when the socket takes more."""
+    def _go_on(self, read_bytes: int = 0) -> None:
+        """Send a turn's worth; what is left is sent when the socket takes more.
+
+        So many bytes of the range that is next were read a moment ago.
+        """
         try:
-            self._send_some(limits.SENT_TOGETHER_BYTES)
+            self._send_some(limits.SENT_TOGETHER_BYTES, read_bytes)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -102,25 +107,23 @@ class Sender:
         if self._is_closing and not self._queue:
             self._transport.close()
 
-    def _send_some(self, most: int) -> None:
+    def _send_some(self, most: int, read_bytes: int) -> None:
         """Raises BlockingIOError when the socket takes no more, OSError when there is no more."""
         if self._transport.get_write_buffer_size():
             return
         out = self._own_socket()
         while self._queue and most > 0:
             part = self._queue[0]
-            if not isinstance(part, FileRange):
-                sent = self._send_bytes(out)
-            elif is_cached(part.descriptor, part.position, min(len(part), most)):
-                sent = os.sendfile(
-                    out.fileno(), part.descriptor, part.position, min(len(part), most)
-                )
-                if sent == 0:
-                    raise OSError("the file is shorter than it was")
-                self._sent_of_range(part, sent)
+            if isinstance(part, FileRange):
+                size = min(len(part), read_bytes or most)
+                # What a thread has read goes out, even if a file system keeps nothing in memory.
+                if not read_bytes and not is_cached(part.descriptor, part.position, size):
+                    self._warm(part, size)
+                    return
+                sent = self._send_range(out, part, size)
+                read_bytes = max(0, read_bytes - sent)
             else:
-                self._warm(part, min(len(part), most))
-                return
+                sent = self._send_bytes(out)
             most -= sent
             self._queued_bytes -= sent
 
@@ -144,12 +147,16 @@ class Sender:
             self._queue.popleft()
         return sent
 
-    def _sent_of_range(self, part: FileRange, sent: int) -> None:
+    def _send_range(self, out: socket.socket, part: FileRange, size: int) -> int:
+        sent = os.sendfile(out.fileno(), part.descriptor, part.position, size)
+        if sent == 0:
+            raise OSError(_CUT_SHORT)
         self._owner.moved_bytes += sent
         if sent == len(part):
             self._queue.popleft()
         else:
             part.advance(sent)
+        return sent
 
     def _own_socket(self) -> socket.socket:
         # The loop does not watch a transport's own descriptor for anyone else.
@@ -187,8 +194,10 @@ class Sender:
         error = None if done.cancelled() else done.exception()
         if not self._queue:
             return  # The connection is gone.
+        if error is None and not done.result():
+            error = OSError(_CUT_SHORT)
         if error is not None:
             logger.error("%s", error)
             self._owner.abort(f"an answer could not be read: {error}")
         else:
-            self._go_on()
+            self._go_on(len(done.result()))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.broker.clock import Clock
+    from penstock.broker.creations import Creations
     from penstock.broker.groups.member import Joined, JoinRequest, Synced, SyncRequest
     from penstock.broker.groups.store import GroupStore
     from penstock.memory import Memory
@@ -39,11 +40,13 @@ class GroupRegistry:
         settings: GroupSettings,
         store: GroupStore,
         memory: Memory,
+        creations: Creations,
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._memory = memory
+        self._creations = creations
         self._clock = clock
         self._groups: dict[str, Group] = {}
 
@@ -64,10 +67,13 @@ class GroupRegistry:
     def get(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
 
-    def join(self, group_id: str, request: JoinRequest) -> asyncio.Future[Joined]:
-        """Join a group, which comes into being by it.
+    def join(
+        self, group_id: str, request: JoinRequest, address: str | None = None
+    ) -> asyncio.Future[Joined]:
+        """Join a group, which comes into being by it; `address` is that of the client.
 
-        Raises InvalidGroupIdError, InvalidSessionTimeoutError and GroupFullError besides.
+        Raises InvalidGroupIdError, InvalidSessionTimeoutError, GroupsThrottledError and
+        GroupFullError besides.
         """
         if not group_id:
             raise InvalidGroupIdError("the group has no name")
@@ -83,6 +89,7 @@ class GroupRegistry:
         if group is None:
             if request.member_id:
                 raise UnknownMemberError(f"group {group_id} has no members")
+            self._creations.take(address)
             group = self._create(group_id)
         return group.join(request)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from uuid import UUID
 
+    from penstock.broker.creations import Creations
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.topic import Topic
     from penstock.metadata.topic_groups import TopicGroupRepository
@@ -131,8 +132,11 @@ Memberships: TypeAlias = "dict[Hashable, dict[TopicGroup, None]]"
 class TopicGroups:
     """The groups of all topics. What `create` and `delete` did is durable when they return."""
 
-    def __init__(self, repository: TopicGroupRepository, topics: Topics) -> None:
+    def __init__(
+        self, repository: TopicGroupRepository, topics: Topics, creations: Creations
+    ) -> None:
         self._repository = repository
+        self._creations = creations
         self._topics = topics
         self._groups: dict[UUID, dict[int, TopicGroup]] = {}
         self._by_name: dict[tuple[UUID, str], TopicGroup] = {}
@@ -166,15 +170,16 @@ class TopicGroups:
     def of_member(self, member: Hashable) -> list[TopicGroup]:
         return list(self._memberships.get(member, ()))
 
-    async def create(self, topic: Topic, name: str) -> TopicGroup:
-        """Make a group; its number is the next of its topic.
+    async def create(self, topic: Topic, name: str, address: str | None = None) -> TopicGroup:
+        """Make a group; its number is the next of its topic. `address` is that of the client.
 
-        Raises GroupExistsError and GroupFullError.
+        Raises GroupExistsError, GroupsThrottledError and GroupFullError.
         """
         if (topic.id, name) in self._by_name:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:
             raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
+        self._creations.take(address)
         creating = self._create(topic, name)
         return await uninterrupted(creating, "creating a group", refusals=BrokerError)
 

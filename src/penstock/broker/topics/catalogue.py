@@ -8,6 +8,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
+from penstock.broker.creations import partition_creations
 from penstock.broker.errors import (
     BrokerError,
     InvalidPartitionCountError,
@@ -73,6 +74,7 @@ class Topics:
         self._partition_ids_given = 0
         self._tasks = Tasks()
         self._removal = Removal(repository, storage)
+        self._creations = partition_creations()
         # Two clients that ask for the same new topic at once must get the same one.
         self._changing = asyncio.Lock()
         self._on_delete: list[Callable[[Topic], None]] = []
@@ -114,16 +116,23 @@ class Topics:
         *,
         partitioned: bool = True,
         config: Explicit = NOTHING_SET,
+        address: str | None = None,
     ) -> Topic:
         """Create a topic; its namespace comes into being with it.
 
-        Raises TopicExistsError, InvalidPartitionCountError, InvalidSettingError and MetadataError.
+        `address` is that of the client that asks for it. Raises TopicExistsError,
+        InvalidPartitionCountError, InvalidSettingError, TopicsThrottledError and MetadataError.
         """
-        creating = self._create_in_turn(name, partitions, partitioned, config)
+        creating = self._create_in_turn(name, partitions, partitioned, config, address)
         return await uninterrupted(creating, "creating a topic", refusals=BrokerError)
 
     async def get_or_create(
-        self, name: TopicName, partitions: int | None = None, *, partitioned: bool = True
+        self,
+        name: TopicName,
+        partitions: int | None = None,
+        *,
+        partitioned: bool = True,
+        address: str | None = None,
     ) -> Topic:
         """Return the topic of this name, created now with the node's defaults where it is missing.
 
@@ -132,19 +141,20 @@ class Topics:
         count = self._settings.default_partitions if partitions is None else partitions
         while (found := self.get(name)) is None:
             try:
-                return await self.create(name, count, partitioned=partitioned)
+                return await self.create(name, count, partitioned=partitioned, address=address)
             except TopicExistsError:
                 if self.get(name) is None:
                     raise  # Under another protocol's name.
         return found
 
-    async def add_partitions(self, topic: Topic, total: int) -> None:
-        """Let a topic have `total` partitions.
+    async def add_partitions(self, topic: Topic, total: int, *, address: str | None = None) -> None:
+        """Let a topic have `total` partitions; `address` as in `create`.
 
-        Raises InvalidPartitionCountError for fewer, StorageError and MetadataError.
+        Raises InvalidPartitionCountError for fewer, TopicsThrottledError, StorageError and
+        MetadataError.
         """
         await uninterrupted(
-            self._add_partitions(topic, total), "adding partitions", refusals=BrokerError
+            self._add_partitions(topic, total, address), "adding partitions", refusals=BrokerError
         )
 
     async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
@@ -222,12 +232,18 @@ class Topics:
             partition.close()
 
     async def _create_in_turn(
-        self, name: TopicName, partitions: int, partitioned: bool, config: Explicit
+        self,
+        name: TopicName,
+        partitions: int,
+        partitioned: bool,
+        config: Explicit,
+        address: str | None,
     ) -> Topic:
         async with self._changing:
             self._check_count(partitions)
             config = checked(config)
             self._check_free(name)
+            self._creations.take(address, partitions)
             await self._namespaces.get_or_create(name.in_namespace)
             number = self._index.take_iggy_id(name.in_namespace)
             try:
@@ -260,7 +276,7 @@ class Topics:
         self._index.add(topic)
         return topic
 
-    async def _add_partitions(self, topic: Topic, total: int) -> None:
+    async def _add_partitions(self, topic: Topic, total: int, address: str | None) -> None:
         async with self._changing:
             self._check_known(topic)
             self._check_count(total)
@@ -268,6 +284,7 @@ class Topics:
                 raise InvalidPartitionCountError(
                     f"topic {topic.name.kafka} has {len(topic.partitions)} partitions already"
                 )
+            self._creations.take(address, total - len(topic.partitions))
 
             async def insert(ids: Mapping[int, int]) -> None:
                 await self._repository.insert_partitions(topic.id, ids)

@@ -23,5 +23,7 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
     check_partitions(request.partitions_count)
     config = settings_of(request.options, call.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
-    topic = await call.broker.topics.create(name, request.partitions_count, config=config)
+    topic = await call.broker.topics.create(
+        name, request.partitions_count, config=config, address=call.client.address
+    )
     return describe_topic_fully(topic)

@@ -19,4 +19,4 @@ async def create_partitions(request: requests.PartitionsRequest, call: Call) -> 
     topic = find_topic(call.broker, request.stream, request.topic)
     check_partitions(request.partitions_count)
     total = len(topic.partitions) + request.partitions_count
-    await call.broker.topics.add_partitions(topic, total)
+    await call.broker.topics.add_partitions(topic, total, address=call.client.address)

@@ -20,4 +20,6 @@ async def create_consumer_group(
 ) -> replies.ConsumerGroupDetails:
     """Make a group that lasts; its number is the next of its topic."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    return describe_group_fully(await call.broker.topic_groups.create(topic, request.name))
+    groups = call.broker.topic_groups
+    group = await groups.create(topic, request.name, call.client.address)
+    return describe_group_fully(group)

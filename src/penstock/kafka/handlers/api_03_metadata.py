@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.errors import TopicExistsError
+from penstock.broker.errors import TopicExistsError, TopicsThrottledError
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
@@ -62,9 +62,12 @@ async def _create_missing(
     for asked in asked_topics:
         if asked.name is not None and _is_missing(asked.name, call):
             try:
-                await call.broker.topics.get_or_create(TopicName.from_kafka(asked.name))
-            except TopicExistsError:
-                # Under another protocol's name, so it is found by Kafka's name all the same.
+                await call.broker.topics.get_or_create(
+                    TopicName.from_kafka(asked.name), address=call.client.address
+                )
+            except (TopicExistsError, TopicsThrottledError):
+                # The first is found under Kafka's name all the same. The second is missing: that
+                # is what clients know to ask for again (KIP-599).
                 continue
             except Exception as error:
                 failures[asked.name] = error

@@ -33,7 +33,9 @@ FIRST_VERSION_WITH_SKIP: Final = 9
 async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     response = api("JoinGroup").response
     try:
-        waiting = call.broker.groups.join(request.group_id, _join_request(request, call))
+        waiting = call.broker.groups.join(
+            request.group_id, _join_request(request, call), call.client.address
+        )
         with call.client.waiting(waiting.cancel):
             joined = await waiting
     except Exception as error:

@@ -7,6 +7,8 @@ Versions 2-7; version 5 on returns the configuration, version 7 the id.
 * A name that occurs twice in a request is refused each time, as is what is wrong by itself: name
   17, exists 36, partitions 37, replication factor 38, assignment 39, configuration 40,
   contradiction 42.
+* More topics than clients may create for now are refused with 89, and the time to wait, from
+  version 6 on (KIP-599); with 44 before.
 * validate_only makes all checks and creates nothing.
 
 Deviation: names that differ in '.' and '_' only may exist beside each other.
@@ -19,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
-from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.errors import RequestError
 from penstock.kafka.handlers.config_entries import topic_entries
 from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.throttle import Throttle
 from penstock.kafka.handlers.topics import check_asked_once, check_assignments
 from penstock.kafka.topic_configs import check_configs
 from penstock.kafka.wire import ErrorCode, api
@@ -34,12 +37,14 @@ if TYPE_CHECKING:
 
 USE_DEFAULT: Final = -1
 FIRST_VERSION_WITH_DEFAULTS: Final = 4
+FIRST_VERSION_WITH_THROTTLING: Final = 6
 REPLICATION_FACTOR: Final = 1
 
 
 @handles(api("CreateTopics"), 2, 7)
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     response = api("CreateTopics").response
+    throttle = Throttle(call.version >= FIRST_VERSION_WITH_THROTTLING)
     pace = Pace()
     names = await pace.counted(topic.name for topic in request.topics)
     results = []
@@ -50,10 +55,10 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
             check_asked_once(names[topic.name])
             await _create(topic, result, request.validate_only, call)
         except Exception as error:
-            result.error_code, result.error_message = refusal(error)
+            result.error_code, result.error_message = throttle.refusal(error)
         if pace.is_over():
             await pace.others()
-    return response(topics=results)
+    return response(throttle_time_ms=throttle.milliseconds, topics=results)
 
 
 async def _create(
@@ -69,7 +74,9 @@ async def _create(
     if broker.topics.by_kafka_name(asked.name) is not None:
         raise TopicExistsError(f"topic {asked.name} exists")
     if not validate_only:
-        topic = await broker.topics.create(name, partitions, config=config)
+        topic = await broker.topics.create(
+            name, partitions, config=config, address=call.client.address
+        )
         result.topic_id = topic.id
     result.num_partitions = partitions
     result.replication_factor = REPLICATION_FACTOR

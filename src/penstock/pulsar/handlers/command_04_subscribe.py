@@ -58,9 +58,7 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
 
 async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand | None:
     kind = _check(request)
-    partition = await open_partition(
-        client.broker, request.topic, may_create=request.force_topic_creation
-    )
+    partition = await open_partition(client, request.topic, may_create=request.force_topic_creation)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
     consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
     name = request.consumer_name or secrets.token_hex(5)

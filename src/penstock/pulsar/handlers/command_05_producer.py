@@ -63,7 +63,7 @@ def _check(client: Client, request: CommandProducer) -> None:
 
 
 async def _open(client: Client, request: CommandProducer) -> Producer:
-    partition = await open_partition(client.broker, request.topic)
+    partition = await open_partition(client, request.topic)
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(

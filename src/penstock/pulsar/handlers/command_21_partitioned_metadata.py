@@ -59,6 +59,6 @@ async def _partitions(call: Call, request: CommandPartitionedTopicMetadata) -> i
         if settings.default_partitions == 1:
             return 0  # The topic comes into being with its first producer or consumer.
         topic = await create_topic(
-            call.broker, name, may_create=may_create, partitions=settings.default_partitions
+            call.client, name, may_create=may_create, partitions=settings.default_partitions
         )
     return len(topic.partitions) if topic.partitioned else 0
