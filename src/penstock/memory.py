@@ -11,11 +11,14 @@ something large is held, its holder asks whether it fits:
 * Before anybody waits, what is held is counted anew, and caches are emptied.
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
   one that got stuck first before all others.
+* What no account knows is measured: what the process has beyond all accounts, less what it may have
+  for itself, counts as held. Fragments of freed memory and libraries loaded late are such.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Final, Protocol, Self
 from weakref import WeakSet
@@ -24,6 +27,8 @@ from penstock import limits
 
 _LOOK_SECONDS: Final = 0.01
 """How often those who wait are looked at, and at most what is held counted anew."""
+_MEASURE_SECONDS: Final = 0.02
+"""How often the process is measured at most."""
 
 
 class Reclaimer(Protocol):
@@ -88,13 +93,16 @@ class Memory:
         self.caches = Account(self)
         self.groups = Account(self)
         """Members of consumer groups, and what they say of themselves."""
+        self.unknown = Account(self)
+        """What the process was found to have beyond the other accounts, as of the last look."""
         self.ample = budget // 4
         """As long as less is used nobody need ask."""
         self._for_large = budget * 3 // 4
         self._caches: WeakSet[Cache] = WeakSet()
         self._reclaimer: Reclaimer | None = None
         self._waiting: list[Wanted] = []
-        self._counted = float("-inf")
+        self._counted = self._measured = float("-inf")
+        self._resident: Callable[[], int] | None = None
 
     def add_cache(self, cache: Cache) -> None:
         """Have a cache emptied when memory is short."""
@@ -103,6 +111,10 @@ class Memory:
     def set_reclaimer(self, reclaimer: Reclaimer) -> None:
         """Say who is asked when memory is short. There is one."""
         self._reclaimer = reclaimer
+
+    def set_resident(self, resident: Callable[[], int]) -> None:
+        """Say what returns how many bytes the process has; without it nothing is measured."""
+        self._resident = resident
 
     @property
     def has_room_for_groups(self) -> bool:
@@ -117,10 +129,24 @@ class Memory:
 
     def fits(self, size: int, held: int = 0) -> bool:
         """Whether a holder of `held` bytes may have `size` more, after all that can be done."""
+        self.measure()
         if size <= self.room(held):
             return True
         self._make_room()
         return size <= self.room(held) or self._is_alone(held)
+
+    def measure(self) -> None:
+        """Count what the process has and no account knows, unless that was done just now.
+
+        Never more than half of the budget: clients have the other half whatever was loaded.
+        """
+        now = time.monotonic()
+        if self._resident is None or now - self._measured < _MEASURE_SECONDS:
+            return
+        self._measured = now
+        known = limits.PROCESS_BYTES + self.used - self.unknown.used
+        unknown = max(0, min(self._resident() - known, self.budget // 2))
+        self.unknown.take(unknown - self.unknown.used)
 
     def wait(self, size: int, held: int, granted: Callable[[], None]) -> Wanted:
         """Have `granted` called when what did not fit does."""
@@ -141,18 +167,20 @@ class Memory:
         return Reading(self)
 
     def _is_alone(self, held: int) -> bool:
-        return self.used - held - self.caches.used <= self.budget // 16
+        others = self.used - held - self.caches.used - self.unknown.used
+        return others <= self.budget // 16
 
     def _make_room(self) -> None:
-        now = asyncio.get_running_loop().time()
+        now = time.monotonic()
         if now - self._counted < _LOOK_SECONDS:
             return
         self._counted = now
-        if self._reclaimer is not None:
-            self._reclaimer.recount()
         if self.used >= self.ample:
             for cache in self._caches:
                 cache.empty()
+        if self._reclaimer is not None:
+            self._reclaimer.recount()
+        self.measure()
 
     def _look(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -209,6 +237,7 @@ class Reading(Holding):
         Where there is less than `least`, or `wanted` where that is less, waits for as much.
         """
         memory = self._memory
+        memory.measure()
         room = memory.room(self.size)
         if room < wanted:
             least = min(wanted, least)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log_batches import append, make_batch
+from log_batches import append, make_batch, write_now
 from penstock.limits import FROM_FILE_BYTES
 from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import Magic, read_header
@@ -93,6 +93,7 @@ async def test_a_range_is_what_a_read_returns(tmp_path: Path, flusher: Flusher) 
     log = open_real(tmp_path, flusher, segment_bytes=1 << 20)
     for number in range(200):
         append(log, make_batch(2, 10_000, seed=number))
+    write_now(log)
     assert log.segment_count == 2
     offset = 0
     while offset < log.end_offset:
@@ -131,6 +132,7 @@ async def test_damage_that_was_met_is_in_no_range(tmp_path: Path, flusher: Flush
     log = open_real(tmp_path, flusher)
     for number in range(50):
         append(log, make_batch(1, 10_000, seed=number))
+    write_now(log)
     (path,) = (tmp_path / "0").glob("*.log")
     descriptor = os.open(path, os.O_RDWR)
     os.pwrite(descriptor, b"\xff\x00\xff", 20 * 10_061 + 100)

@@ -243,7 +243,7 @@ async def test_a_failing_awaitable_closes_after_the_answers_before_it(host, capl
 
 async def test_a_lying_length_takes_no_memory(host):
     peer = await host.connect()
-    peer.writer.write((60 << 20).to_bytes(4) + b"not that much")
+    peer.writer.write((limits.FRAME_DOUBLED_BYTES - 4).to_bytes(4) + b"not that much")
     await peer.writer.drain()
     connection = connection_of(host)
     await until(lambda: connection._intake._frame is not None)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock import limits
 from penstock.memory import Memory
 from penstock.server.intake import Intake
+from penstock.server.machine import resident_bytes
 from penstock.session import PeerError
 
 
@@ -51,9 +52,33 @@ def test_a_large_frame_is_received_in_place() -> None:
     assert feed(intake, frame + b"\0\0\0\1x", [1 << 20]) == [frame, b"\0\0\0\1x"]
 
 
+def test_a_frame_that_is_a_mapping_is_received_in_place() -> None:
+    size = limits.FRAME_DOUBLED_BYTES
+    frame = size.to_bytes(4) + bytes(range(256)) * (size // 256)
+    memory = Memory()
+    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), memory.receiving)
+    assert feed(intake, frame + b"\0\0\0\1x", [1 << 20]) == [frame, b"\0\0\0\1x"]
+    assert memory.used == 0
+
+
+def test_a_large_frame_takes_memory_as_it_arrives() -> None:
+    intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
+    resident = resident_bytes()
+    before = resident()
+    feed(intake, (1 << 30).to_bytes(4), [4])
+    received = 4
+    while received < 8 << 20:
+        space = intake.space()[: 1 << 20]
+        space[:] = b"x" * len(space)
+        intake.filled(len(space))
+        received += len(space)
+        assert intake.next_frame(frame_size) is None
+    assert resident() - before < 2 * received
+
+
 def test_memory_follows_what_really_arrived() -> None:
     intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
-    feed(intake, (1 << 30).to_bytes(4), [4])
+    feed(intake, (limits.FRAME_DOUBLED_BYTES - 4).to_bytes(4), [4])
     received = 4
     while received < 8 << 20:
         space = intake.space()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from penstock.limits import MEMORY_BYTES_LEAST
-from penstock.server.machine import default_budget, memory_of_machine
+from penstock.server.machine import default_budget, memory_of_machine, resident_bytes
 
 MIB = 1 << 20
 
@@ -35,3 +35,11 @@ def test_control_groups_of_the_first_version_count_too(tmp_path: Path) -> None:
 def test_without_control_groups_the_machine_is_what_it_is(tmp_path: Path) -> None:
     assert memory_of_machine(tmp_path, tmp_path / "missing") > 0
     assert default_budget() >= MEMORY_BYTES_LEAST
+
+
+def test_what_the_process_has_follows_what_it_takes() -> None:
+    resident = resident_bytes()
+    before = resident()
+    taken = b"x" * (64 * MIB)
+    assert 60 * MIB < resident() - before < 100 * MIB
+    assert len(taken) == 64 * MIB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -151,3 +152,56 @@ async def test_a_read_gets_what_there_is_and_gives_it_back(budget):
         async with asyncio.timeout(0.05):
             await reading.grant(50 * MIB)
     assert budget.reads.used == 0
+
+
+class Process:
+    """What a process is found to have."""
+
+    def __init__(self, budget: Memory) -> None:
+        self.bytes = int(limits.PROCESS_BYTES)
+        self.looks = 0
+        self._budget = budget
+        budget.set_resident(self)
+
+    def __call__(self) -> int:
+        self.looks += 1
+        return self.bytes
+
+    def found_with(self, size: int) -> None:
+        """It has so much, and some time has passed."""
+        self.bytes = size
+        time.sleep(0.03)
+        self._budget.measure()
+
+
+def test_what_no_account_knows_counts(budget):
+    process = Process(budget)
+    budget.receiving.take(10 * MIB)
+    process.found_with(limits.PROCESS_BYTES + 30 * MIB)
+    assert (budget.unknown.used, budget.used) == (20 * MIB, 30 * MIB)
+    process.found_with(limits.PROCESS_BYTES + 5 * MIB)
+    assert (budget.unknown.used, budget.used) == (0, 10 * MIB)
+
+
+def test_clients_have_half_of_the_budget_whatever_the_process_has(budget):
+    Process(budget).found_with(100 * BUDGET)
+    assert budget.used == BUDGET // 2
+    assert budget.room() > BUDGET // 8
+
+
+async def test_a_process_that_has_much_does_not_keep_a_large_request_from_being_alone(budget):
+    Process(budget).found_with(100 * BUDGET)
+    assert budget.fits(10 * BUDGET)
+    budget.receiving.take(BUDGET)
+    assert not budget.fits(MIB)
+
+
+async def test_the_process_is_measured_when_somebody_asks_but_not_each_time(budget):
+    process = Process(budget)
+    process.found_with(limits.PROCESS_BYTES + BUDGET)
+    looks = process.looks
+    for _ in range(1000):
+        budget.fits(1)
+    assert looks <= process.looks < looks + 100
+    budget.receiving.take(BUDGET // 8)
+    assert not budget.fits(BUDGET // 4)

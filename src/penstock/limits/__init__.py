@@ -2,7 +2,7 @@
 
 A limit is an integer that carries its own explanation, so code uses it as a number and
 documentation can list them all. Those of one protocol are in `protocols.py`, those of what
-clients create in `creations.py`; all are named here.
+clients create in `creations.py`, those of the budget for memory in `memory.py`; all are named here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from penstock.limits.creations import *  # noqa: F403  # each of them
 from penstock.limits.limit import KIB as KIB
 from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
+from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(
@@ -27,28 +28,6 @@ CONNECTION_FILES_PERCENT: Final = Limit(
     "percent of the files that the process may have open, for connections, which may need two each",
     protects="logs: a flood of connections leaves them the files that they need",
     when_hit="a new connection is closed at once",
-)
-
-MEMORY_BYTES_LEAST: Final = Limit(
-    256 * MIB,
-    "bytes of the budget for memory where it is not set and the machine is small",
-    protects="requests of ordinary size from a budget that they hardly fit in",
-    when_hit="the budget is as large as this",
-)
-
-LITTLE_MEMORY_BYTES: Final = Limit(
-    1280 * KIB,
-    "bytes that one connection holds when it holds little: a megabyte of messages and what a "
-    "protocol puts around them",
-    protects="the last quarter of the budget for memory, which is for those who hold little",
-    when_hit="the connection shares the other three quarters with those who hold more",
-)
-
-SHORTAGE_SECONDS: Final = Limit(
-    1,
-    "seconds that somebody waits for memory before others are cut",
-    protects="clients from those who hold memory and do not get on with it",
-    when_hit="the connection is cut that got stuck first",
 )
 
 OPEN_FILES: Final = Limit(
@@ -165,32 +144,11 @@ SHUTDOWN_SECONDS: Final = Limit(
     when_hit="requests still in flight are dropped; nothing that was acknowledged is lost",
 )
 
-RECEIVE_BUFFER_BYTES: Final = Limit(
-    256 * KIB,
-    "bytes, one buffer for all connections",
-    protects="memory: an idle connection costs no receive buffer",
-    when_hit="a frame that does not fit gets a buffer of its own",
-)
-
-FREED_BYTES: Final = Limit(
-    64 * MIB,
-    "bytes of freed memory that the process keeps, on glibc",
-    protects="the time of a page fault for every page of every large read",
-    when_hit="what is freed beyond it goes back to the operating system",
-)
-
 FRAME_HEAD_BYTES: Final = Limit(
     1 * KIB,
     "bytes",
     protects="the receive buffer from a protocol that can't tell where its frame ends",
     when_hit="the connection is closed",
-)
-
-FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
-    1280 * KIB,
-    "bytes: a megabyte of messages and what a protocol puts around them",
-    protects="memory from a frame that announces a size and never arrives",
-    when_hit="the frame's buffer doubles as its bytes really arrive",
 )
 
 REQUESTS_IN_FLIGHT: Final = Limit(

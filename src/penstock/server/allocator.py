@@ -14,6 +14,8 @@ _MMAP_THRESHOLD: Final = -3
 
 LARGEST_KEPT_BYTES: Final = 32 << 20
 """glibc's own maximum for the size from which a block is always a mapping of its own."""
+_SHARE_OF_LARGEST: Final = 32
+"""A block of a larger part of the budget is always a mapping, and leaves no hole in the heap."""
 
 
 def return_freed_memory() -> None:
@@ -35,4 +37,4 @@ def keep_freed_memory(budget: int) -> None:
     except (OSError, AttributeError):
         return  # Not glibc: others have their own ways.
     mallopt(_TRIM_THRESHOLD, min(FREED_BYTES, budget // 4))
-    mallopt(_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
+    mallopt(_MMAP_THRESHOLD, min(LARGEST_KEPT_BYTES, budget // _SHARE_OF_LARGEST))

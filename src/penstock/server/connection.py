@@ -23,6 +23,7 @@ from penstock.server.progress import Progress
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
 from penstock.server.sending import Sender
 from penstock.server.turns import Turn
+from penstock.server.unsent import Unsent
 from penstock.session import Buffers, FileRange, Part, PeerError, Session, Transport
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outgoing: list[Part] = []
         self._outgoing_bytes = 0
         self._sent_at = 0.0
-        self._unsent_bytes = 0
+        self._unsent = Unsent()
         self._wanted: Wanted | None = None
         self._turn_end_is_due = False
         self._session: Session | None = None
@@ -224,17 +225,18 @@ class Connection(asyncio.BufferedProtocol):
     def held_bytes(self) -> int:
         """What this connection holds of the node's memory."""
         answers = self._answers
-        answered = answers.waiting_bytes + self._unsent_bytes
+        answered = answers.waiting_bytes + self._unsent.held
         return self._intake.held_bytes + answers.request_bytes + answered
 
     def count_unsent(self) -> None:
         """Find out how much of the answers the client did not take yet."""
         if not self._lost:
             queued = self._transport.get_write_buffer_size() + self._sender.queued_memory
-            unsent = self._outgoing_bytes + queued
-            self._memory.answers.take(unsent - self._unsent_bytes)
-            self.moved_bytes += self._unsent_bytes - unsent
-            self._unsent_bytes = unsent
+            unsent = self._unsent
+            held, left = unsent.held, unsent.left
+            unsent.look(queued)
+            self._memory.answers.take(unsent.held - held)
+            self.moved_bytes += left - unsent.left
 
     def abort(self, reason: str) -> None:
         """Cut the connection; what was not sent is dropped."""
@@ -308,8 +310,9 @@ class Connection(asyncio.BufferedProtocol):
             self._sent_at = self._loop.time()
             self._sender.send(parts)
             # Whoever takes small answers as they come need not be counted.
-            if is_behind or self._unsent_bytes or size >= limits.WRITES_TOGETHER_BYTES:
+            if is_behind or self._unsent.left or size >= limits.WRITES_TOGETHER_BYTES:
                 self.moved_bytes += size
+                self._unsent.add(size)
                 self.count_unsent()
 
     def _recognise(self) -> None:
@@ -346,8 +349,8 @@ class Connection(asyncio.BufferedProtocol):
         """Give back what is held for the client, but for the requests that run on."""
         self._intake.discard()
         self._answers.discard()
-        self._memory.answers.take(-self._unsent_bytes)
-        self._unsent_bytes = 0
+        self._memory.answers.take(-self._unsent.held)
+        self._unsent = Unsent()
         self._outgoing.clear()
         if self._wanted is not None:
             self._memory.forget(self._wanted)

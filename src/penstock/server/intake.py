@@ -2,11 +2,14 @@
 
 Small frames arrive in a buffer that all connections share and are copied out of it. A frame that
 does not fit in what was read gets a buffer of its own, and the socket then writes straight into it.
+A large one's is a mapping, which is as large as the frame and takes memory as the bytes arrive: its
+end leaves no piece of the heap behind.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -45,7 +48,7 @@ class Intake:
         self._account = account
         self._window = _NOTHING
         self._rest: bytes | memoryview = b""
-        self._frame: bytearray | None = None
+        self._frame: bytearray | mmap.mmap | None = None
         self._frame_size = 0
         self._filled = 0
         self.may_have_frame = False
@@ -135,22 +138,25 @@ class Intake:
 
     def _begin_frame(self, size: int) -> None:
         # A length is only a claim: the peer has to send as much as it wants us to hold.
-        self._frame = _unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
+        if size > limits.FRAME_DOUBLED_BYTES:
+            self._frame = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        else:
+            self._frame = _unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
         self._frame_size = size
         self._filled = len(self._window)
         self._frame[: self._filled] = self._window
         self._account.take(self._filled)
         self._window = _NOTHING
 
-    def _grown(self, frame: bytearray) -> bytearray:
+    def _grown(self, frame: bytearray | mmap.mmap) -> bytearray | mmap.mmap:
         if self._filled < len(frame):
             return frame
         larger = _unfilled(min(self._frame_size, 2 * len(frame)))
-        larger[: self._filled] = frame
+        larger[: self._filled] = memoryview(frame)
         self._frame = larger
         return larger
 
-    def _finished_frame(self, frame: bytearray) -> memoryview | None:
+    def _finished_frame(self, frame: bytearray | mmap.mmap) -> memoryview | None:
         if self._filled < self._frame_size:
             return None
         self._account.take(-self._filled)

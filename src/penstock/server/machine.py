@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,6 +18,16 @@ _SHARE: Final = 4
 def default_budget() -> int:
     """Return a quarter of the machine in bytes, or the least that does."""
     return max(MEMORY_BYTES_LEAST, memory_of_machine() // _SHARE)
+
+
+def resident_bytes() -> Callable[[], int]:
+    """Return what tells how much memory this process has, in a few microseconds."""
+    file, page = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC), mmap.PAGESIZE
+
+    def read() -> int:
+        return int(os.pread(file, 100, 0).split()[1]) * page
+
+    return read
 
 
 def memory_of_machine(groups: Path = _GROUPS, own: Path = Path("/proc/self/cgroup")) -> int:

@@ -24,7 +24,7 @@ from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
 from penstock.server.log_lines import limit_log_lines
-from penstock.server.machine import default_budget
+from penstock.server.machine import default_budget, resident_bytes
 from penstock.server.watchdog import Watchdog
 from penstock.tasks import Tasks
 
@@ -102,6 +102,7 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
         watchdog = Watchdog()
         try:
             await server.start()
+            broker.memory.set_resident(resident_bytes())
             # What start-up made stays: the collector need not walk through it under load (0.1 s).
             gc.freeze()
             watchdog.start()

@@ -354,8 +354,8 @@ class Partition:
         self._notify()
 
     def forget(self) -> None:
-        """The topic is gone: refuse what comes, and wake the waiters."""
-        self.deleted = True
+        """The topic is gone: give back what is kept for readers, and wake the waiters."""
+        assert self.deleted, "it was refused from before its rows were gone"
         self._conversions.forget(self._log)
         self._notify()
 

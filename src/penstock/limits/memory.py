@@ -1,0 +1,65 @@
+"""The limits around the budget for memory, and of what receives and keeps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.limits.limit import KIB, MIB, Limit
+
+MEMORY_BYTES_LEAST: Final = Limit(
+    256 * MIB,
+    "bytes of the budget for memory where it is not set and the machine is small",
+    protects="requests of ordinary size from a budget that they hardly fit in",
+    when_hit="the budget is as large as this",
+)
+
+PROCESS_BYTES: Final = Limit(
+    100 * MIB,
+    "bytes that the process has for itself, besides the budget for memory",
+    protects="the machine from what the process has and counts for no client: compiled "
+    "conversions, and freed memory in pieces that are too small to be used again",
+    when_hit="what it has beyond that takes from the budget, up to half of it",
+)
+
+LITTLE_MEMORY_BYTES: Final = Limit(
+    1280 * KIB,
+    "bytes that one connection holds when it holds little: a megabyte of messages and what a "
+    "protocol puts around them",
+    protects="the last quarter of the budget for memory, which is for those who hold little",
+    when_hit="the connection shares the other three quarters with those who hold more",
+)
+
+SHORTAGE_SECONDS: Final = Limit(
+    1,
+    "seconds that somebody waits for memory before others are cut",
+    protects="clients from those who hold memory and do not get on with it",
+    when_hit="the connection is cut that got stuck first",
+)
+
+RECEIVE_BUFFER_BYTES: Final = Limit(
+    256 * KIB,
+    "bytes, one buffer for all connections",
+    protects="memory: an idle connection costs no receive buffer",
+    when_hit="a frame that does not fit gets a buffer of its own",
+)
+
+FREED_BYTES: Final = Limit(
+    64 * MIB,
+    "bytes of freed memory that the process keeps, on glibc",
+    protects="the time of a page fault for every page of every large read",
+    when_hit="what is freed beyond it goes back to the operating system",
+)
+
+FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
+    1280 * KIB,
+    "bytes: a megabyte of messages and what a protocol puts around them",
+    protects="memory from a frame that announces a size and never arrives",
+    when_hit="the frame's buffer doubles as its bytes really arrive",
+)
+
+FRAME_DOUBLED_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of the largest frame whose buffer doubles",
+    protects="other clients' time from copies of large buffers, and memory from what they leave",
+    when_hit="the frame gets a mapping of its own, which takes pages as its bytes really arrive",
+)
