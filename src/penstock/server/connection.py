@@ -257,10 +257,12 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self.failed(error)
         self._turn_end_is_due = is_due
-        self._set_reading()
         goes_on = pipeline.has_work or self._may_take_frames()
         if not goes_on or self._loop.time() - self._sent_at >= _COLLECTED_SECONDS:
             self._send()
+            # The client may have taken enough of it at once that more is welcome.
+            goes_on = pipeline.has_work or self._may_take_frames()
+        self._set_reading()
         return goes_on
 
     # Frames in.
