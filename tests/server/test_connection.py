@@ -97,6 +97,7 @@ async def test_a_connection_with_too_many_requests_in_flight_is_not_read(host, m
 
 
 async def test_a_full_connection_reads_on_once_for_all_answers_of_a_turn(host, monkeypatch):
+    monkeypatch.setattr("penstock.server.turns._SHARE_SECONDS", 60)
     monkeypatch.setattr(limits, "REQUESTS_IN_FLIGHT", 50)
     peer = await host.connect()
     texts = [b"wait %d" % number for number in range(100)]
