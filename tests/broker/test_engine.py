@@ -198,3 +198,23 @@ def test_offsets_without_messages_are_passed_over() -> None:
     engine.skip(10, 12)
     assert engine.fresh == 8
     assert list(engine.cursor.ranges) == [(5, 8), (10, 12)]
+
+
+def test_ranges_are_acknowledged_by_their_beginnings_wherever_they_are() -> None:
+    moves: list[int] = []
+    engine = Engine(Cursor(0), lambda: moves.append(0))
+    holder = Holder("a")
+    for start in range(0, 50, 10):
+        engine.acquire(holder, start, start + 10)
+    engine.release(holder, 40, 50)
+    engine.forget(leases_max=2)
+    # Forgotten, leased, came back; nothing begins at 25.
+    assert engine.acknowledge_extents([10, 30, 40, 25, 0]) == 3
+    assert list(engine.cursor.ranges) == [(10, 20), (30, 50)]
+    assert holder.unacknowledged == 10
+    assert moves == [0]
+    assert engine.next_returned() is None
+    assert engine.acknowledge_extents([25, 0]) == 0
+    assert engine.acknowledge_extents([0, 20]) == 2
+    assert engine.cursor.position == 50
+    assert not holder.unacknowledged

@@ -10,22 +10,37 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import ANY
+from uuid import UUID
 
 import pytest
 
+from kafka_dialog import Dialog
 from partition_logs import log_of
 from penstock.broker.broker import Broker
-from penstock.broker.errors import StorageError, TopicExistsError
+from penstock.broker.errors import (
+    StorageError,
+    TopicExistsError,
+    UnknownPartitionError,
+    UnknownTopicError,
+)
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics import storage
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.numbers import LowestFree
+from penstock.iggy.offsets import store_offset
+from penstock.kafka.wire import ErrorCode, api
 from penstock.log.files import RealFile, RealFileSystem
 from penstock.log.header import Magic, build_header
 from penstock.log.layout import topic_directory
 from penstock.metadata.errors import MetadataError
+from penstock.metadata.topics import TopicRepository
 
 ORDERS = TopicName("public", "default", "orders")
+SUBSCRIBE = SubscribeRequest("s", SubscriptionKind.EXCLUSIVE, position=0)
 
 
 @asynccontextmanager
@@ -50,6 +65,15 @@ async def until(is_so: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not is_so():
             await asyncio.sleep(0.01)
+
+
+async def until_soon(is_so: Callable[[], bool]) -> None:
+    """Return in the very turn of the loop in which it is so."""
+    for _ in range(10):
+        if is_so():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("not soon")
 
 
 def full_disk(_files: RealFileSystem, directory: Path) -> None:
@@ -216,6 +240,69 @@ def test_the_lowest_free_number_is_given() -> None:
     for number in (4, 0):
         numbers.give_back(number)
     assert [numbers.take() for _ in range(3)] == [0, 4, 7]
+
+
+async def test_what_a_topic_that_is_being_deleted_is_to_keep_is_refused_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its rows go just before the others would come, of which each refers to one of them."""
+    owner = OffsetOwner("kafka", "group")
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 1)
+        doomed = topic.partitions[0]
+        other = (await broker.topics.create(ORDERS._replace(topic="other"), 1)).partitions[0]
+        dialog = Dialog(broker)
+        names = {"orders": doomed, "other": other}
+        deleting = asyncio.ensure_future(broker.topics.delete(topic))
+        await until_soon(lambda: doomed.deleted)
+        assert broker.topics.get(ORDERS) is not None, "its rows are on their way"
+        request = api("OffsetCommit").request
+        answer = await dialog.ask(
+            "OffsetCommit",
+            9,
+            group_id="group",
+            topics=[
+                request.OffsetCommitRequestTopic(
+                    name=name,
+                    partitions=[
+                        request.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+                    ],
+                )
+                for name in names
+            ],
+        )
+        codes = [topic.partitions[0].error_code for topic in answer.topics]
+        assert codes == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+        with pytest.raises(UnknownTopicError):
+            await broker.topic_groups.create(topic, "group")
+        with pytest.raises(UnknownTopicError):
+            await broker.subscriptions.create(doomed, SUBSCRIBE)
+        await deleting
+        assert broker.offsets.get(owner, doomed.id) is None
+        assert broker.offsets.get(owner, other.id) == CommittedOffset(7, committed_at_ms=ANY)
+        with pytest.raises(UnknownPartitionError):
+            await store_offset(broker, owner, doomed, 7)
+    assert "were not written" not in caplog.text
+
+
+async def test_a_deletion_that_the_database_refuses_leaves_the_topic_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_repository: TopicRepository, _topic_id: UUID) -> None:
+        raise MetadataError("topics were not written")
+
+    owner = OffsetOwner("kafka", "group")
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(TopicRepository, "delete", refuse)
+            with pytest.raises(MetadataError):
+                await broker.topics.delete(topic)
+        partition = topic.partitions[0]
+        partition.append(batch())
+        await partition.flushed()
+        assert not await broker.offsets.commit(owner, {partition.id: CommittedOffset(1)})
+        await broker.topics.delete(topic)
 
 
 @pytest.mark.soak

@@ -68,7 +68,7 @@ class Broker:
             self.memory,
             leadership.cluster_id,
         )
-        self.offsets = CommittedOffsets(OffsetRepository(store))
+        self.offsets = CommittedOffsets(OffsetRepository(store), self.topics.has_partition)
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         creations = group_creations()
         self.groups = GroupRegistry(settings.groups, self._group_store, self.memory, creations)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.errors import UnknownPartitionError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
 from penstock.iggy.wire.xxh32 import xxh32
@@ -46,9 +47,13 @@ def stored_offset(broker: Broker, owner: OffsetOwner, partition: Partition) -> i
 async def store_offset(
     broker: Broker, owner: OffsetOwner, partition: Partition, offset: int
 ) -> None:
-    """Store the offset of the last message that is done. Raises MetadataError."""
+    """Store the offset of the last message that is done.
+
+    Raises UnknownPartitionError, TooManyOffsetsError and MetadataError.
+    """
     committed = CommittedOffset(offset + 1, committed_at_ms=time.time_ns() // 1_000_000)
-    await broker.offsets.commit(owner, {partition.id: committed})
+    if await broker.offsets.commit(owner, {partition.id: committed}):
+        raise UnknownPartitionError(f"the topic of {partition.name} was deleted")
 
 
 def current_offset(partition: Partition) -> int:

@@ -135,6 +135,13 @@ PULSAR_CLOSED_PRODUCERS: Final = Limit(
     when_hit="the oldest is forgotten; a message that is later still closes the connection",
 )
 
+PULSAR_ACK_RUN_BYTES: Final = Limit(
+    4 * KIB,
+    "bytes of ACK frames that are taken as one",
+    protects="other clients' time",
+    when_hit="the next frames are taken in a step of their own",
+)
+
 PULSAR_ACKNOWLEDGED_TOGETHER: Final = Limit(
     1_000,
     "message ids of one acknowledgement that are taken in one turn",

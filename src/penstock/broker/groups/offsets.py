@@ -9,7 +9,7 @@ from penstock.broker.errors import TooManyOffsetsError
 from penstock.metadata.offsets import OffsetRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from penstock.metadata.offsets import OffsetRepository
 
@@ -36,8 +36,9 @@ class CommittedOffset(NamedTuple):
 class CommittedOffsets:
     """Answers from memory; what `commit` and `delete` did is durable when they return."""
 
-    def __init__(self, repository: OffsetRepository) -> None:
+    def __init__(self, repository: OffsetRepository, has_partition: Callable[[int], bool]) -> None:
         self._repository = repository
+        self._has_partition = has_partition
         self._offsets: dict[OffsetOwner, dict[int, CommittedOffset]] = {}
         self._bytes = 0
         for row in repository.all():
@@ -54,10 +55,16 @@ class CommittedOffsets:
     def owners(self, kind: str) -> list[OffsetOwner]:
         return [owner for owner in self._offsets if owner.kind == kind]
 
-    async def commit(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
-        """Store offsets by partition id, all or none. Raises TooManyOffsetsError, MetadataError."""
+    async def commit(self, owner: OffsetOwner, given: Mapping[int, CommittedOffset]) -> set[int]:
+        """Store offsets by partition id, all or none, but for those of partitions that are gone.
+
+        Returns the ids of those. Raises TooManyOffsetsError and MetadataError.
+        """
+        # In the turn that puts the write in line: a deletion's rows go before it, or after.
+        offsets = {each: given[each] for each in given if self._has_partition(each)}
+        gone = given.keys() - offsets.keys()
         if not offsets:
-            return
+            return gone
         growth = self._growth(owner, offsets)
         if growth > 0 and self._bytes + growth > limits.COMMITTED_OFFSET_BYTES:
             raise TooManyOffsetsError("the broker keeps as many committed offsets as it may")
@@ -73,6 +80,7 @@ class CommittedOffsets:
             for partition_id, committed in offsets.items()
         )
         self._put(owner, offsets)
+        return gone
 
     async def delete(self, owner: OffsetOwner, partition_ids: Iterable[int] | None = None) -> None:
         """Forget an owner's offsets: those of some partitions, or all of them."""

@@ -17,6 +17,7 @@ from penstock.broker.errors import (
     GroupFullError,
     UnknownGroupError,
     UnknownMemberError,
+    UnknownTopicError,
 )
 from penstock.metadata.topic_groups import TopicGroupRow
 from penstock.tasks import uninterrupted
@@ -173,8 +174,10 @@ class TopicGroups:
     async def create(self, topic: Topic, name: str, address: str | None = None) -> TopicGroup:
         """Make a group; its number is the next of its topic. `address` is that of the client.
 
-        Raises GroupExistsError, GroupsThrottledError and GroupFullError.
+        Raises UnknownTopicError, GroupExistsError, GroupsThrottledError and GroupFullError.
         """
+        if topic.partitions[0].deleted:
+            raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
         if (topic.id, name) in self._by_name:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:

@@ -14,7 +14,7 @@ from penstock.broker.subscriptions.leases import Lease, Leases
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.leases import Holder
@@ -35,8 +35,8 @@ class Engine:
 
     def extent(self, offset: int) -> tuple[int, int] | None:
         """Return the range that was handed out as one and begins at `offset`, if that is known."""
-        known = self.leases.get(offset) or self._returned.get(offset)
-        return self._boundaries.get(offset) if known is None else (known.start, known.end)
+        lease = self.leases.get(offset)
+        return self._without_lease(offset) if lease is None else (lease.start, lease.end)
 
     def has_returned(self, start: int) -> bool:
         """Whether a range that begins at an offset came back."""
@@ -82,14 +82,27 @@ class Engine:
             self.leases.remove(oldest)
             self._boundaries.add(oldest.start, oldest.end)
 
-    def acknowledge_leased(self, start: int) -> bool:
-        """Mark the messages of the lease that begins at an offset; False where none does."""
-        lease = self.leases.get(start)
-        if lease is None:
-            return False
-        self.leases.settle(lease, self.cursor.acknowledge(start, lease.end))
-        self._has_moved()
-        return True
+    def acknowledge_extents(self, starts: Sequence[int]) -> int:
+        """Mark ranges that were handed out, each by its beginning, whoever holds them.
+
+        Returns how many were marked: all, or those before the first of which the end is not known.
+        """
+        leases, cursor = self.leases, self.cursor
+        marked = 0
+        for start in starts:
+            lease = leases.get(start)
+            if lease is not None:
+                leases.settle(lease, cursor.acknowledge(start, lease.end))
+            else:
+                # What came back is nobody's, and so is what has no lease any more.
+                extent = self._without_lease(start)
+                if extent is None:
+                    break
+                cursor.acknowledge(*extent)
+            marked += 1
+        if marked:
+            self._has_moved()
+        return marked
 
     def acknowledge(self, start: int, end: int) -> None:
         """Mark messages as acknowledged, whoever holds them."""
@@ -151,6 +164,10 @@ class Engine:
         """Move the cursor, and start over there. Nothing says that it moved."""
         self.cursor.reset(position)
         self.start_over()
+
+    def _without_lease(self, start: int) -> tuple[int, int] | None:
+        returned = self._returned.get(start)
+        return self._boundaries.get(start) if returned is None else (start, returned.end)
 
     def _has_moved(self) -> None:
         position = self.cursor.position

@@ -124,21 +124,21 @@ class Subscriptions:
                     raise ConsumerBusyError(
                         f"subscription {request.name} has {limits.SUBSCRIPTION_CONSUMERS} consumers"
                     )
-                if partition.deleted:
-                    raise UnknownTopicError(f"topic {partition.topic.name.pulsar} was deleted")
+                _check_alive(partition)
                 found.attach(consumer, request.kind, request.magic)
                 return found
 
     async def create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
         """Make a subscription without consumers.
 
-        Raises TooManySubscriptionsError and MetadataError.
+        Raises TooManySubscriptionsError, UnknownTopicError and MetadataError.
         """
         creating = self._create(partition, request)
         return await uninterrupted(creating, "creating a subscription", refusals=BrokerError)
 
     async def _create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
         _check_size(request)
+        _check_alive(partition)
         if self._count >= limits.SUBSCRIPTIONS:
             raise TooManySubscriptionsError(f"the broker has {limits.SUBSCRIPTIONS} subscriptions")
         self._count += 1
@@ -251,6 +251,11 @@ class Subscriptions:
         if not wanted and subscription.state is SubscriptionState.IDLE:
             self._remove(subscription)
             subscription.delete()
+
+
+def _check_alive(partition: Partition) -> None:
+    if partition.deleted:
+        raise UnknownTopicError(f"topic {partition.topic.name.pulsar} was deleted")
 
 
 def _check_size(request: SubscribeRequest) -> None:

@@ -15,7 +15,7 @@ from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
 from penstock.log.errors import CorruptBatchError, LogClosedError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.cursor import Cursor
@@ -173,14 +173,21 @@ class Subscription:
 
     def acknowledge_at_once(self, offset: int, open_mask: int | None = None) -> bool:
         """Do as `acknowledge` where the batch at `offset` is out or came back; False elsewhere."""
-        if open_mask is None and self._engine.acknowledge_leased(offset):
-            self._wake()  # A consumer that held too many may go on.
-            return True
+        if open_mask is None:
+            return self.acknowledge_batches_at_once((offset,)) == 1
         extent = self._engine.extent(offset)
         if extent is None:
             return False
         self._acknowledge_part(*extent, open_mask)
         return True
+
+    def acknowledge_batches_at_once(self, offsets: Sequence[int]) -> int:
+        """Do as `acknowledge` for whole batches, one after another, as long as each is out or came
+        back; return how many are dealt with.
+        """
+        count = self._engine.acknowledge_extents(offsets)
+        self._wake()  # A consumer that held too many may go on.
+        return count
 
     def acknowledge_through_at_once(self, offset: int, open_mask: int | None = None) -> bool:
         """Do as `acknowledge_through` where the batch at `offset` is out; False elsewhere."""

@@ -71,6 +71,7 @@ class Topics:
         self._conversions = ConversionCache(memory)
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
         self._index = TopicIndex()
+        self._partitions_by_id: dict[int, Partition] = {}
         self._partition_ids_given = 0
         self._tasks = Tasks()
         self._removal = Removal(repository, storage)
@@ -91,6 +92,11 @@ class Topics:
 
     def by_iggy_id(self, namespace: NamespaceName, topic_id: int) -> Topic | None:
         return self._index.by_iggy_id(namespace, topic_id)
+
+    def has_partition(self, partition_id: int) -> bool:
+        """Whether there is a partition of this id, and its topic is not being deleted."""
+        partition = self._partitions_by_id.get(partition_id)
+        return partition is not None and not partition.deleted
 
     def all(self) -> list[Topic]:
         return self._index.all()
@@ -196,7 +202,9 @@ class Topics:
         for row in self._repository.all():
             topic = self._topic(row)
             for index, partition_id in sorted(ids_of.get(topic.id, {}).items()):
-                topic.partitions.append(self._partition(topic, index, partition_id))
+                partition = self._partition(topic, index, partition_id)
+                topic.partitions.append(partition)
+                self._partitions_by_id[partition_id] = partition
             self._index.add(topic)
             _warn(topic)
         doomed = self._repository.deleted()
@@ -320,6 +328,7 @@ class Topics:
             for index in indexes
         ]
         topic.partitions += made
+        self._partitions_by_id.update((partition.id, partition) for partition in made)
 
     async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         async with self._changing:
@@ -359,9 +368,18 @@ class Topics:
             await self._namespaces.delete(name)
 
     async def _delete(self, topic: Topic) -> None:
-        await self._repository.delete(topic.id)
+        # First: once its rows are gone, none that refers to them may be written any more.
+        for partition in topic.partitions:
+            partition.deleted = True
+        try:
+            await self._repository.delete(topic.id)
+        except BaseException:
+            for partition in topic.partitions:
+                partition.deleted = False
+            raise
         self._index.remove(topic)
         for partition in topic.partitions:
+            del self._partitions_by_id[partition.id]
             partition.forget()
         for listener in self._on_delete:
             listener(topic)

@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.groups.offsets import CommittedOffset
-from penstock.kafka.errors import ACCEPTED, refusal
+from penstock.kafka.errors import ACCEPTED, RequestError, refusal
 from penstock.kafka.handlers.group_offsets import offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
@@ -38,7 +38,7 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
     response = api("OffsetCommit").response
     failure = _check_member(request, call)
     offsets: dict[int, CommittedOffset] = {}
-    accepted = []
+    accepted: list[tuple[int, OffsetCommitResponse.OffsetCommitResponsePartition]] = []
     pace = Pace()
     topics = []
     for topic in request.topics:
@@ -49,9 +49,10 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
             )
             results.append(result)
             if failure == ErrorCode.NONE:
-                result.error_code = _collect(topic, part, call, offsets)
-            if result.error_code == ErrorCode.NONE:
-                accepted.append(result)
+                try:
+                    accepted.append((_collect(topic, part, call, offsets), result))
+                except Exception as error:
+                    result.error_code = refusal(error).code
             if pace.is_over():
                 await pace.others()
         topics.append(
@@ -59,13 +60,26 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
                 name=topic.name, topic_id=topic.topic_id, partitions=results
             )
         )
-    try:
-        await call.broker.offsets.commit(offset_owner(request.group_id), offsets)
-    except Exception as error:
-        code = refusal(error).code
-        for result in accepted:
-            result.error_code = code
+    await _commit(request.group_id, offsets, accepted, call)
     return response(topics=topics)
+
+
+async def _commit(
+    group_id: str,
+    offsets: dict[int, CommittedOffset],
+    accepted: list[tuple[int, OffsetCommitResponse.OffsetCommitResponsePartition]],
+    call: Call,
+) -> None:
+    """Store offsets, and put into the results, which have their partitions' ids, what fails."""
+    try:
+        gone = await call.broker.offsets.commit(offset_owner(group_id), offsets)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    except Exception as error:
+        gone = set(offsets)
+        code = refusal(error).code
+    for partition_id, result in accepted:
+        if partition_id in gone:
+            result.error_code = code
 
 
 def _check_member(request: OffsetCommitRequest, call: Call) -> ErrorCode:
@@ -86,17 +100,15 @@ def _collect(
     part: OffsetCommitRequest.OffsetCommitRequestPartition,
     call: Call,
     offsets: dict[int, CommittedOffset],
-) -> ErrorCode:
-    try:
-        by_id = call.version >= FIRST_VERSION_WITH_IDS
-        found = find_topic(call.broker, topic.name, topic.topic_id, by_id=by_id)
-        partition = found.partition(part.partition_index)
-    except Exception as error:
-        return refusal(error).code
+) -> int:
+    """Take the offset of one partition, and return that one's id."""
+    by_id = call.version >= FIRST_VERSION_WITH_IDS
+    found = find_topic(call.broker, topic.name, topic.topic_id, by_id=by_id)
+    partition = found.partition(part.partition_index)
     note = part.committed_metadata or ""
     if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        raise RequestError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
     offsets[partition.id] = CommittedOffset(
         part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
     )
-    return ACCEPTED.code
+    return partition.id

@@ -19,6 +19,8 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.pulsar.client import Call
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.handlers.registry import Reply
@@ -61,12 +63,15 @@ def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> 
     That is where the log has to be asked for a batch, or where it is others' turn.
     """
     subscription = consumer.subscription
-    take = subscription.acknowledge_at_once
-    if request.ack_type == _CUMULATIVE:
-        take = subscription.acknowledge_through_at_once
     ledger_id = consumer.partition.id
     message_ids = request.message_id
     end = min(len(message_ids), first + PULSAR_ACKNOWLEDGED_TOGETHER)
+    if request.ack_type == _CUMULATIVE:
+        take = subscription.acknowledge_through_at_once
+    else:
+        take = subscription.acknowledge_at_once
+        whole = _whole_batches(message_ids[first:end], ledger_id)
+        first += subscription.acknowledge_batches_at_once(whole)
     for position in range(first, end):
         message_id = message_ids[position]
         offset = message_id.entryId
@@ -76,6 +81,16 @@ def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> 
         if not take(offset, mask_from_ack_set(ack_set) if ack_set else None):
             return position
     return end
+
+
+def _whole_batches(message_ids: Sequence[MessageIdData], ledger_id: int) -> list[int]:
+    """The offsets of the first message ids, as long as they are of whole batches."""
+    offsets: list[int] = []
+    for message_id in message_ids:
+        if message_id.ledgerId != ledger_id or message_id.ack_set:
+            break
+        offsets.append(message_id.entryId)
+    return offsets
 
 
 async def _acknowledged(

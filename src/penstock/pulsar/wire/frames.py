@@ -3,7 +3,8 @@
     simple    u32 total size | u32 command size | BaseCommand
     payload   the same, then the entry: [0e01 u32 crc32c] u32 metadata size | metadata | payload
 
-Sizes are big-endian, and the total counts what comes after itself.
+Sizes are big-endian, and the total counts what comes after itself. What is called one frame here
+may be a run of them (`penstock.pulsar.wire.ack_runs`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from penstock.pulsar.wire import ack_runs
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
 from penstock.session import PeerError
 
@@ -37,7 +39,7 @@ class Frame(NamedTuple):
 
 
 def frame_size(head: memoryview, message_size_max: int) -> int | None:
-    """Return the size of the frame that `head` begins with, or None while it is not known.
+    """Return the size of the frame or run that `head` begins with, or None while it is not known.
 
     Raises PeerError when the frame is over `message_size_max` plus padding, before it is read.
     """
@@ -47,24 +49,31 @@ def frame_size(head: memoryview, message_size_max: int) -> int | None:
     limit = message_size_max + FRAME_PADDING
     if not _SIZES.size - _TOTAL.size <= total <= limit:
         raise PeerError(f"a Pulsar frame says it has {total} bytes and {limit} are allowed")
-    return _TOTAL.size + int(total)
+    size = _TOTAL.size + int(total)
+    return max(size, ack_runs.run_size(head)) if size < len(head) else size
 
 
 def parse_frame(frame: memoryview) -> Frame:
-    """Split a whole frame; raises PeerError where it holds no command."""
+    """Split a whole frame or run; raises PeerError where it holds no command."""
     if len(frame) < _SIZES.size:
         raise PeerError("a Pulsar frame is too short for a command")
-    _, command_size = _SIZES.unpack_from(frame)
+    total, command_size = _SIZES.unpack_from(frame)
+    if _TOTAL.size + total < len(frame):
+        return Frame(_parse(ack_runs.joined(frame)), frame[len(frame) :])
     end = _SIZES.size + command_size
     if end > len(frame):
         raise PeerError(f"a Pulsar command of {command_size} bytes is cut off by its frame")
+    return Frame(_parse(frame[_SIZES.size : end]), frame[end:])
+
+
+def _parse(encoded: bytes | memoryview) -> BaseCommand:
     try:
-        command = BaseCommand.FromString(frame[_SIZES.size : end])  # type: ignore[arg-type]
+        command = BaseCommand.FromString(encoded)  # type: ignore[arg-type]
     except DecodeError as error:
         raise PeerError(f"a Pulsar command can't be parsed: {error}") from error
     if command.type not in _WITHOUT_TEXT:
         _check_text(command)
-    return Frame(command, frame[end:])
+    return command
 
 
 def _check_text(message: Message) -> None:
