@@ -32,6 +32,7 @@ def test_records_go_in_and_come_out(client: KafkaClient) -> None:
         client.create_topic("client.records", 2, {"segment.bytes": "2000000"})
         assert client.produce("client.records", 1, batch(b"a", b"b")) == 0
         assert client.produce("client.records", 1, batch(b"c"), acks=1) == 2
+        client.fetch("client.records", 1, 2, max_wait_ms=15_000)  # It is seen once it is safe.
         fetched = client.fetch("client.records", 1, 1)
         assert [header.base_offset for _, header in walk(fetched.batches)] == [0, 2]
         assert (fetched.high_watermark, fetched.log_start_offset) == (3, 0)
@@ -47,7 +48,7 @@ def test_nothing_is_waited_for_without_acknowledgement(client: KafkaClient) -> N
     with client:
         client.create_topic("client.silent", 1)
         assert client.produce("client.silent", 0, batch(b"a"), acks=0) == -1
-        assert client.fetch("client.silent", 0, 0).high_watermark == 1
+        assert client.fetch("client.silent", 0, 0, max_wait_ms=15_000).high_watermark == 1
 
 
 def test_a_fetch_waits_for_what_another_client_writes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from apache_iggy import (
     Consumer,
@@ -150,6 +152,26 @@ async def test_large_batches_and_long_polls(client: IggyClient, stream: str, top
     found = await poll(client, stream, topic, First, 1500)
     assert [payload for _, payload in found] == payloads
     assert [offset for offset, _ in found] == list(range(1500))
+
+
+async def test_large_answers_come_from_the_file_and_are_what_was_sent(
+    client: IggyClient, stream: str, topic: str
+) -> None:
+    block = random.Random(5).randbytes(1 << 20)
+    payloads = [block[n * 301 : n * 301 + 1_000 * (1 + n % 3)] for n in range(3_000)]
+    batch_sizes = [500, 3, 700, 297, 100, 1, 1, 1, 1_397]
+    start = 0
+    for size in batch_sizes:
+        await send(client, stream, topic, *payloads[start : start + size])
+        start += size
+    for count in (3_000, 1_203, 500, 333):
+        found: list[tuple[int, bytes]] = []
+        while len(found) < len(payloads):
+            strategy = PollingStrategy.Offset(len(found))
+            polled = await poll(client, stream, topic, strategy, count)
+            assert len(polled) == min(count, len(payloads) - len(found))
+            found += polled
+        assert found == list(enumerate(payloads))
 
 
 async def test_high_level_producer_sends_to_all_partitions(client: IggyClient, stream: str) -> None:

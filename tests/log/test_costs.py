@@ -100,13 +100,14 @@ async def test_a_failed_last_flush_is_told_and_the_files_are_let_go(
     disk: FaultyFileSystem, flusher: Flusher, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = open_log(disk, flusher)
-    stored = fill(log, 3)
+    fill(log, 3)
     disk.hook = failing(1, "fdatasync")
     with caplog.at_level(logging.ERROR):
         log.close()
     assert "closed without its last flush" in caplog.text
     assert disk.open_files == 0
-    assert await read_all(open_log(disk, flusher)) == (stored, [])
+    # What the flush was for is looked for on the disk: the cache may hold what never got there.
+    assert await read_all(open_log(disk, flusher)) == ([], [])
 
 
 async def test_folders_are_made_up_to_the_root(tmp_path: Path, flusher: Flusher) -> None:

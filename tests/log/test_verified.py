@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from log_batches import append, make_batch
+from log_batches import append, make_batch, write_now
 from penstock.limits import FROM_FILE_BYTES
 from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import Magic, read_header
@@ -93,6 +93,7 @@ async def test_a_range_is_what_a_read_returns(tmp_path: Path, flusher: Flusher) 
     log = open_real(tmp_path, flusher, segment_bytes=1 << 20)
     for number in range(200):
         append(log, make_batch(2, 10_000, seed=number))
+    write_now(log)
     assert log.segment_count == 2
     offset = 0
     while offset < log.end_offset:
@@ -119,6 +120,7 @@ async def test_what_was_not_verified_is_read_and_checked_first(
     log = open_real(tmp_path, flusher)
     for number in range(50):
         append(log, make_batch(1, 10_000, seed=number))
+    write_now(log)
     log.close()
     log = open_real(tmp_path, flusher)
     assert log.sound_range(0, 1 << 20, Magic.KAFKA) is None
@@ -131,6 +133,7 @@ async def test_damage_that_was_met_is_in_no_range(tmp_path: Path, flusher: Flush
     log = open_real(tmp_path, flusher)
     for number in range(50):
         append(log, make_batch(1, 10_000, seed=number))
+    write_now(log)
     (path,) = (tmp_path / "0").glob("*.log")
     descriptor = os.open(path, os.O_RDWR)
     os.pwrite(descriptor, b"\xff\x00\xff", 20 * 10_061 + 100)
@@ -149,9 +152,55 @@ async def test_a_range_outlives_the_removal_of_its_segment(
     log = open_real(tmp_path, flusher, segment_bytes=1 << 20)
     for number in range(200):
         append(log, make_batch(1, 10_000, seed=number))
+    write_now(log)
     whole = bytes((await log.read(0, 1 << 18)).data)
     found = log.sound_range(0, 1 << 18, Magic.KAFKA)
     await log.trim(150)
     assert log.segment_count == 1
     log.abandon()
     assert whole.startswith(content(found))
+
+
+async def test_stored_batches_are_what_a_read_returns(tmp_path: Path, flusher: Flusher) -> None:
+    log = open_real(tmp_path, flusher, segment_bytes=1 << 20)
+    sizes = [FROM_FILE_BYTES + number * 1_000 for number in range(40)]
+    sizes[20] = 500
+    for number, size in enumerate(sizes):
+        append(log, make_batch(2, size, seed=number))
+    write_now(log)
+    offset, met = 0, []
+    while offset < log.end_offset:
+        found = log.sound_batches(offset, 1 << 18, 9, Magic.KAFKA)
+        assert len(found) <= 4
+        for header, body in found:
+            whole = bytes((await log.read(header.base_offset, 1)).data)
+            assert (header, content(body)) == (read_header(whole), whole[61:])
+            assert len(body) >= FROM_FILE_BYTES
+            met.append(header.base_offset)
+        offset = (await log.read(offset, 1)).next_offset if not found else met[-1] + 2
+    assert 40 not in met
+    assert len(met) >= 35
+    assert log.sound_batches(0, 1 << 18, 1, Magic.KAFKA) == []
+    assert log.sound_batches(0, 1 << 18, 9, Magic.IGGY) == []
+    assert len(log.sound_batches(0, 1 << 18, 9, Magic.KAFKA, 4)) == 2
+    log.abandon()
+
+
+async def test_a_header_that_turned_bad_ends_the_stored_batches(
+    tmp_path: Path, flusher: Flusher
+) -> None:
+    log = open_real(tmp_path, flusher)
+    for number in range(10):
+        append(log, make_batch(1, 50_000, seed=number))
+    write_now(log)
+    assert (await log.read(0, 1)).next_offset == 1
+    (path,) = (tmp_path / "0").glob("*.log")
+    descriptor = os.open(path, os.O_RDWR)
+    for at, number, sound in ((0, 5, 4), (10, 3, 3), (26, 2, 2)):  # Offset, length, last delta.
+        os.pwrite(descriptor, b"\x7f", number * 50_061 + at)
+        found = log.sound_batches(0, 1 << 20, 100, Magic.KAFKA)
+        assert [header.base_offset for header, _ in found] == list(range(sound))
+    os.truncate(path, 50_061 + 30)
+    assert log.sound_batches(0, 1 << 20, 100, Magic.KAFKA) == []
+    os.close(descriptor)
+    log.abandon()

@@ -149,3 +149,16 @@ class TestWhereTheyAreKept:
         assert not kernel_cache.is_complete()
         kernel_cache.mark_complete()
         assert kernel_cache.is_complete()
+
+    def test_one_process_compiles_and_the_others_find_it(self, tmp_path: Path) -> None:
+        command = [sys.executable, "-m", "penstock.records.kernels.compile"]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+            with kernel_cache.compiling_alone():
+                second = subprocess.Popen(command, env=environment)
+                with pytest.raises(subprocess.TimeoutExpired):
+                    second.wait(1)
+                kernel_cache.mark_complete()
+            assert second.wait(60) == 0
+        assert not list(tmp_path.rglob("*.nbi"))

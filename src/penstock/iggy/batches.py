@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.broker.topics.partition import Partition
-    from penstock.session import Buffer
+    from penstock.session import Part
 
 
 class Checked(NamedTuple):
@@ -80,7 +80,7 @@ def append(partition: Partition, batch: Checked) -> int:
 class Cut(NamedTuple):
     """Part of a batch, ready for a poll's reply; the last offset is -1 where nothing is left."""
 
-    parts: Sequence[Buffer]
+    parts: Sequence[Part]
     messages: int
     last_offset: int
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.log.header import walk
+
+if TYPE_CHECKING:
+    from penstock.log.header import BatchHeader
+    from penstock.session import FileRange
 
 
 class Batches(NamedTuple):
@@ -20,6 +24,13 @@ class Batches(NamedTuple):
     """The first offset behind the last batch."""
     magic: int | None
     """The encoding of all of them; None where there are several, or no batch."""
+
+
+class StoredBatch(NamedTuple):
+    """A batch that was found sound and is not read: its header, and where what follows it is."""
+
+    header: BatchHeader
+    body: FileRange
 
 
 def no_batches(offset: int) -> Batches:

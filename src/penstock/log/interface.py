@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.log.batches import Batches
+    from penstock.log.batches import Batches, StoredBatch
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer, FileRange
@@ -131,6 +131,15 @@ class Log(Protocol):
         Only of batches in the encoding of `magic` whose checksums were verified since the log was
         opened. None where that is not known, or where few bytes are there: then `read` is the way.
         Raises OffsetOutOfRangeError and LogClosedError.
+        """
+
+    def sound_batches(
+        self, offset: int, max_bytes: int, max_records: int, magic: int, end: int | None = None
+    ) -> list[StoredBatch]:
+        """Return the first batches of what `sound_range` would, as ranges without their headers.
+
+        Only those with a large body, and with no more than `max_records` records together. Empty
+        where `read` is the way. Raises OffsetOutOfRangeError and LogClosedError.
         """
 
     async def batch_at(self, offset: int) -> BatchHeader | None:

@@ -37,7 +37,7 @@ from penstock.log.states import States
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.log.batches import Batches
+    from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
     from penstock.log.reading import Lend
     from penstock.session import Buffer, FileRange
@@ -226,20 +226,21 @@ class LocalLog:
         self, offset: int, max_bytes: int, magic: int, end: int | None = None
     ) -> FileRange | None:
         """Return whole batches as a range of a file, as `Log` says."""
-        end = self.end_offset if end is None else end
-        segment = self._segment_at(offset)
-        if segment is None or offset >= end:
-            return None
-        start = self._look_ups.place_of(segment, offset)
-        if start is None:
-            return None
-        following = segment.sound_range(start, max_bytes, end, magic)
-        if following is None or following.position - start.position < FROM_FILE_BYTES:
-            return None
+        found = self._sound_places(offset, max_bytes, magic, end)
         try:
-            return self._look_ups.range_of(segment, start, following)
+            return None if found is None else self._look_ups.range_of(*found)
         except OSError:
             return None  # There is no descriptor to be had; a read says so where it fails as well.
+
+    def sound_batches(
+        self, offset: int, max_bytes: int, max_records: int, magic: int, end: int | None = None
+    ) -> list[StoredBatch]:
+        """Return whole batches as ranges of a file, as `Log` says."""
+        found = self._sound_places(offset, max_bytes, magic, end)
+        try:
+            return [] if found is None else self._look_ups.batches_of(*found, max_records)
+        except OSError:
+            return []
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end."""
@@ -429,6 +430,22 @@ class LocalLog:
         number = bisect_right(self._segments, offset, key=lambda each: each.base_offset) - 1
         assert number >= 0, "the first segment begins at the start offset"
         return self._segments[number]
+
+    def _sound_places(
+        self, offset: int, max_bytes: int, magic: int, end: int | None
+    ) -> tuple[Segment, Place, Place] | None:
+        """Return where sound batches begin and end, if there are enough of them."""
+        end = self.end_offset if end is None else end
+        segment = self._segment_at(offset)
+        if segment is None or offset >= end:
+            return None
+        start = self._look_ups.place_of(segment, offset)
+        if start is None:
+            return None
+        following = segment.sound_range(start, max_bytes, end, magic)
+        if following is None or following.position - start.position < FROM_FILE_BYTES:
+            return None
+        return segment, start, following
 
     async def _look_up(
         self, look_up: Callable[[Lend], FoundT], segment: Segment, offset: int

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.limits import READ_PLACES
+from penstock.limits import FROM_FILE_BYTES, READ_PLACES
+from penstock.log.batches import StoredBatch
+from penstock.log.header import HEADER_SIZE, read_header
 from penstock.log.scan import Place
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from penstock.log.files import FileSystem
-    from penstock.log.reading import Lend, Readers
+    from penstock.log.header import BatchHeader
+    from penstock.log.reading import Lend, Readable, Readers
     from penstock.log.segment import Segment
     from penstock.session import FileRange
 
@@ -55,6 +59,30 @@ class LookUps:
             self.remember(end)
         return found
 
+    def batches_of(
+        self, segment: Segment, start: Place, end: Place, max_records: int
+    ) -> list[StoredBatch]:
+        """Return the batches with a large body, up to the first that has none or has more than is
+        left of `max_records`; remember where they end. Raises OSError.
+        """
+        self._adopt(segment)
+        file = self._open_files.lending_now()(segment.path)
+        found: list[StoredBatch] = []
+        with suppress(BlockingIOError):  # Some header is not in memory.
+            for place, header in _headers(file, start, end):
+                max_records -= header.record_count
+                size = header.size - HEADER_SIZE
+                if max_records < 0 or size < FROM_FILE_BYTES:
+                    break
+                body = self._open_files.range_of(segment.path, place.position + HEADER_SIZE, size)
+                if body is None:
+                    break
+                found.append(StoredBatch(header, body))
+                start = _behind(place, header)
+        if found:
+            self.remember(start)
+        return found
+
     def place_of(self, segment: Segment, offset: int) -> Place | None:
         """Return where the batch that begins at `offset` is, if a read ended there lately."""
         position = 0 if offset == segment.base_offset else self.places.get(offset)
@@ -91,3 +119,31 @@ class LookUps:
             logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)
         else:
             segment.index.take_over(built)
+
+
+def _headers(file: Readable, start: Place, end: Place) -> Iterator[tuple[Place, BatchHeader]]:
+    """Yield where each batch between two boundaries begins, and its header. Raises BlockingIOError.
+
+    All of it was sound once. A header that turned bad since is not believed: a batch ends where the
+    next one begins, or at `end`.
+    """
+    place, header = start, _header_at(file, start, end)
+    while header is not None:
+        following = _behind(place, header)
+        next_header = _header_at(file, following, end)
+        if next_header is None and following != end:
+            return
+        yield place, header
+        place, header = following, next_header
+
+
+def _header_at(file: Readable, place: Place, end: Place) -> BatchHeader | None:
+    if place.position + HEADER_SIZE > end.position:
+        return None
+    data = file.pread(HEADER_SIZE, place.position)
+    header = read_header(data) if len(data) == HEADER_SIZE else None
+    return header if header is not None and header.base_offset == place.offset else None
+
+
+def _behind(place: Place, header: BatchHeader) -> Place:
+    return Place(place.position + header.size, header.next_offset)

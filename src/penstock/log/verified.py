@@ -19,7 +19,8 @@ _RUNS: Final = 32
 _MARKS: Final = 16_384
 """Boundaries of one run that are remembered; where there are more, every other one is dropped."""
 
-_SPACING_BYTES: Final = 32 << 10
+BOUNDARY_SPACING_BYTES: Final = 32 << 10
+"""How far apart the boundaries are that are remembered, as long as they are few."""
 
 
 class Run:
@@ -41,7 +42,7 @@ class Run:
         self.end_offset = start.offset
         self._positions = array("q", [start.position])
         self._offsets = array("q", [start.offset])
-        self._spacing = _SPACING_BYTES
+        self._spacing = BOUNDARY_SPACING_BYTES
 
     def extend(self, end_position: int, end_offset: int) -> None:
         self.end_position, self.end_offset = end_position, end_offset

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.log.files import write_all
 from penstock.log.scan import Place
+from penstock.log.verified import BOUNDARY_SPACING_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,12 +235,16 @@ class LogWriter:
 
 
 def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
-    """Join what stands side by side and is of one encoding."""
+    """Join what stands side by side and is of one encoding, but for boundaries to remember."""
     runs: list[SoundRun] = []
     for batch in batches:
         start = Place(batch.position, batch.base_offset)
-        if runs and runs[-1].magic == batch.magic:
+        if runs and _may_grow(runs[-1], batch.magic):
             start = runs.pop().start
         end_position = batch.position + batch.size
         runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
     return runs
+
+
+def _may_grow(run: SoundRun, magic: int) -> bool:
+    return run.magic == magic and run.end_position - run.start.position < BOUNDARY_SPACING_BYTES

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.names import TopicName
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
+    from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory
     from penstock.session import Buffer, FileRange
@@ -288,6 +289,17 @@ class Partition:
         """
         self._check_alive()
         return self._log.sound_range(offset, max_bytes, magic, self.readable_end(isolation))
+
+    def sound_batches(
+        self, offset: int, max_bytes: int, max_records: int, magic: Magic
+    ) -> list[StoredBatch]:
+        """Return whole batches of up to `max_records` records, as ranges without their headers.
+
+        Empty where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
+        """
+        self._check_alive()
+        end = self.readable_end()
+        return self._log.sound_batches(offset, max_bytes, max_records, magic, end)
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end.

@@ -72,4 +72,5 @@ async def _read(
         since_us = strategy.value
         found = await partition.at_time(since_us // 1000)
         start = partition.readable_end() if found is None else found
-    return await poll(partition, start, count, since_us=since_us)
+    from_file = call.client.transport.sends_files
+    return await poll(partition, start, count, since_us=since_us, from_file=from_file)

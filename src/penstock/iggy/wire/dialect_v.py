@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.iggy.wire.message import MessageT
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Buffer, Buffers
+    from penstock.session import Buffer, Buffers, Part
 
 PROTOCOL_VERSION: Final = 11 << 10
 """0.11.0: `major << 20 | minor << 10 | patch`."""
@@ -70,7 +70,7 @@ class CodecV:
         return kind.decode(asked.body)
 
     def encode(self, asked: Asked, reply: Reply) -> Buffers:
-        parts: list[Buffer] = []
+        parts: list[Part] = []
         if framing.has_result_section(asked.header.operation):
             parts.append(framing.ACCEPTED)
         if isinstance(reply, PolledMessages):

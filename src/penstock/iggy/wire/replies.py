@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -24,7 +23,7 @@ from penstock.iggy.wire.fields import (
 )
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import SizedOptions
-from penstock.session import Buffer
+from penstock.session import Buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +335,7 @@ class PolledMessages:
     """POLL_MESSAGES: its head, and batches as parts of the log that are never copied."""
 
     head: Polled
-    batches: Sequence[Buffer]
+    batches: Buffers
 
 
 Reply: TypeAlias = Message | PolledMessages | None

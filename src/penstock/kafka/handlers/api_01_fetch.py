@@ -92,7 +92,7 @@ class Reading:
     def bytes_wanted(self) -> int:
         """What a read may take at most, as far as can be told without one."""
         partition = self.partition
-        if partition is None or self.failed:
+        if partition is None or self.failed or not partition.is_open:
             return 0
         if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
             return 0
@@ -207,7 +207,7 @@ async def _read_in_time(
 ) -> bool:
     """Read as much as memory has room for; False where it had none, or a conversion takes long."""
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
-    wanted = max(0, min(max_bytes, sum(each.bytes_wanted for each in readings)))
+    wanted = await _bytes_wanted(readings, max(0, max_bytes), pace)
 
     async def read() -> None:
         held.set(0)
@@ -222,6 +222,17 @@ async def _read_in_time(
         return False
     held.set(sum(each.bytes_held for each in readings))
     return True
+
+
+async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int:
+    wanted = 0
+    for reading in readings:
+        if pace.is_over():
+            await pace.others()
+        wanted += reading.bytes_wanted
+        if wanted >= max_bytes:
+            return max_bytes
+    return wanted
 
 
 def _leave_rest_empty(readings: list[Reading]) -> None:

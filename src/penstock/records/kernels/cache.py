@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -46,6 +49,14 @@ def is_complete() -> bool:
 def mark_complete() -> None:
     """Let later processes know that nothing is left to compile."""
     _mark().touch()
+
+
+@contextmanager
+def compiling_alone() -> Iterator[None]:
+    """Keep other processes from compiling into the same folder meanwhile; blocks while one does."""
+    with (cache_directory() / "compiling.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _mark() -> Path:

@@ -1,0 +1,103 @@
+"""Goal: a poll's large batches are parts of the log's file, and the same as those that are read."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from iggy_dialog import STREAM, TOPIC, Dialog, producer_batch
+from penstock.broker.broker import Broker
+from penstock.broker.topics.partition import Partition
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.polling import Polled, poll
+from penstock.limits import FROM_FILE_BYTES, IGGY_POLL_BYTES
+from penstock.session import FileRange, Part
+
+SMALL, LARGE = 100, 50_000
+
+
+async def filled(broker: Broker, *sizes: int) -> Partition:
+    """A partition with a batch of two messages for each size, in bytes of one payload."""
+    dialog = Dialog(broker)
+    await dialog.set_up()
+    chance = random.Random(3)
+    for size in sizes:
+        batch = producer_batch(chance.randbytes(size), chance.randbytes(size))
+        assert not (await dialog.produce(batch, 2)).rejected
+    dialog.session.close()
+    return find_topic(broker, STREAM, TOPIC).partition(0)
+
+
+def content(parts: Sequence[Part]) -> bytes:
+    return b"".join(
+        os.pread(part.descriptor, len(part), part.position) if isinstance(part, FileRange) else part
+        for part in parts
+    )
+
+
+def ranges(polled: Polled) -> int:
+    return sum(isinstance(part, FileRange) for part in polled.parts)
+
+
+def damage_third_of_four(folder: Path, at: int) -> None:
+    (path,) = folder.rglob("00000000000000000000.log")
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2 + at)
+        file.write(b"\x7f")
+
+
+async def both(partition: Partition, start: int, count: int) -> Polled:
+    """Poll in both ways, which return the same; return what came as ranges."""
+    read = await poll(partition, start, count)
+    polled = await poll(partition, start, count, from_file=True)
+    assert ranges(read) == 0
+    assert content(polled.parts) == content(read.parts)
+    assert (polled.messages, polled.last_offset) == (read.messages, read.last_offset)
+    assert polled.size == read.size
+    return polled
+
+
+async def test_large_batches_that_are_wanted_whole_are_ranges(broker: Broker) -> None:
+    partition = await filled(broker, *[LARGE] * 10)
+    polled = await both(partition, 0, 20)
+    assert (ranges(polled), polled.held_bytes) == (10, 0)
+    for start, count, expected in ((0, 7, 3), (2, 4, 2), (3, 8, 3), (19, 5, 0), (5, 1, 0)):
+        assert ranges(await both(partition, start, count)) == expected, (start, count)
+
+
+async def test_small_batches_are_read(broker: Broker) -> None:
+    partition = await filled(broker, LARGE, SMALL, SMALL, LARGE, FROM_FILE_BYTES // 2, SMALL)
+    for start in range(12):
+        for count in (1, 2, 5, 100):
+            polled = await both(partition, start, count)
+            assert count >= 2 or not ranges(polled)
+    assert ranges(await both(partition, 0, 100)) >= 1
+
+
+async def test_a_reply_of_ranges_is_bounded_too(broker: Broker) -> None:
+    partition = await filled(broker, *[400_000] * 22)
+    polled = await both(partition, 0, 1_000)
+    assert IGGY_POLL_BYTES - 2 * 401_000 < polled.size <= IGGY_POLL_BYTES
+    assert ranges(polled) == len(polled.parts) == polled.messages // 2
+
+
+async def test_a_poll_from_a_time_reads_the_times(broker: Broker) -> None:
+    partition = await filled(broker, LARGE, LARGE)
+    polled = await poll(partition, 0, 10, since_us=1 << 60, from_file=True)
+    assert polled.messages == 0
+
+
+@pytest.mark.parametrize("at", [0, 10])
+async def test_what_turned_bad_is_not_handed_out_from_the_file(
+    broker: Broker, tmp_path: Path, at: int
+) -> None:
+    partition = await filled(broker, *[LARGE] * 4)
+    await both(partition, 0, 8)
+    damage_third_of_four(tmp_path, at)
+    polled = await poll(partition, 0, 8, from_file=True)
+    assert ranges(polled) <= 2
+    assert polled.messages == 4
