@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
+from types import FrameType
 
 import pytest
 from hypothesis import given, settings
@@ -135,6 +137,26 @@ def test_memory_follows_the_offsets_and_not_the_holes() -> None:
     tracemalloc.stop()
     assert len(list(cursor.ranges)) == 50_000
     assert size < 2 * 100_000
+
+
+def test_a_hole_that_closes_below_much_costs_little_a_block() -> None:
+    blocks = 500
+    cursor = Cursor(0)
+    cursor.acknowledge(1, blocks * BLOCK)
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        cursor.acknowledge(0, 1)
+    finally:
+        sys.setprofile(None)
+    assert calls < 5 * blocks
+    assert (cursor.position, cursor.acknowledged_above) == (blocks * BLOCK, 0)
+    assert sorted(cursor.take_changes()) == [(number, 0) for number in range(blocks)]
 
 
 def test_a_leap_over_much_costs_what_is_held() -> None:

@@ -57,7 +57,7 @@ class Peer:
         sent = {"producer_id": 1, "sequence_id": 0, "num_messages": 1}
         self.send(pulsar_request("SEND", entry(b"message"), **sent) * count)
         for _ in range(count):
-            assert self.hear().type == api.BaseCommand.SEND_RECEIPT
+            self.hear_until(api.BaseCommand.SEND_RECEIPT)
 
     def consume(self, count: int, kind: int) -> list[api.MessageIdData]:
         asked = {"topic": "t", "subscription": "sub", "consumer_id": 1, "request_id": 2}
@@ -72,6 +72,8 @@ class Peer:
             command = self.hear()
             if command.type == api.BaseCommand.MESSAGE:
                 found.append(command.message.message_id)
+            elif command.type == api.BaseCommand.PING:
+                self.socket.sendall(pulsar_request("PONG"))
         return found
 
     def ping(self, count: int) -> None:

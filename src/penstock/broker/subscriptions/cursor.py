@@ -99,10 +99,8 @@ class Cursor:
         if not self._blocks:
             self.position = end
             return
+        end = self._first_open(end)
         self._clear(self.position, end)
-        while run := leading_run(self._blocks.get(end // BLOCK, 0) >> end % BLOCK):
-            self._clear(end, end + run)
-            end += run
         self.position = end
         assert self.open_count(end, end + 1), "the offset at the position is open"
 
@@ -178,9 +176,30 @@ class Cursor:
             self._set_block(number, self._blocks.get(number, 0) | span(low, high))
             start += high - low
 
+    def _first_open(self, offset: int) -> int:
+        """Return the first open offset from one on that is above the position."""
+        blocks = self._blocks
+        number, low = divmod(offset, BLOCK)
+        low += leading_run(blocks.get(number, 0) >> low)
+        if low < BLOCK:
+            return number * BLOCK + low
+        number += 1
+        # Very many may lie above one hole.
+        while blocks.get(number) is FULL:
+            number += 1
+        return number * BLOCK + leading_run(blocks.get(number, 0))
+
     def _clear(self, start: int, end: int) -> None:
+        blocks = self._blocks
+        whole = range(-(-start // BLOCK), end // BLOCK)
+        for number in blocks_between(blocks, whole.start * BLOCK, whole.stop * BLOCK):
+            bits = blocks.pop(number, None)
+            if bits is not None:
+                self.acknowledged_above -= bits.bit_count()
+                self._changed.add(number)
+        # What is left lies in the first block and in the last one.
         for number, bits in list(self._parts(start, end)):
-            self._set_block(number, self._blocks[number] ^ bits)
+            self._set_block(number, blocks[number] ^ bits)
 
     def _set_block(self, number: int, bits: int) -> None:
         before = self._blocks.get(number, 0)
