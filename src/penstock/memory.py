@@ -12,7 +12,8 @@ something large is held, its holder asks whether it fits:
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
   one that got stuck first before all others.
 * What no account knows is measured: what the process has beyond all accounts, less what it may have
-  for itself, counts as held. Fragments of freed memory and libraries loaded late are such.
+  for itself, counts as held. Fragments of freed memory and libraries loaded late are such; for
+  the latter something is kept from the beginning.
 """
 
 from __future__ import annotations
@@ -138,14 +139,16 @@ class Memory:
     def measure(self) -> None:
         """Count what the process has and no account knows, unless that was done just now.
 
-        Never more than half of the budget: clients have the other half whatever was loaded.
+        At least what it has once everything is loaded, but never more than half of the budget:
+        clients have the other half whatever was loaded.
         """
         now = time.monotonic()
         if self._resident is None or now - self._measured < _MEASURE_SECONDS:
             return
         self._measured = now
         known = limits.PROCESS_BYTES + self.used - self.unknown.used
-        unknown = max(0, min(self._resident() - known, self.budget // 2))
+        beyond = max(self._resident() - known, limits.CONVERSIONS_BYTES)
+        unknown = min(beyond, self.budget // 2)
         self.unknown.take(unknown - self.unknown.used)
 
     def wait(self, size: int, held: int, granted: Callable[[], None]) -> Wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +12,7 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import ANY
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -35,7 +36,7 @@ from penstock.iggy.offsets import store_offset
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log.files import RealFile, RealFileSystem
 from penstock.log.header import Magic, build_header
-from penstock.log.layout import topic_directory
+from penstock.log.layout import IDENTITY_FILE, topic_directory
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.topics import TopicRepository
 
@@ -303,6 +304,34 @@ async def test_a_deletion_that_the_database_refuses_leaves_the_topic_in_use(
         await partition.flushed()
         assert not await broker.offsets.commit(owner, {partition.id: CommittedOffset(1)})
         await broker.topics.delete(topic)
+
+
+async def test_a_new_topic_costs_one_flush_for_each_file_and_each_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files that say what the folders are, the folders, and the one that the topic is in."""
+    flushed: list[int] = []
+    flush = os.fsync
+
+    def counted(descriptor: int) -> None:
+        flushed.append(descriptor)
+        flush(descriptor)
+
+    async with running(tmp_path) as broker:
+        monkeypatch.setattr(os, "fsync", counted)
+        await broker.topics.create(ORDERS, 1)
+        assert len(flushed) == 5
+
+
+async def test_what_a_crash_leaves_of_a_new_topic_is_nobodys(tmp_path: Path) -> None:
+    async with running(tmp_path):
+        pass
+    begun = topic_directory(tmp_path, uuid4())
+    (begun / "0").mkdir(parents=True)
+    (begun / "0" / IDENTITY_FILE).write_text('{"format": 1, "clus')
+    async with running(tmp_path) as broker:
+        assert broker.topics.all() == []
+        await until(lambda: not begun.exists())
 
 
 @pytest.mark.soak

@@ -147,10 +147,6 @@ ATTACKS = {
 }
 
 
-@pytest.mark.soak
-@pytest.mark.xfail(
-    strict=False, reason="large frames that grow at the same time take more than is counted"
-)
 def test_attacks_stay_within_the_budget(stand: Stand) -> None:
     """Attack: what clients of Kafka and Pulsar can have held for them, all at once.
 
@@ -179,23 +175,33 @@ def test_one_attack_stays_within_the_budget(stand: Stand, name: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.xfail(
-    strict=False, reason="large frames that grow at the same time take more than is counted"
-)
 def test_all_attacks_and_polls_stay_within_the_budget(stand: Stand) -> None:
     """Attack: all of them, and 60 polls of 16 MiB, for which the kernels are loaded.
 
-    Bar: 1.2 x the budget and 100 MiB, and others' p99 at most twice its baseline.
+    Bar: 1.2 x the budget and 100 MiB.
     """
+    broker = start(stand, BUDGET_MIB)
+    fill_iggy(broker)
+    stand.watch.reset()
+    for attack in (*ATTACKS.values(), attack_polls):
+        attack(stand, broker)
+    time.sleep(20)
+    assert stand.watch.peak_mib < bar_mib(BUDGET_MIB)
+
+
+@pytest.mark.soak
+@pytest.mark.xfail(
+    strict=False, reason="attackers and clients share few cores; a large frame is decoded at once"
+)
+def test_others_go_on_during_all_attacks(stand: Stand) -> None:
+    """Attack: the same. Bar: others' p99 is at most twice its baseline."""
     broker = start(stand, BUDGET_MIB)
     fill_iggy(broker)
     with stand.probing(broker) as probes:
         with probes.baseline():
             time.sleep(5)
-        stand.watch.reset()
         with probes.attack():
             for attack in (*ATTACKS.values(), attack_polls):
                 attack(stand, broker)
             time.sleep(20)
-        assert stand.watch.peak_mib < bar_mib(BUDGET_MIB)
         assert probes.slowdown("ping", 0.99) <= SLOWER, probes.report()

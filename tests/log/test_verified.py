@@ -196,7 +196,8 @@ async def test_a_header_that_turned_bad_ends_the_stored_batches(
     assert (await log.read(0, 1)).next_offset == 1
     (path,) = (tmp_path / "0").glob("*.log")
     descriptor = os.open(path, os.O_RDWR)
-    for at, number, sound in ((0, 5, 4), (10, 3, 3), (26, 2, 2)):  # Offset, length, last delta.
+    # Of each a byte of its offset, record count, length and last offset delta.
+    for at, number, sound in ((0, 7, 6), (59, 5, 5), (10, 3, 3), (26, 2, 2)):
         os.pwrite(descriptor, b"\x7f", number * 50_061 + at)
         found = log.sound_batches(0, 1 << 20, 100, Magic.KAFKA)
         assert [header.base_offset for header, _ in found] == list(range(sound))

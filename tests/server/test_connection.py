@@ -11,6 +11,7 @@ import pytest
 from penstock import limits
 from penstock.memory import Memory
 from penstock.server.connections import Connections
+from penstock.server.sending import Sender
 from penstock.session import PeerError
 from scripted_host import Host, frame, until
 
@@ -96,6 +97,7 @@ async def test_a_connection_with_too_many_requests_in_flight_is_not_read(host, m
 
 
 async def test_a_full_connection_reads_on_once_for_all_answers_of_a_turn(host, monkeypatch):
+    monkeypatch.setattr("penstock.server.turns._SHARE_SECONDS", 60)
     monkeypatch.setattr(limits, "REQUESTS_IN_FLIGHT", 50)
     peer = await host.connect()
     texts = [b"wait %d" % number for number in range(100)]
@@ -324,3 +326,16 @@ async def test_the_advertised_host_replaces_the_one_connected_to(host):
     peer = await host.connect()
     assert peer.session.transport.local_address == ("broker.example", host.port)
     assert peer.session.transport.peer.startswith("127.0.0.1:")
+
+
+async def test_answers_of_several_turns_leave_together(host, monkeypatch):
+    monkeypatch.setattr(limits, "TURN_STEPS", 8)
+    monkeypatch.setattr("penstock.server.connection._COLLECTED_SECONDS", 60)
+    sends = []
+    send = Sender.send
+    monkeypatch.setattr(Sender, "send", lambda *given: (sends.append(None), send(*given)))
+    peer = await host.connect()
+    texts = [b"%d" % number for number in range(200)]
+    peer.send(*texts)
+    assert [await peer.answer() for _ in texts] == texts
+    assert len(sends) <= 3  # Not one for each of 25 turns.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,10 +15,14 @@ import typer
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.lines_to_try import line_to_try, read_all
 from penstock.cli.output import Format, FormatOption, print_json, print_line
+from penstock.limits import MIB
 from penstock.server.config import SETTINGS, Config, ConfigError, Setting, load_config
 
 if TYPE_CHECKING:
     from penstock.server.serve import Ready
+
+START_BYTES: Final = MIB
+"""More than a start writes: the number of the start, and the database's own files."""
 
 _ConfigFile: Final = typer.Option(
     "--config",
@@ -62,10 +67,26 @@ def _serve(settings: Config, began: float, output: Format) -> None:
 
     try:
         uvloop.run(serve(settings, started))
-    except (DataFolderError, ListenError, MetadataError) as error:
+    except (DataFolderError, ListenError) as error:
         raise CommandError(str(error)) from error
-    except OSError as error:
-        raise CommandError(f"the data folder {settings.data_folder} failed: {error}") from error
+    except (MetadataError, OSError) as error:
+        raise CommandError(_disk_failure(settings.data_folder, error)) from error
+
+
+def _disk_failure(data_folder: Path, error: Exception) -> str:
+    """Return what to tell of a database or a file that failed: a full disk is what does most."""
+    try:
+        free = shutil.disk_usage(data_folder).free
+    except OSError:
+        free = START_BYTES  # There is no such folder, which the error says.
+    if free < START_BYTES:
+        return (
+            f"the disk of the data folder {data_folder} is full: free {START_BYTES // MIB} MiB and "
+            f"start again; what is stored was not touched ({error})"
+        )
+    if isinstance(error, OSError):
+        return f"the data folder {data_folder} failed: {error}"
+    return str(error)
 
 
 def _log_to_stderr(level: str) -> None:

@@ -7,7 +7,6 @@ nothing here or in a handler asks again which one it is.
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.iggy.errors import as_iggy_error
@@ -69,6 +68,8 @@ class IggySession:
 
     def __init__(self, server: IggyServer, transport: Transport) -> None:
         self._client = server.connect(transport)
+        self._client.farewell = self._farewell
+        self._addressee = b""
         self._codec: AnyCodec | None = None
         self._call: Call | None = None
         """The same for all requests: Iggy's carry nothing outside of themselves."""
@@ -93,14 +94,16 @@ class IggySession:
             asked = self._codec.parse(frame)
         except IggyError as error:
             raise PeerError(f"no request of Iggy's: {error}") from error
-        client = self._client
-        client.silence.asked()
-        client.farewell = partial(self._codec.encode_stale, self._codec.addressee(asked))
+        self._client.silence.asked()
+        self._addressee = self._codec.addressee(asked)
         return IggyRequest(self._codec, asked, self._call)
 
     def close(self) -> None:
         """Leave the groups and the list of clients; see penstock.session."""
         self._client.server.disconnect(self._client)
+
+    def _farewell(self) -> Buffers:
+        return () if self._codec is None else self._codec.encode_stale(self._addressee)
 
     def _choose(self, head: memoryview) -> AnyCodec:
         codec = choose(head)

@@ -32,7 +32,8 @@ class Silence:
 
     def answered(self) -> None:
         """It was carried out."""
-        self._unanswered = max(self._unanswered - 1, 0)
+        if self._unanswered:
+            self._unanswered -= 1
         self._since = time.monotonic()
 
     def watch(self) -> None:

@@ -21,6 +21,14 @@ PROCESS_BYTES: Final = Limit(
     when_hit="what it has beyond that takes from the budget, up to half of it",
 )
 
+CONVERSIONS_BYTES: Final = Limit(
+    76 * MIB,
+    "bytes of the budget for memory, or half of it where that is less, for compiled conversions, "
+    "which are loaded when they are first used, and pieces of freed memory",
+    protects="the machine: when they are loaded, clients may have all of the budget",
+    when_hit="what they take beyond it takes from the budget too",
+)
+
 LITTLE_MEMORY_BYTES: Final = Limit(
     1280 * KIB,
     "bytes that one connection holds when it holds little: a megabyte of messages and what a "

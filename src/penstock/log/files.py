@@ -127,10 +127,12 @@ class RealFileSystem:
             return {entry.name: entry.stat().st_size for entry in found if entry.is_file()}
 
     def make_directory(self, directory: Path) -> None:
-        if not directory.parent.exists():
+        try:
+            directory.mkdir(exist_ok=True)
+        except FileNotFoundError:
             self.make_directory(directory.parent)
             self.sync_directory(directory.parent.parent)
-        directory.mkdir(exist_ok=True)
+            directory.mkdir(exist_ok=True)
 
     def forget_cache(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)

@@ -62,8 +62,8 @@ class LookUps:
     def batches_of(
         self, segment: Segment, start: Place, end: Place, max_records: int
     ) -> list[StoredBatch]:
-        """Return the batches with a large body, up to the first that has none or has more than is
-        left of `max_records`; remember where they end. Raises OSError.
+        """Return the batches with a large body and a record for each offset, up to the first that
+        is none or has more than is left of `max_records`; remember where they end. Raises OSError.
         """
         self._adopt(segment)
         file = self._open_files.lending_now()(segment.path)
@@ -72,7 +72,8 @@ class LookUps:
             for place, header in _headers(file, start, end):
                 max_records -= header.record_count
                 size = header.size - HEADER_SIZE
-                if max_records < 0 or size < FROM_FILE_BYTES:
+                is_full = header.record_count == header.next_offset - header.base_offset
+                if max_records < 0 or size < FROM_FILE_BYTES or not is_full:
                     break
                 body = self._open_files.range_of(segment.path, place.position + HEADER_SIZE, size)
                 if body is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from penstock import limits
 from penstock.memory import Memory
 from penstock.session import Buffers, Part, in_memory
 
@@ -41,6 +42,15 @@ class Answers:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the client is to take some before it asks more."""
+        return bool(self._slots) and (
+            len(self._slots) >= limits.REQUESTS_IN_FLIGHT
+            or self.request_bytes >= limits.REQUEST_BYTES_IN_FLIGHT
+            or self.waiting_bytes >= limits.WRITE_BUFFER_BYTES
+        )
 
     def reserve(self, request_bytes: int) -> Slot:
         """Keep a place for an answer to come."""

@@ -24,7 +24,7 @@ from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protoc
 from penstock.server.sending import Sender
 from penstock.server.turns import Turn
 from penstock.server.unsent import Unsent
-from penstock.session import Buffers, Part, PeerError, Session, Transport, in_memory
+from penstock.session import Buffers, FileRange, Part, PeerError, Session, Transport
 
 if TYPE_CHECKING:
     from penstock.memory import Wanted
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SessionFactory: TypeAlias = Callable[[Transport], Session]
+
+_COLLECTED_SECONDS: Final = 0.004
+"""How long answers of one turn wait for those of the next: to send costs like a few requests."""
 
 _CLIENT_NETWORK_BITS: Final = 64
 """The network that an IPv6 host is given (RFC 6177): it may use any address in it."""
@@ -55,6 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         self._answers = Answers(self.write, self._memory)
         self._outgoing: list[Part] = []
         self._outgoing_bytes = 0
+        self._sent_at = 0.0
         self._unsent = Unsent()
         self._wanted: Wanted | None = None
         self._turn_end_is_due = False
@@ -161,9 +165,12 @@ class Connection(asyncio.BufferedProtocol):
             return
         # Small answers of one turn of the event loop share one system call.
         self._outgoing.extend(parts)
-        size = in_memory(parts)
-        self._outgoing_bytes += size
-        is_large = size < sum(map(len, parts))
+        is_large = False
+        for part in parts:
+            if type(part) is FileRange:
+                is_large = True
+            else:
+                self._outgoing_bytes += len(part)
         if is_large or self._outgoing_bytes >= limits.WRITES_TOGETHER_BYTES:
             self._send()
         else:
@@ -250,9 +257,13 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self.failed(error)
         self._turn_end_is_due = is_due
-        self._send()
+        goes_on = pipeline.has_work or self._may_take_frames()
+        if not goes_on or self._loop.time() - self._sent_at >= _COLLECTED_SECONDS:
+            self._send()
+            # The client may have taken enough of it at once that more is welcome.
+            goes_on = pipeline.has_work or self._may_take_frames()
         self._set_reading()
-        return pipeline.has_work or self._may_take_frames()
+        return goes_on
 
     # Frames in.
 
@@ -271,13 +282,10 @@ class Connection(asyncio.BufferedProtocol):
         if not self.served:
             self._recognise()
         is_another = False
-        while self._may_take_frames():
-            frame = self._intake.next_frame(session.frame_size)
-            if frame is None:
-                break
+        while (frame := self._intake.next_frame(session.frame_size)) is not None:
             self.served = is_another = True
             pipeline.take(frame)
-            if turn.is_over():
+            if turn.is_over() or self.closing_since is not None or self._saturated():
                 break
         if not self._intake.may_have_frame:
             self._time_frame(is_another)
@@ -301,6 +309,7 @@ class Connection(asyncio.BufferedProtocol):
             parts, self._outgoing = self._outgoing, []
             size, self._outgoing_bytes = self._outgoing_bytes, 0
             is_behind = self._transport.get_write_buffer_size() > 0
+            self._sent_at = self._loop.time()
             self._sender.send(parts)
             # Whoever takes small answers as they come need not be counted.
             if is_behind or self._unsent.left or size >= limits.WRITES_TOGETHER_BYTES:
@@ -318,9 +327,7 @@ class Connection(asyncio.BufferedProtocol):
     def _saturated(self) -> bool:
         return (
             self._writable is not None
-            or len(self._answers) >= limits.REQUESTS_IN_FLIGHT
-            or self._answers.request_bytes >= limits.REQUEST_BYTES_IN_FLIGHT
-            or self._answers.waiting_bytes >= limits.WRITE_BUFFER_BYTES
+            or self._answers.are_too_many
             or (self._memory.used >= self._memory.ample and self._waits_for_memory())
         )
 

@@ -88,9 +88,26 @@ class Intake:
 
     def next_frame(self, frame_size: FrameSize) -> memoryview | None:
         """The next whole frame, in memory of its own, or None until more has arrived."""
-        frame = self._next_frame(frame_size)
-        self.may_have_frame = frame is not None and bool(self._window)
-        return frame
+        self.may_have_frame = False
+        if self._frame is not None:
+            return self._finished_frame(self._frame)
+        window = self._window
+        if not window:
+            return None
+        size = frame_size(window)
+        if size is None:
+            if len(window) >= limits.FRAME_HEAD_BYTES:
+                raise PeerError(f"no frame begins in the first {limits.FRAME_HEAD_BYTES} bytes")
+            return None
+        if size <= 0:
+            raise ValueError(f"a frame of {size} bytes")
+        left = len(window) - size
+        if left < 0:
+            self._begin_frame(size)
+            return None
+        self._window = window[size:]
+        self.may_have_frame = left > 0
+        return memoryview(bytearray(window[:size]))
 
     def keep(self) -> None:
         """Release the shared buffer; what was not taken is kept aside."""
@@ -118,25 +135,6 @@ class Intake:
         if len(rest) != len(self._rest):
             self._account.take(len(rest) - len(self._rest))
         self._rest = rest
-
-    def _next_frame(self, frame_size: FrameSize) -> memoryview | None:
-        if self._frame is not None:
-            return self._finished_frame(self._frame)
-        if not self._window:
-            return None
-        size = frame_size(self._window)
-        if size is None:
-            if len(self._window) >= limits.FRAME_HEAD_BYTES:
-                raise PeerError(f"no frame begins in the first {limits.FRAME_HEAD_BYTES} bytes")
-            return None
-        if size <= 0:
-            raise ValueError(f"a frame of {size} bytes")
-        if size > len(self._window):
-            self._begin_frame(size)
-            return None
-        frame = bytearray(self._window[:size])
-        self._window = self._window[size:]
-        return memoryview(frame)
 
     def _begin_frame(self, size: int) -> None:
         # A length is only a claim: the peer has to send as much as it wants us to hold.

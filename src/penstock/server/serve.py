@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -22,6 +21,7 @@ from penstock.records.kernels import cache as kernel_cache
 from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
+from penstock.server.garbage import Garbage
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
 from penstock.server.log_lines import limit_log_lines
 from penstock.server.machine import default_budget, resident_bytes
@@ -99,17 +99,18 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
         # may be ended by them as a crash would.
         stop_asked = _stop_on_signals()
         server = Server(broker, config)
+        garbage = Garbage()
         watchdog = Watchdog()
         try:
             await server.start()
             broker.memory.set_resident(resident_bytes())
-            # What start-up made stays: the collector need not walk through it under load (0.1 s).
-            gc.freeze()
+            garbage.start()
             watchdog.start()
             started(Ready(server.addresses, config))
             await _until_stopped(stop_asked, lock)
         finally:
             watchdog.stop()
+            garbage.stop()
             began = time.monotonic()
             await _each(server.stop, lambda: _close(broker))
             logger.info("stopped in %.2f s", time.monotonic() - began)

@@ -7,6 +7,7 @@ given another name meanwhile is still the same.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass, fields
@@ -56,11 +57,23 @@ class _Identity:
         """Say so in a folder, durably but for the file's name. Raises OSError."""
         file = folder / IDENTITY_FILE
         unfinished = file.with_suffix(".new")
-        with unfinished.open("w", encoding="utf-8") as output:
-            output.write(json.dumps({"format": FORMAT, **vars(self)}))
-            output.flush()
-            os.fsync(output.fileno())
+        self._write(unfinished)
         unfinished.replace(file)
+
+    def write_first(self, folder: Path) -> None:
+        """As `write`, in a folder that nobody knows yet: a crash may leave half of the file."""
+        self._write(folder / IDENTITY_FILE)
+
+    def _write(self, file: Path) -> None:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            content = json.dumps({"format": FORMAT, **vars(self)}).encode()
+            written = os.write(descriptor, content)
+            if written < len(content):
+                raise OSError(errno.ENOSPC, "the disk took only a part of it", str(file))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 @dataclass(frozen=True)

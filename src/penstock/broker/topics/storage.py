@@ -157,9 +157,13 @@ class Storage:
         for index, identity in partitions.items():
             partition_folder = folder / str(index)
             self._files.make_directory(partition_folder)
-            identity.write(partition_folder)
+            identity.write_first(partition_folder)
             self._files.sync_directory(partition_folder)
-        topic.write(folder)
+        is_new = 0 in partitions
+        if is_new:
+            topic.write_first(folder)
+        else:
+            topic.write(folder)
         self._files.sync_directory(folder)
 
     def _open_log(self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int) -> Log:

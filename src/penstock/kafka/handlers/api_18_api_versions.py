@@ -10,6 +10,7 @@ Deviation: no features are offered, for each of them stands for something that i
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.registry import HANDLERS, Handler, handles
@@ -32,13 +33,19 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
         map(_SOFTWARE.fullmatch, (request.client_software_name, request.client_software_version))
     ):
         return response(error_code=ErrorCode.INVALID_REQUEST)
-    return response(api_keys=[_range(HANDLERS[key]) for key in sorted(HANDLERS)])
+    return response(api_keys=_all_ranges())
 
 
 def unsupported_version(_request: ApiVersionsRequest, _call: Call) -> ApiVersionsResponse:
     """The answer, in version 0, to a version of this request that is not known."""
     own = _range(HANDLERS[API_VERSIONS])
     return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+
+
+@cache
+def _all_ranges() -> list[ApiVersionsResponse.ApiVersion]:
+    # Made once: every connection of every client begins with this request.
+    return [_range(HANDLERS[key]) for key in sorted(HANDLERS)]
 
 
 def _range(handler: Handler) -> ApiVersionsResponse.ApiVersion:

@@ -8,7 +8,7 @@ import struct
 import sys
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from penstock.kafka.wire.decoding import Decoder, SteppingDecoder, compile_decoder
 from penstock.kafka.wire.encoding import Encoder, SteppingEncoder, compile_encoder
@@ -21,6 +21,9 @@ from penstock.pace import Pace
 from penstock.session import Buffer
 
 MESSAGES = Path(__file__).parent / "messages"
+
+_COPIED_BYTES: Final = 1 << 20
+"""The largest message that is copied to be decoded: of a large one, only its values are."""
 
 Message = TypeVar("Message", bound=Struct)
 Request = TypeVar("Request", bound=Struct)
@@ -64,7 +67,8 @@ class MessageType(Generic[Message]):
         arrays have more elements together than `elements_max`, or than any message may have.
         """
         decoder = self._decoders.get(version) or self._compile_decoder(version)
-        if not self._holds_records and type(data) is not bytes:
+        copies = not self._holds_records and len(data) <= _COPIED_BYTES
+        if copies and type(data) is not bytes:
             # Slices of bytes are the quickest to make strings of.
             data = bytes(data)
         try:

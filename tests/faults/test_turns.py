@@ -1,0 +1,74 @@
+"""Goal: many requests of one client, and one request with many elements, take nobody else's time.
+
+Method: clients of all three protocols ask one thing at a time beside it. The bars here leave room
+for a machine that others use too, in the median of what each client waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from broker_process import BrokerProcess
+from penstock.kafka.wire import api
+from stand import PROTOCOLS, Stand
+from wire_clients import kafka_request
+
+MEDIAN_SECONDS = 0.05
+ELEMENTS = 99_000
+ATTACK_SECONDS = 2
+
+METADATA = kafka_request("Metadata", 5, topics=[], allow_auto_topic_creation=False)
+
+
+def waiting_fetches(stand: Stand, broker: BrokerProcess) -> None:
+    types = api("Fetch").request
+    asked = types.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    topics = [types.FetchTopic(topic="probe", partitions=[asked])]
+    fetch = kafka_request("Fetch", 11, max_wait_ms=1000, min_bytes=1 << 30, topics=topics)
+    for _ in range(40):
+        stand.flood(stand.connect(broker, "kafka"), fetch + METADATA * 999)
+
+
+def endless_pipeline(stand: Stand, broker: BrokerProcess) -> None:
+    connection = stand.connect(broker, "kafka")
+    stand.drain(connection)
+    stand.flood(connection, kafka_request("ApiVersions", 0) * 1_000, times=1_000)
+
+
+def many_elements(stand: Stand, broker: BrokerProcess) -> None:
+    topic = api("Metadata").request.MetadataRequestTopic
+    topics = [topic(name=f"t{number}") for number in range(ELEMENTS)]
+    connection = stand.connect(broker, "kafka")
+    stand.drain(connection)
+    asked = kafka_request("Metadata", 5, topics=topics, allow_auto_topic_creation=False)
+    stand.flood(connection, asked, times=10)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(waiting_fetches, marks=pytest.mark.soak),
+        endless_pipeline,
+        many_elements,
+    ],
+)
+def test_nobody_takes_the_time_of_others(
+    stand: Stand, attack: Callable[[Stand, BrokerProcess], None]
+) -> None:
+    """Attack: requests that wait with many behind them, a pipeline without end, one huge request.
+
+    Bar: the median of what each neighbour waits stays small.
+    """
+    broker = stand.start()
+    with stand.probing(broker) as probes:
+        with probes.baseline():
+            time.sleep(1)
+        with probes.attack():
+            attack(stand, broker)
+            time.sleep(ATTACK_SECONDS)
+        during = probes.latencies("attack")
+        for protocol in PROTOCOLS:
+            assert during.of("ping", protocol).p50 < MEDIAN_SECONDS, probes.report()

@@ -1,0 +1,70 @@
+"""Goal: no collection walks through all that is alive, and no cycle stays for ever.
+
+Method: objects are counted that the collector has yet to walk through; never the time it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator
+
+import pytest
+
+from penstock.server import garbage as garbage_module
+from penstock.server.garbage import Garbage
+
+WALKED_MOST = 100_000
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+async def garbage() -> AsyncIterator[Garbage]:
+    made = Garbage()
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.mark.usefixtures("garbage")
+async def test_what_is_alive_is_walked_through_once() -> None:
+    most = 0
+    alive = []
+    for _ in range(100):
+        alive.extend([number] for number in range(5_000))
+        most = max(most, len(gc.get_objects()))
+    assert len(alive) == 500_000
+    assert most < WALKED_MOST
+
+
+@pytest.mark.usefixtures("garbage")
+async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage_module, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(garbage_module, "_IDLE_SHARE", float("inf"))
+    cycle = Cycle()
+    found = weakref.ref(cycle)
+    gc.collect()  # Set aside by this.
+    del cycle
+    gc.collect()
+    assert found() is not None
+    monkeypatch.setattr(garbage_module, "_FULL_BEFORE_ALL", 1)
+    async with asyncio.timeout(10):
+        while found() is not None:
+            await asyncio.sleep(0.01)
+
+
+async def test_the_collector_is_left_as_it_was_found() -> None:
+    before = gc.get_threshold(), list(gc.callbacks)
+    garbage = Garbage()
+    garbage.start()
+    assert gc.get_threshold() != before[0]
+    garbage.stop()
+    assert (gc.get_threshold(), gc.callbacks) == before
+    Garbage().stop()
