@@ -85,8 +85,6 @@ class Memory:
         self.used = 0
         self.receiving = Account(self)
         """Requests that are not whole, and those that are not answered."""
-        self.writes = Account(self)
-        """Batches on their way to the disk."""
         self.reads = Account(self)
         """What is read and converted for answers to come."""
         self.answers = Account(self)
