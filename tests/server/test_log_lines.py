@@ -70,6 +70,6 @@ def test_what_was_left_out_is_told_once(lines, kept, now):
     kept.written.clear()
     lines.report()
     left_out = 100 - limits.ADDRESS_LOG_LINES_AT_ONCE
-    assert kept.written == [f"{left_out} more lines like this were left out: %s is junk"]
+    assert kept.written == [f"{left_out} more lines like this were left out: 99 is junk"]
     lines.report()
     assert len(kept.written) == 1

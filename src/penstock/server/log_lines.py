@@ -40,6 +40,8 @@ class LogLines(logging.Filter):
             limits.ADDRESSES_REMEMBERED,
         )
         self._left_out: Counter[str] = Counter()
+        self._last: dict[str, logging.LogRecord] = {}
+        """The last that was left out, of each kind."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line is written; see logging.Filter."""
@@ -54,14 +56,17 @@ class LogLines(logging.Filter):
             ) and self._kinds.take(kind, now)
             if not is_written:
                 self._left_out[kind] += 1
+                self._last[kind] = record
         return is_written
 
     def report(self) -> None:
         """Say how many lines were left out since the last report."""
         with self._lock:
             left_out, self._left_out = self._left_out, Counter()
+            last, self._last = self._last, {}
         for kind, count in left_out.items():
-            logger.warning("%d more lines like this were left out: %s", count, kind)
+            example = last[kind].getMessage()
+            logger.warning("%d more lines like this were left out: %s", count, example)
 
     async def report_for_ever(self) -> None:
         """Say once a while how many lines were left out."""
