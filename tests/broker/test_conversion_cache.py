@@ -242,6 +242,7 @@ async def test_nothing_is_kept_of_a_deleted_topic(partition: Partition) -> None:
     await fill(partition, 1)
     conversions = partition._conversions
     assert await spans(partition, 0, 1) == [(0, 9)]
+    partition.deleted = True
     partition.forget()
     assert not conversions._kept
     assert conversions._held.size == 0

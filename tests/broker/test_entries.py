@@ -182,5 +182,6 @@ async def test_a_deleted_partition_has_nothing(partition: Partition) -> None:
     partition.append(message_batch())
     await partition.flushed()
     reader, _ = reader_of(partition)
+    partition.deleted = True
     partition.forget()
     assert not await reader.fill()

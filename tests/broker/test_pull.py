@@ -200,5 +200,6 @@ async def test_what_is_no_message_or_is_acknowledged_is_passed_over(
 async def test_a_deleted_partition_has_nothing(
     partition: Partition, share: Share, one: Holder
 ) -> None:
+    partition.deleted = True
     partition.forget()
     assert await share.ask(one) == []
