@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
 from penstock.broker.broker import Broker
@@ -9,6 +12,7 @@ from penstock.broker.errors import BrokerError
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log.header import Magic, build_header
+from penstock.pulsar.client import Client
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.positions import entry_before, position_at, position_at_time
 from penstock.pulsar.topics import TopicAddress, open_partition, parse_topic
@@ -104,13 +108,14 @@ def test_what_is_no_topic_name(text: str) -> None:
 async def test_partitions_are_named_where_there_are_any(
     broker: Broker, partition: Partition
 ) -> None:
-    assert await open_partition(broker, "t-partition-0") is partition
+    client = cast(Client, SimpleNamespace(broker=broker, address=None))
+    assert await open_partition(client, "t-partition-0") is partition
     for name in ("t", "t-partition-1", "other-partition-0"):
         with pytest.raises((RefusedError, BrokerError)):
-            await open_partition(broker, name)
-    plain = await open_partition(broker, "plain")
-    assert await open_partition(broker, "plain") is plain
+            await open_partition(client, name)
+    plain = await open_partition(client, "plain")
+    assert await open_partition(client, "plain") is plain
     with pytest.raises(RefusedError):
-        await open_partition(broker, "missing", may_create=False)
+        await open_partition(client, "missing", may_create=False)
     with pytest.raises(RefusedError):
-        await open_partition(broker, "plain-partition-0")
+        await open_partition(client, "plain-partition-0")
