@@ -208,6 +208,7 @@ async def test_what_nobody_waits_for_is_flushed_at_once_on_a_quiet_topic(
     partition.written(partition.append(batch()))
     await asyncio.wait_for(changed.wait(), 10)
     assert partition.readable_end() == 10
+    partition.remove_listener(changed.set)
     # The interval of an hour has only begun, so that this one waits.
     partition.written(partition.append(batch()))
     await asyncio.sleep(0.05)
@@ -215,6 +216,18 @@ async def test_what_nobody_waits_for_is_flushed_at_once_on_a_quiet_topic(
     # Whoever waits for a flush does not wait for the interval.
     await partition.durable(partition.append(batch()))
     assert (partition.readable_end(), gate.flushes) == (30, 2)
+    partition.close()
+
+
+async def test_a_reader_at_the_end_does_not_wait_for_the_interval(open_partition: Open) -> None:
+    partition = await open_partition(config=SLOW)
+    changed = asyncio.Event()
+    partition.add_listener(changed.set)
+    for end in (10, 20, 30):
+        changed.clear()
+        partition.written(partition.append(batch()))
+        await asyncio.wait_for(changed.wait(), 10)
+        assert partition.readable_end() == end
     partition.close()
 
 

@@ -109,7 +109,7 @@ class Log(Protocol):
     def flushed(self, offset: int) -> asyncio.Future[None]:
         """Done when `offset` is on stable storage; fails as `written` does."""
 
-    def flush_soon(self) -> None:
+    def flush_soon(self, *, at_once: bool = False) -> None:
         """Have what was appended flushed without anybody waiting, within the flush interval."""
 
     async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:

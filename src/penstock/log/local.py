@@ -196,9 +196,12 @@ class LocalLog:
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)
 
-    def flush_soon(self) -> None:
+    def flush_soon(self, *, at_once: bool = False) -> None:
         """Have what was appended flushed within the flush interval."""
-        self._commit.ask_soon()
+        if at_once:
+            self._commit.ask()
+        else:
+            self._commit.ask_soon()
 
     async def read(self, offset: int, max_bytes: int, end: int | None = None) -> Batches:
         """Return whole batches, all of one segment, as `Log` says."""

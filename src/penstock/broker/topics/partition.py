@@ -245,7 +245,8 @@ class Partition:
         Fails with LogWriteError and LogFailedError.
         """
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
-            self._log.flush_soon()
+            # A reader that waits at the end waits for the flush.
+            self._log.flush_soon(at_once=bool(self._listeners))
         return self._log.written(offset)
 
     def flushed(self) -> asyncio.Future[None]:
