@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.broker.creations import partition_creations
@@ -35,7 +36,7 @@ from penstock.metadata.topics import TopicRow, TopicUpdate
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
@@ -217,8 +218,8 @@ class Topics:
         """From now on close the logs of which files are removed under the running broker."""
         self._tasks.start(watch_files(self._partitions), "looking after the files of logs")
 
-    def _partitions(self) -> list[Partition]:
-        return [partition for topic in self.all() for partition in topic.partitions]
+    def _partitions(self) -> Iterator[Partition]:
+        return chain.from_iterable([*topic.partitions] for topic in self.all())
 
     def identify(self) -> None:
         """Have all folders say what they are: those of older releases don't. Blocks."""

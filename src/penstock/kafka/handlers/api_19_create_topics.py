@@ -53,7 +53,7 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
         results.append(result)
         try:
             check_asked_once(names[topic.name])
-            await _create(topic, result, request.validate_only, call)
+            await _create(topic, result, request.validate_only, call, pace)
         except Exception as error:
             result.error_code, result.error_message = throttle.refusal(error)
         if pace.is_over():
@@ -66,11 +66,12 @@ async def _create(
     result: CreateTopicsResponse.CreatableTopicResult,
     validate_only: bool,
     call: Call,
+    pace: Pace,
 ) -> None:
     broker = call.broker
     name = TopicName.from_kafka(asked.name)
-    partitions = _partitions(asked, call)
-    config = check_configs((each.name, each.value) for each in asked.configs)
+    partitions = await _partitions(asked, call, pace)
+    config = check_configs((await _configs(asked, pace)).items())
     if broker.topics.by_kafka_name(asked.name) is not None:
         raise TopicExistsError(f"topic {asked.name} exists")
     if not validate_only:
@@ -92,9 +93,18 @@ async def _create(
     ]
 
 
-def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call) -> int:
+async def _configs(asked: CreateTopicsRequest.CreatableTopic, pace: Pace) -> dict[str, str | None]:
+    configs = {}
+    for each in asked.configs:
+        configs[each.name] = each.value
+        if pace.is_over():
+            await pace.others()
+    return configs
+
+
+async def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call, pace: Pace) -> int:
     if asked.assignments:
-        return _assigned_partitions(asked, call.broker)
+        return await _assigned_partitions(asked, call.broker, pace)
     if asked.replication_factor not in (USE_DEFAULT, REPLICATION_FACTOR):
         raise RequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -112,16 +122,18 @@ def _checked(count: int, broker: Broker) -> int:
     return count
 
 
-def _assigned_partitions(asked: CreateTopicsRequest.CreatableTopic, broker: Broker) -> int:
+async def _assigned_partitions(
+    asked: CreateTopicsRequest.CreatableTopic, broker: Broker, pace: Pace
+) -> int:
     if (asked.num_partitions, asked.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "an assignment is given, and partitions or replicas too"
         )
     count = len(asked.assignments)
-    numbers = sorted(each.partition_index for each in asked.assignments)
-    if numbers != list(range(count)):
+    numbers = await pace.counted(each.partition_index for each in asked.assignments)
+    if len(numbers) < count or min(numbers) < 0 or max(numbers) >= count:
         raise RequestError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without gaps"
         )
-    check_assignments(asked.assignments, broker)
-    return count
+    await check_assignments(asked.assignments, broker, pace)
+    return _checked(count, broker)
