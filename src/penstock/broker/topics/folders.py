@@ -1,0 +1,93 @@
+"""Making the folders of new partitions, those of many topics at a time."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from penstock.log.layout import IDENTITY_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
+    from penstock.log import FileSystem
+
+WorkedT = TypeVar("WorkedT")
+
+
+class NewFolders(NamedTuple):
+    """Those of new partitions of one topic, by index, each with what it says of itself."""
+
+    topic: TopicIdentity
+    partitions: Mapping[int, PartitionIdentity]
+
+    @property
+    def is_new_topic(self) -> bool:
+        return 0 in self.partitions
+
+
+def make_folders(
+    files: FileSystem, topics_folder: Path, wanted: Sequence[NewFolders]
+) -> list[OSError | None]:
+    """Make folders, durably on return; return why each topic's could not be made, or None.
+
+    What there is then of a topic that failed is left to the caller. All is written before anything
+    is flushed: the first flush then takes most of it along, and the others find little to do.
+    """
+
+    def write(new: NewFolders) -> None:
+        # Made at the start: where it is gone, so is the whole data folder.
+        topics_folder.stat()
+        _write(files, topics_folder / new.topic.id, new)
+
+    def flush(new: NewFolders) -> None:
+        for path in _paths(topics_folder / new.topic.id, new):
+            _flush(path)
+
+    failures = [failure_of(write, new) for new in wanted]
+    failures = [
+        failure or failure_of(flush, new) for failure, new in zip(failures, wanted, strict=True)
+    ]
+    failure_of_all = failure_of(_flush, topics_folder)
+    return [failure or failure_of_all for failure in failures]
+
+
+def _write(files: FileSystem, folder: Path, new: NewFolders) -> None:
+    if new.is_new_topic:
+        files.make_directory(folder)
+        new.topic.write_first(folder)
+    else:
+        new.topic.write(folder)
+    for index, identity in new.partitions.items():
+        partition_folder = folder / str(index)
+        files.make_directory(partition_folder)
+        identity.write_first(partition_folder)
+
+
+def _paths(folder: Path, new: NewFolders) -> Iterator[Path]:
+    """What has to be flushed of a topic."""
+    for index in new.partitions:
+        yield folder / str(index) / IDENTITY_FILE
+        yield folder / str(index)
+    if new.is_new_topic:
+        yield folder / IDENTITY_FILE
+    yield folder
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def failure_of(work: Callable[[WorkedT], None], on: WorkedT) -> OSError | None:
+    """Do a work; return why the operating system refused it, if it did."""
+    try:
+        work(on)
+    except OSError as error:
+        return error
+    return None
