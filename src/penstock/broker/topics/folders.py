@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from penstock.log.layout import IDENTITY_FILE
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
@@ -36,14 +34,15 @@ def make_folders(
     What there is then of a topic that failed is left to the caller. All is written before anything
     is flushed: the first flush then takes most of it along, and the others find little to do.
     """
+    unflushed: dict[str, list[Path]] = {}
 
     def write(new: NewFolders) -> None:
         # Made at the start: where it is gone, so is the whole data folder.
         topics_folder.stat()
-        _write(files, topics_folder / new.topic.id, new)
+        unflushed[new.topic.id] = _write(files, topics_folder / new.topic.id, new)
 
     def flush(new: NewFolders) -> None:
-        for path in _paths(topics_folder / new.topic.id, new):
+        for path in unflushed[new.topic.id]:
             _flush(path)
 
     failures = [failure_of(write, new) for new in wanted]
@@ -54,26 +53,19 @@ def make_folders(
     return [failure or failure_of_all for failure in failures]
 
 
-def _write(files: FileSystem, folder: Path, new: NewFolders) -> None:
+def _write(files: FileSystem, folder: Path, new: NewFolders) -> list[Path]:
+    """Return what has to be flushed, each folder after what it holds."""
+    unflushed: list[Path] = []
     if new.is_new_topic:
         files.make_directory(folder)
-        new.topic.write_first(folder)
+        unflushed.append(new.topic.write_first(folder))
     else:
         new.topic.write(folder)
     for index, identity in new.partitions.items():
         partition_folder = folder / str(index)
         files.make_directory(partition_folder)
-        identity.write_first(partition_folder)
-
-
-def _paths(folder: Path, new: NewFolders) -> Iterator[Path]:
-    """What has to be flushed of a topic."""
-    for index in new.partitions:
-        yield folder / str(index) / IDENTITY_FILE
-        yield folder / str(index)
-    if new.is_new_topic:
-        yield folder / IDENTITY_FILE
-    yield folder
+        unflushed += [identity.write_first(partition_folder), partition_folder]
+    return [*unflushed, folder]
 
 
 def _flush(path: Path) -> None:

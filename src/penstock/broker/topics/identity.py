@@ -60,12 +60,14 @@ class _Identity:
         self._write(unfinished, is_flushed=True)
         unfinished.replace(file)
 
-    def write_first(self, folder: Path) -> None:
-        """Say so in a folder that nobody knows yet, and leave the flush to the caller.
+    def write_first(self, folder: Path) -> Path:
+        """Say so in a folder that nobody knows yet; return the file, for the caller to flush.
 
         Raises OSError. A crash may leave half of the file.
         """
-        self._write(folder / IDENTITY_FILE, is_flushed=False)
+        file = folder / IDENTITY_FILE
+        self._write(file, is_flushed=False)
+        return file
 
     def _write(self, file: Path, *, is_flushed: bool) -> None:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
