@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
-    from penstock.log import FileSystem
 
 WorkedT = TypeVar("WorkedT")
 
@@ -27,7 +26,7 @@ class NewFolders(NamedTuple):
 
 
 def make_folders(
-    files: FileSystem, topics_folder: Path, wanted: Sequence[NewFolders]
+    make_directory: Callable[[Path], None], topics_folder: Path, wanted: Sequence[NewFolders]
 ) -> list[OSError | None]:
     """Make folders, durably on return; return why each topic's could not be made, or None.
 
@@ -39,7 +38,7 @@ def make_folders(
     def write(new: NewFolders) -> None:
         # Made at the start: where it is gone, so is the whole data folder.
         topics_folder.stat()
-        unflushed[new.topic.id] = _write(files, topics_folder / new.topic.id, new)
+        unflushed[new.topic.id] = _write(make_directory, topics_folder / new.topic.id, new)
 
     def flush(new: NewFolders) -> None:
         for path in unflushed[new.topic.id]:
@@ -53,17 +52,17 @@ def make_folders(
     return [failure or failure_of_all for failure in failures]
 
 
-def _write(files: FileSystem, folder: Path, new: NewFolders) -> list[Path]:
+def _write(make_directory: Callable[[Path], None], folder: Path, new: NewFolders) -> list[Path]:
     """Return what has to be flushed, each folder after what it holds."""
     unflushed: list[Path] = []
     if new.is_new_topic:
-        files.make_directory(folder)
+        make_directory(folder)
         unflushed.append(new.topic.write_first(folder))
     else:
         new.topic.write(folder)
     for index, identity in new.partitions.items():
         partition_folder = folder / str(index)
-        files.make_directory(partition_folder)
+        make_directory(partition_folder)
         unflushed += [identity.write_first(partition_folder), partition_folder]
     return [*unflushed, folder]
 

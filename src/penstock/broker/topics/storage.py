@@ -138,7 +138,7 @@ class Storage:
         return await asyncio.get_running_loop().run_in_executor(self._threads, job)
 
     def _make_folders(self, wanted: Sequence[NewFolders]) -> list[StorageError | None]:
-        failures = make_folders(self._files, self._topics_folder, wanted)
+        failures = make_folders(self._files.make_directory, self._topics_folder, wanted)
         return [
             None if failure is None else self._refusal(new, failure)
             for new, failure in zip(wanted, failures, strict=True)
