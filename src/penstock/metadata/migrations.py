@@ -99,6 +99,15 @@ def _keep_cursors_in_blocks(database: Database) -> None:
         _run(database, sql)
 
 
+def _find_offsets_by_partition(database: Database) -> None:
+    """Have the offsets of a deleted partition found without a look at all there are."""
+    _run(
+        database,
+        """CREATE INDEX "committed_offsets_by_partition_id"
+        ON "committed_offsets" ("partition_id")""",
+    )
+
+
 def _blocks_of_version_1(packed: bytes) -> dict[int, int]:
     """Read what was acknowledged above a cursor.
 
@@ -127,6 +136,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_classic_groups,
     _keep_deletions,
     _keep_cursors_in_blocks,
+    _find_offsets_by_partition,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""
@@ -156,6 +166,8 @@ def migrate(database: Database, place: str, steps: Sequence[Step] = STEPS) -> No
         if found is None:
             for table in TABLES:
                 database.execute(table.create(database.words))
+                for index in table.create_indexes():
+                    database.execute(index)
         else:
             logger.info("%s: from schema version %s to %s", place, found, known[-1])
             for step in steps[known.index(found) :]:

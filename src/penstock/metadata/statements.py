@@ -53,12 +53,17 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns, its primary key, and which columns are unique together besides."""
+    """A table's columns, its primary key, and which columns are unique together besides.
+
+    `indexes` are for rows that are looked for, or deleted with those that they refer to, by columns
+    that the key does not begin with.
+    """
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
 
     def create(self, words: Mapping[Kind, str]) -> Statement:
         """Make the table where it is missing, with an engine's words for the kinds of columns."""
@@ -67,6 +72,16 @@ class Table:
             lines.append(f"PRIMARY KEY ({_listed(self.key)})")
         lines += [f"UNIQUE ({_listed(names)})" for names in self.unique]
         return self._statement(f"CREATE TABLE IF NOT EXISTS {self._quoted} ({', '.join(lines)})")
+
+    def create_indexes(self) -> list[Statement]:
+        """Make the indexes where they are missing."""
+        return [
+            self._statement(
+                f"CREATE INDEX IF NOT EXISTS {_quoted('_by_'.join((self.name, *names)))} "
+                f"ON {self._quoted} ({_listed(names)})"
+            )
+            for names in self.indexes
+        ]
 
     def insert(self) -> Statement:
         """Add a row. A key that is there is refused."""
