@@ -107,7 +107,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._intake.space()
+        space = self._intake.space()
+        memory = self._memory
+        if memory.used >= memory.ample:
+            return space[: max(limits.LEAST_MEMORY_BYTES, memory.room(self.held_bytes))]
+        return space
 
     def buffer_updated(self, count: int) -> None:
         self.last_activity = self._loop.time()
