@@ -29,6 +29,7 @@ from typing import Final, Protocol, Self
 from weakref import WeakSet
 
 from penstock import limits
+from penstock.pace import Pace
 
 _LOOK_SECONDS: Final = 0.01
 """How often those who wait are looked at, and at most what is held counted anew."""
@@ -202,9 +203,9 @@ class Memory:
                 # Where more wait than are looked at, those behind have their turn at the next look.
                 self._waiting[wanted] = None
                 refused = min(refused or wanted, wanted, key=attrgetter("since"))
-        if refused is not None and self._reclaimer is not None:
-            if loop.time() - refused.since > limits.SHORTAGE_SECONDS:
-                self._reclaimer.cut(refused.size)
+        is_long = refused is not None and loop.time() - refused.since > limits.SHORTAGE_SECONDS
+        if refused is not None and is_long and self._reclaimer is not None:
+            self._reclaimer.cut(refused.size)
         if self._waiting:
             loop.call_later(_LOOK_SECONDS, self._look)
 
@@ -254,19 +255,28 @@ class Reading(Holding):
         """
         memory = self._memory
         memory.measure()
-        room = memory.room(self.size)
-        if room < wanted:
-            least = min(wanted, least)
-            if room < least and not memory.fits(least, self.size):
-                await self._wait(least)
-            wanted = max(least, min(wanted, memory.room(self.size)))
-        self.set(self.size + wanted)
-        return wanted
+        least = min(wanted, least)
+        given = 0
+        if memory.room(self.size) < least and not memory.fits(least, self.size):
+            await self._wait(least)
+            given = least
+        more = max(least - given, min(wanted - given, memory.room(self.size)))
+        self.set(self.size + more)
+        return given + more
 
     async def _wait(self, size: int) -> None:
+        """Return when so many more bytes are held."""
         ready = asyncio.Event()
-        wanted = self._memory.wait(size, self.size, ready.set)
+
+        def hold() -> None:
+            # At once, so that the next one who waits gets no more than is left.
+            self.set(self.size + size)
+            ready.set()
+
+        wanted = self._memory.wait(size, self.size, hold)
         try:
             await ready.wait()
+            # Many may go on now, and each has a large read to do.
+            await Pace().others()
         finally:
             self._memory.forget(wanted)

@@ -178,6 +178,23 @@ async def test_a_read_gets_what_there_is_and_gives_it_back(budget):
     assert budget.reads.used == 0
 
 
+async def test_what_is_granted_to_one_is_not_granted_to_the_next(budget):
+    budget.answers.take(BUDGET)
+    readings = [budget.reading() for _ in range(100)]
+    grants = [asyncio.create_task(each.grant(MIB)) for each in readings]
+    await asyncio.sleep(0)
+    budget.answers.take(-10 * MIB)
+    await asyncio.sleep(0.1)
+    granted = sum(grant.done() for grant in grants)
+    assert 0 < granted <= 10
+    assert budget.reads.used == granted * MIB
+    for grant in grants:
+        grant.cancel()
+    await asyncio.wait(grants)
+    del readings, grants
+    assert budget.reads.used == 0
+
+
 class Process:
     """What a process is found to have."""
 
