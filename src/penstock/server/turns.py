@@ -27,8 +27,7 @@ _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
 _LITTLE_SECONDS: Final = 0.002
 _FORGOTTEN_A_SECOND: Final = 0.1
 """Who uses no more than this part of the time has used little."""
-_USED_BY_NEW: Final = _LITTLE_SECONDS + 0.5 * _FORGOTTEN_A_SECOND
-"""A connection has to show for half a second that it uses little."""
+_HEAVY_STEPS: Final = (limits.FIRST_TURN_STEPS, limits.TURN_STEPS)
 
 
 class Used:
@@ -37,7 +36,7 @@ class Used:
     __slots__ = ("_at", "_seconds")
 
     def __init__(self) -> None:
-        self._seconds = _USED_BY_NEW
+        self._seconds = 0.0
         self._at = perf_counter()
 
     def add(self, began: float, seconds: float) -> None:
@@ -87,6 +86,7 @@ class Turns:
         self._arrived_heavy: deque[Worker] = deque()
         """Those that have used more."""
         self._left_over: deque[Worker] = deque()
+        self._first_line = 0
         self._seconds_left = _SHARE_SECONDS
         self._pass_is_due = False
 
@@ -118,29 +118,31 @@ class Turns:
 
     def _pass(self) -> None:
         self._pass_is_due = False
-        in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
         while self._arrived and self._seconds_left > 0:
             # Few steps: the next one may have a single request.
             self._give(self._arrived.popleft(), limits.FIRST_TURN_STEPS)
-        if self._arrived_heavy:
-            self._give_heavy()
         arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
-        for _ in range(in_rotation):
-            self._give(self._left_over.popleft(), limits.TURN_STEPS)
-            if self._seconds_left <= 0:
-                break
+        self._give_heavy()
         self._seconds_left = arrivals_left
         waiting = self._arrived or self._arrived_heavy or self._left_over
         if waiting or arrivals_left < _NOTICED_SECONDS_LEFT:
             self._begin_pass_soon()
 
     def _give_heavy(self) -> None:
-        """Give turns to those that have used much, and to one of them in any case."""
-        while self._arrived_heavy:
-            self._give(self._arrived_heavy.popleft(), limits.FIRST_TURN_STEPS)
-            if self._seconds_left <= 0:
-                break
+        """Give turns to those that have used much and those that are not done.
+
+        A single step may be longer than a share, so there may be but one in a pass. The two lines
+        begin in turn.
+        """
+        lines = (self._arrived_heavy, self._left_over)
+        counts = len(self._arrived_heavy), len(self._left_over)
+        self._first_line = 1 - self._first_line
+        for number in (self._first_line, 1 - self._first_line):
+            for _ in range(counts[number]):
+                if self._seconds_left <= 0:
+                    return
+                self._give(lines[number].popleft(), _HEAVY_STEPS[number])
 
     def _give(self, worker: Worker, steps: int) -> None:
         began = perf_counter()
