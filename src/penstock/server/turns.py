@@ -120,8 +120,9 @@ class Turns:
         self._pass_is_due = False
         self._seconds_left = _SHARE_SECONDS
         while self._arrived and self._seconds_left > 0:
-            # Few steps: the next one may have a single request.
-            self._give(self._arrived.popleft(), limits.FIRST_TURN_STEPS)
+            worker = self._arrived.popleft()
+            # Few steps where others wait: the next one may have a single request.
+            self._give(worker, limits.FIRST_TURN_STEPS if self._arrived else limits.TURN_STEPS)
         arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
         self._give_heavy()
         self._seconds_left = arrivals_left
