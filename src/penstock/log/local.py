@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
 _HEADERS_READ_BYTES: Final = 1 << 20
 
 FoundT = TypeVar("FoundT")
@@ -74,7 +73,7 @@ class LocalLog:
         self._appender = Appender(directory, config, files, leader_epoch, recovered)
         self._segments = self._appender.segments
         self._found_bytes = sum(segment.size for segment in self._segments)
-        """Of what was there when the log was opened, less all that was trimmed since."""
+        """Of all that was there when the log was opened, less what was trimmed since."""
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
         """The first offset that can be read."""
@@ -165,11 +164,9 @@ class LocalLog:
 
     def bytes_from(self, offset: int) -> int:
         """Return at most how many bytes are stored from `offset` on, as `Log` says."""
-        if not self._segments or offset < self._segments[-1].base_offset:
-            return self.size_bytes
-        last = self._segments[-1]
-        place = self._look_ups.place_of(last, offset)
-        return last.size if place is None else last.size - place.position
+        if self._segments and offset >= self._segments[-1].base_offset:
+            return self._look_ups.bytes_from(self._segments[-1], offset)
+        return self.size_bytes
 
     @property
     def files(self) -> list[Path]:

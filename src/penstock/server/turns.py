@@ -27,7 +27,6 @@ _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
 _LITTLE_SECONDS: Final = 0.002
 _FORGOTTEN_A_SECOND: Final = 0.1
 """Who uses no more than this part of the time has used little."""
-_HEAVY_STEPS: Final = (limits.FIRST_TURN_STEPS, limits.TURN_STEPS)
 
 
 class Used:
@@ -86,7 +85,7 @@ class Turns:
         self._arrived_heavy: deque[Worker] = deque()
         """Those that have used more."""
         self._left_over: deque[Worker] = deque()
-        self._first_line = 0
+        self._rotation_is_first = False
         self._seconds_left = _SHARE_SECONDS
         self._pass_is_due = False
 
@@ -118,32 +117,33 @@ class Turns:
 
     def _pass(self) -> None:
         self._pass_is_due = False
+        in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
-        while self._arrived and self._seconds_left > 0:
-            worker = self._arrived.popleft()
-            # Few steps where others wait: the next one may have a single request.
-            self._give(worker, limits.FIRST_TURN_STEPS if self._arrived else limits.TURN_STEPS)
+        self._give_arrived(self._arrived)
         arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
-        self._give_heavy()
+        # One step may be longer than a share: of these two lines each begins in every other pass.
+        self._rotation_is_first = not self._rotation_is_first
+        if self._rotation_is_first:
+            self._give_left_over(in_rotation)
+            self._give_arrived(self._arrived_heavy)
+        else:
+            self._give_arrived(self._arrived_heavy)
+            self._give_left_over(in_rotation)
         self._seconds_left = arrivals_left
         waiting = self._arrived or self._arrived_heavy or self._left_over
         if waiting or arrivals_left < _NOTICED_SECONDS_LEFT:
             self._begin_pass_soon()
 
-    def _give_heavy(self) -> None:
-        """Give turns to those that have used much and those that are not done.
+    def _give_arrived(self, line: deque[Worker]) -> None:
+        while line and self._seconds_left > 0:
+            worker = line.popleft()
+            # Few steps where others wait: the next one may have a single request.
+            self._give(worker, limits.FIRST_TURN_STEPS if line else limits.TURN_STEPS)
 
-        A single step may be longer than a share, so there may be but one in a pass. The two lines
-        begin in turn.
-        """
-        lines = (self._arrived_heavy, self._left_over)
-        counts = len(self._arrived_heavy), len(self._left_over)
-        self._first_line = 1 - self._first_line
-        for number in (self._first_line, 1 - self._first_line):
-            for _ in range(counts[number]):
-                if self._seconds_left <= 0:
-                    return
-                self._give(lines[number].popleft(), _HEAVY_STEPS[number])
+    def _give_left_over(self, count: int) -> None:
+        while count and self._seconds_left > 0:
+            count -= 1
+            self._give(self._left_over.popleft(), limits.TURN_STEPS)
 
     def _give(self, worker: Worker, steps: int) -> None:
         began = perf_counter()
