@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS: Final = 0.003
 
 # Where nobody set logging up, Python would print the broker's warnings.
-logging.getLogger("penstock").addHandler(logging.NullHandler())
+logging.root.getChild("penstock").addHandler(logging.NullHandler())
 
 
 class Penstock:
