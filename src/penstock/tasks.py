@@ -138,8 +138,13 @@ async def uninterrupted(
             if not outcome.done():
                 outcome.set_result(result)
 
-    _uninterrupted.add(Tasks().start(run(), name))
+    start_uninterrupted(run(), name)
     return await outcome
+
+
+def start_uninterrupted(work: Coroutine[Any, Any, None], name: str) -> None:
+    """Run `work` beside the caller, to its end: the node does not close before."""
+    _uninterrupted.add(Tasks().start(work, name))
 
 
 async def all_uninterrupted() -> None:
