@@ -8,10 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Final
 
+from versus.loads import PROTOCOLS
 from versus.peers.peer import Durability, Launch, Peer
 from versus.processes import free_port
 
-PROTOCOLS: Final = ("kafka", "pulsar", "iggy")
 FLUSH: Final = {Durability.FLUSHED: "acknowledged", Durability.WRITTEN: "written"}
 
 
