@@ -19,7 +19,7 @@ class Penstock(Peer):
     name: ClassVar = "penstock"
 
     def obtain(self, cache: Path) -> None:  # noqa: ARG002  # it is here already
-        self.version = version("penstock")
+        self.version = version("penstock-broker")
 
     def setting(self, durability: Durability) -> str:
         return f"flush={FLUSH[durability]}"

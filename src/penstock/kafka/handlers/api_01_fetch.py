@@ -5,8 +5,8 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
 * Stored batches are handed out whole, from the one that contains the offset on. The first one of
   the answer is whole even when it is larger than all limits (KIP-74). A batch of another protocol
   is converted first.
-* Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
-  nothing of an answer goes out before all of it is read and checked, and so long the client idles.
+* Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time if
+  they have to be read: nothing of an answer goes out before, and so long the client idles.
 * Where memory is short, the answer ends early, and is empty where there is no room for a while.
 * With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
@@ -97,7 +97,7 @@ class Reading:
             return 0
         if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
             return 0
-        return max(0, min(self._max_bytes, partition.size_bytes))
+        return max(0, min(self._max_bytes, partition.bytes_from(self.asked.fetch_offset)))
 
     @property
     def is_gone(self) -> bool:
@@ -107,8 +107,7 @@ class Reading:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
         self._begin()
         assert self.partition is not None
-        wanted = min(max_bytes, self._max_bytes)
-        parts = await self._batches(self.partition, wanted)
+        parts = await self._batches(self.partition, max_bytes)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -119,10 +118,12 @@ class Reading:
     async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
         offset, (_, isolation, from_file_bytes) = self.asked.fetch_offset, self._terms
         if from_file_bytes is not None:
-            stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
+            most = min(max_bytes, self.asked.partition_max_bytes)
+            stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
             if stored is not None and len(stored) >= from_file_bytes:
                 return [stored]
-        return [*await partition.read(offset, max_bytes, Magic.KAFKA, isolation)]
+        most = min(max_bytes, self._max_bytes)
+        return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
