@@ -100,8 +100,10 @@ class Table:
         assigned = ", ".join(_equals(name) for name in names)
         return self._statement(f"UPDATE {self._quoted} SET {assigned}{_condition(where)}")
 
-    def delete(self, *, where: Iterable[str]) -> Statement:
-        return self._statement(f"DELETE FROM {self._quoted}{_condition(where)}")
+    def delete(self, *, where: Iterable[str], below: str = "") -> Statement:
+        """Delete rows; with `below`, of those the ones in which this column is less than that."""
+        limit = f" AND {_quoted(below)} < :{below}" if below else ""
+        return self._statement(f"DELETE FROM {self._quoted}{_condition(where)}{limit}")
 
     def select(self, *, where: Iterable[str] = (), order_by: Iterable[str] = ()) -> Statement:
         """Read whole rows, with the columns in the order in which they are declared."""
