@@ -1,7 +1,7 @@
 """What acknowledgements of single messages cost, by the order that they come in.
 
-Prints acknowledgements a second of CPU, the cursor's bytes a message at the worst moment, and what is
-stored when every second message is acknowledged.
+Prints acknowledgements a second of CPU, the cursor's bytes a message at the worst moment, what is
+stored when every second message is acknowledged, and how long a hole takes to close below many.
 Usage: python benchmarks/acknowledge.py [MESSAGES]
 """
 

@@ -59,6 +59,8 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
+    index: str = ""
+    """A column by which rows are found too: where another table's row goes, so do those of it."""
 
     def create(self, words: Mapping[Kind, str]) -> Statement:
         """Make the table where it is missing, with an engine's words for the kinds of columns."""
@@ -67,6 +69,11 @@ class Table:
             lines.append(f"PRIMARY KEY ({_listed(self.key)})")
         lines += [f"UNIQUE ({_listed(names)})" for names in self.unique]
         return self._statement(f"CREATE TABLE IF NOT EXISTS {self._quoted} ({', '.join(lines)})")
+
+    def create_index(self) -> Statement:
+        """Make the index of the table that has one."""
+        name = _quoted(f"{self.name}_by_{self.index}")
+        return self._statement(f"CREATE INDEX {name} ON {self._quoted} ({_quoted(self.index)})")
 
     def insert(self) -> Statement:
         """Add a row. A key that is there is refused."""
