@@ -99,15 +99,6 @@ def _keep_cursors_in_blocks(database: Database) -> None:
         _run(database, sql)
 
 
-def _find_offsets_by_partition(database: Database) -> None:
-    """Have the offsets of a deleted partition found without a look at all there are."""
-    _run(
-        database,
-        """CREATE INDEX "committed_offsets_by_partition_id"
-        ON "committed_offsets" ("partition_id")""",
-    )
-
-
 def _blocks_of_version_1(packed: bytes) -> dict[int, int]:
     """Read what was acknowledged above a cursor.
 
@@ -126,6 +117,12 @@ def _blocks_of_version_1(packed: bytes) -> dict[int, int]:
             low, high = max(start - 1024 * number, 0), min(end - 1024 * number, 1024)
             blocks[number] = blocks.get(number, 0) | (1 << high) - (1 << low)
     return blocks
+
+
+def _find_offsets_by_partition(database: Database) -> None:
+    # Each partition that was deleted had all committed offsets looked through.
+    name = "committed_offsets_by_partition_id"
+    _run(database, f'CREATE INDEX "{name}" ON "committed_offsets" ("partition_id")')
 
 
 def _run(database: Database, sql: str) -> None:
@@ -166,8 +163,8 @@ def migrate(database: Database, place: str, steps: Sequence[Step] = STEPS) -> No
         if found is None:
             for table in TABLES:
                 database.execute(table.create(database.words))
-                for index in table.create_indexes():
-                    database.execute(index)
+                if table.index:
+                    database.execute(table.create_index())
         else:
             logger.info("%s: from schema version %s to %s", place, found, known[-1])
             for step in steps[known.index(found) :]:

@@ -53,17 +53,14 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns, its primary key, and which columns are unique together besides.
-
-    `indexes` are for rows that are looked for, or deleted with those that they refer to, by columns
-    that the key does not begin with.
-    """
+    """A table's columns, its primary key, and which columns are unique together besides."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
-    indexes: tuple[tuple[str, ...], ...] = ()
+    index: str = ""
+    """A column by which rows are found too: where another table's row goes, so do those of it."""
 
     def create(self, words: Mapping[Kind, str]) -> Statement:
         """Make the table where it is missing, with an engine's words for the kinds of columns."""
@@ -73,15 +70,10 @@ class Table:
         lines += [f"UNIQUE ({_listed(names)})" for names in self.unique]
         return self._statement(f"CREATE TABLE IF NOT EXISTS {self._quoted} ({', '.join(lines)})")
 
-    def create_indexes(self) -> list[Statement]:
-        """Make the indexes where they are missing."""
-        return [
-            self._statement(
-                f"CREATE INDEX IF NOT EXISTS {_quoted('_by_'.join((self.name, *names)))} "
-                f"ON {self._quoted} ({_listed(names)})"
-            )
-            for names in self.indexes
-        ]
+    def create_index(self) -> Statement:
+        """Make the index of the table that has one."""
+        name = _quoted(f"{self.name}_by_{self.index}")
+        return self._statement(f"CREATE INDEX {name} ON {self._quoted} ({_quoted(self.index)})")
 
     def insert(self) -> Statement:
         """Add a row. A key that is there is refused."""
@@ -115,8 +107,10 @@ class Table:
         assigned = ", ".join(_equals(name) for name in names)
         return self._statement(f"UPDATE {self._quoted} SET {assigned}{_condition(where)}")
 
-    def delete(self, *, where: Iterable[str]) -> Statement:
-        return self._statement(f"DELETE FROM {self._quoted}{_condition(where)}")
+    def delete(self, *, where: Iterable[str], below: str = "") -> Statement:
+        """Delete rows; with `below`, of those the ones in which this column is less than that."""
+        limit = f" AND {_quoted(below)} < :{below}" if below else ""
+        return self._statement(f"DELETE FROM {self._quoted}{_condition(where)}{limit}")
 
     def select(self, *, where: Iterable[str] = (), order_by: Iterable[str] = ()) -> Statement:
         """Read whole rows, with the columns in the order in which they are declared."""
