@@ -10,6 +10,7 @@ import logging
 import threading
 import types
 from collections.abc import Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
@@ -87,6 +88,14 @@ def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, 
                 awaited = work.send(sent)
     except StopIteration as end:
         return end.value
+
+
+def start_threads(pool: ThreadPoolExecutor, count: int) -> None:
+    """Have all threads of a pool started: to start one takes the caller milliseconds."""
+    together = threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(together.wait)
+    together.wait()
 
 
 class Tasks:
