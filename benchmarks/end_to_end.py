@@ -65,7 +65,7 @@ def pulsar_clients(address: str) -> Iterator[tuple[Send, Receive]]:
     logger.setLevel(logging.ERROR)
     client = pulsar.Client(f"pulsar://{address}", logger=logger)
     consumer = client.subscribe("to-pulsar", "bench")
-    producer = client.create_producer("to-pulsar", batching_enabled=False)
+    producer = client.create_producer("to-pulsar", batching_enabled=False, block_if_queue_full=True)
 
     def receive() -> bytes:
         message = consumer.receive(TIMEOUT_SECONDS * 1000)
@@ -74,6 +74,7 @@ def pulsar_clients(address: str) -> Iterator[tuple[Send, Receive]]:
         return value
 
     yield lambda value: producer.send_async(value, lambda *_: None), receive
+    producer.flush()
     client.close()
 
 
