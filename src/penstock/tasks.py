@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import types
 from collections.abc import Coroutine, Generator
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
@@ -25,13 +24,26 @@ class Ended(NamedTuple, Generic[ResultT]):
     result: ResultT
 
 
+class Rest(Generic[ResultT]):
+    """What is left of a coroutine after its first step. Nobody has to await it: it is closed then."""
+
+    __slots__ = ("_awaited", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, ResultT], awaited: Any) -> None:
+        self._work = work
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, Any, ResultT]:
+        return _steps(self._work, self._awaited)
+
+
 class _FirstStep:
     """Whether the running code is a first step; a task that runs meanwhile is not its own."""
 
     runs = False
 
 
-def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
+def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Rest[ResultT]:
     """Do a coroutine's first step at once; return its end, or the rest to be awaited.
 
     The first step runs in no task, so `asyncio.timeout` and task groups have no place before
@@ -44,7 +56,7 @@ def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any,
         return Ended(cast("ResultT", end.value))
     finally:
         _FirstStep.runs = outer
-    return _rest(work, awaited)
+    return Rest(work, awaited)
 
 
 async def in_task() -> None:
@@ -63,13 +75,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
     return begun.result
 
 
-async def _rest(work: Coroutine[Any, Any, ResultT], awaited: Any) -> ResultT:
-    result: ResultT = await _steps(work, awaited)
-    return result
-
-
-@types.coroutine
-def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, Any, ResultT]:
     try:
         while True:
             try:
@@ -79,7 +85,7 @@ def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, 
             else:
                 awaited = work.send(sent)
     except StopIteration as end:
-        return end.value
+        return cast("ResultT", end.value)
 
 
 class Tasks:
@@ -139,7 +145,14 @@ async def uninterrupted(
                 outcome.set_result(result)
 
     _uninterrupted.add(Tasks().start(run(), name))
-    return await outcome
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        # The caller may be cancelled between the end and its hearing of it.
+        if not outcome.cancelled() and (error := outcome.exception()) is not None:
+            if not isinstance(error, refusals):
+                logger.error("the task %s failed", name, exc_info=error)
+        raise
 
 
 async def all_uninterrupted() -> None:
