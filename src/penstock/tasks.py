@@ -147,10 +147,11 @@ async def uninterrupted(
     _uninterrupted.add(Tasks().start(run(), name))
     try:
         return await outcome
-    except asyncio.CancelledError:
-        # The caller may be cancelled between the end and its hearing of it.
-        if not outcome.cancelled() and (error := outcome.exception()) is not None:
-            if not isinstance(error, refusals):
+    except (asyncio.CancelledError, GeneratorExit):
+        # The caller may leave between the end and its hearing of it.
+        if not outcome.cancel() and not outcome.cancelled():
+            error = outcome.exception()
+            if error is not None and not isinstance(error, refusals):
                 logger.error("the task %s failed", name, exc_info=error)
         raise
 

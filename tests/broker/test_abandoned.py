@@ -17,7 +17,7 @@ from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics.names import NamespaceName, TopicName
-from penstock.tasks import all_uninterrupted, uninterrupted
+from penstock.tasks import all_uninterrupted, begin, uninterrupted
 
 T = TopicName("public", "default", "t")
 SHOP = NamespaceName("public", "shop")
@@ -124,3 +124,19 @@ async def test_a_failure_is_heard_of_once_whenever_its_caller_leaves(
     assert [record.getMessage() for record in caplog.records] == [
         "the task work failed"
     ] * is_logged
+
+
+@pytest.mark.parametrize("kind", [BrokerError, OSError])
+async def test_a_failure_of_what_nobody_came_to_await_is_heard_of_once(
+    caplog: pytest.LogCaptureFixture, kind: type[Exception]
+) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise kind("there is no place")
+
+    begin(uninterrupted(fail(), "work", refusals=BrokerError))
+    await all_uninterrupted()
+    await asyncio.sleep(0)
+    gc.collect()
+    is_logged = kind is OSError
+    assert [record.getMessage() for record in caplog.records] == ["the task work failed"] * is_logged
