@@ -144,7 +144,7 @@ async def uninterrupted(
             if not outcome.done():
                 outcome.set_result(result)
 
-    _uninterrupted.add(Tasks().start(run(), name))
+    start_uninterrupted(run(), name)
     try:
         return await outcome
     except (asyncio.CancelledError, GeneratorExit):
@@ -154,6 +154,11 @@ async def uninterrupted(
             if error is not None and not isinstance(error, refusals):
                 logger.error("the task %s failed", name, exc_info=error)
         raise
+
+
+def start_uninterrupted(work: Coroutine[Any, Any, None], name: str) -> None:
+    """Run `work` beside the caller, to its end: the node does not close before."""
+    _uninterrupted.add(Tasks().start(work, name))
 
 
 async def all_uninterrupted() -> None:

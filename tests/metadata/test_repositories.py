@@ -107,7 +107,7 @@ async def test_what_is_about_a_topic_goes_with_it_and_its_ids_are_not_given_agai
     assert TopicRepository(store).partition_ids() == {}
     assert TopicRepository(store).partition_ids_given() == 1
     assert TopicRepository(store).deleted() == [ORDERS.id]
-    await TopicRepository(store).forget_deleted(ORDERS.id)
+    await TopicRepository(store).forget_deleted([ORDERS.id])
     assert TopicRepository(reopened()).deleted() == []
 
 

@@ -35,6 +35,13 @@ ADDRESS_PARTITIONS_CREATED_A_SECOND: Final = Limit(
     when_hit="topics are not created for this address; its clients are told to come back",
 )
 
+TOPICS_CHANGED_TOGETHER: Final = Limit(
+    100,
+    "topics that are created or deleted in one transaction",
+    protects="other clients that create or delete a topic from one that does so with thousands",
+    when_hit="the next ones wait until these are done, in turn with other clients'",
+)
+
 GROUPS_CREATED_AT_ONCE: Final = Limit(
     20_000,
     "consumer groups that all clients together create at once",

@@ -86,9 +86,6 @@ class LocalLog:
         )
         self._commit.concluded = self._conclude_round
         self._lacks_checkpoint = False
-        if not recovered.checkpoint.offset:
-            # Without a checkpoint nothing says whether the log's own name is durable.
-            self._appender.writer.name_again({directory.parent})
         self._is_closed = False
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
@@ -108,7 +105,23 @@ class LocalLog:
         assert leader_epoch >= 0, "an epoch is a count"
         files.make_directory(directory)
         recovered = Recovery(directory, config, files, leader_epoch).run()
-        return cls(directory, config, files, flusher, leader_epoch, recovered)
+        log = cls(directory, config, files, flusher, leader_epoch, recovered)
+        if not recovered.checkpoint.offset:
+            # Without a checkpoint nothing says whether the log's own name is durable.
+            log._appender.writer.name_again({directory.parent})
+        return log
+
+    @classmethod
+    def new(
+        cls,
+        directory: Path,
+        config: LogConfig,
+        files: FileSystem,
+        flusher: Flusher,
+        leader_epoch: int = 0,
+    ) -> LocalLog:
+        """Return the log of a directory that was made for it just now, durably, and is empty."""
+        return cls(directory, config, files, flusher, leader_epoch, Recovered.nothing())
 
     @property
     def end_offset(self) -> int:
