@@ -25,7 +25,7 @@ class Ended(NamedTuple, Generic[ResultT]):
 
 
 class Rest(Generic[ResultT]):
-    """What is left of a coroutine after its first step. Nobody has to await it: it is closed then."""
+    """What is left of a coroutine after its first step; it is closed where nobody awaits it."""
 
     __slots__ = ("_awaited", "_work")
 
@@ -118,8 +118,13 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("the task %s failed", task.get_name(), exc_info=error)
+        if not task.cancelled():
+            _log_failure(task.get_name(), task.exception())
+
+
+def _log_failure(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        logger.error("the task %s failed", name, exc_info=error)
 
 
 async def uninterrupted(
@@ -151,8 +156,8 @@ async def uninterrupted(
         # The caller may leave between the end and its hearing of it.
         if not outcome.cancel() and not outcome.cancelled():
             error = outcome.exception()
-            if error is not None and not isinstance(error, refusals):
-                logger.error("the task %s failed", name, exc_info=error)
+            if not isinstance(error, refusals):
+                _log_failure(name, error)
         raise
 
 
