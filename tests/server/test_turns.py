@@ -113,6 +113,17 @@ async def test_a_pass_does_no_more_than_its_shares_however_many_are_in_line(hous
         assert house.clock.now - began <= 2 * SHARE + 20e-6
 
 
+async def test_who_is_alone_in_line_has_a_whole_turn(house: House) -> None:
+    house.turns.soon(house.worker("alone", limits.TURN_STEPS))
+    assert len(await house.one_pass()) == limits.TURN_STEPS
+    for name in ("first", "last"):
+        house.turns.soon(house.worker(name, limits.TURN_STEPS))
+    served = await house.one_pass()
+    assert served.count("first") == limits.FIRST_TURN_STEPS, "somebody waits behind it"
+    assert served.count("last") == limits.TURN_STEPS
+    await house.to_the_end()
+
+
 async def test_those_who_are_not_done_take_turns(house: House) -> None:
     for name in "abc":
         house.turns.soon(house.worker(name, 400, SHARE / limits.TURN_STEPS))

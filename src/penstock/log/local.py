@@ -313,7 +313,7 @@ class LocalLog:
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
         remove = partial(_unlink, self._files, self._take_trimmed())
-        await asyncio.wrap_future(self._flusher.submit(remove))
+        await self._flusher.run(remove)
 
     async def finish(self) -> None:
         """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do."""

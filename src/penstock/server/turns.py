@@ -83,8 +83,9 @@ class Turns:
         in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
         while self._arrived and self._seconds_left > 0:
-            # Few steps: the next one may have a single request.
-            self._give(self._arrived.popleft(), limits.FIRST_TURN_STEPS)
+            worker = self._arrived.popleft()
+            # Few steps where others wait: the next one may have a single request.
+            self._give(worker, limits.FIRST_TURN_STEPS if self._arrived else limits.TURN_STEPS)
         arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
         for _ in range(in_rotation):
             self._give(self._left_over.popleft(), limits.TURN_STEPS)
