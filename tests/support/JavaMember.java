@@ -28,6 +28,9 @@ public class JavaMember {
         settings.put("group.id", words[1]);
         settings.put("group.protocol", words[3]);
         settings.put("enable.auto.commit", "false");
+        // From Kafka 4.0 on a client whose only broker is gone forgets what partitions there are, and
+        // the leader of a group that looks at that moment rebalances by itself.
+        settings.put("metadata.recovery.strategy", "none");
         settings.put("auto.offset.reset", "earliest");
         settings.put("key.deserializer", StringDeserializer.class);
         settings.put("value.deserializer", StringDeserializer.class);
