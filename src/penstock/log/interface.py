@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -12,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
+    from penstock.log.waiters import Outcome
     from penstock.session import Buffer, FileRange
 
 
@@ -98,7 +98,7 @@ class Log(Protocol):
         LogFailedError.
         """
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when `offset` is written. Where it can't be, it fails with LogWriteError: nothing of
         that batch and of those behind it is left, and their offsets are given out again. So it is
         asked for in the same turn of the loop as the append.
@@ -106,7 +106,7 @@ class Log(Protocol):
         Fails with LogFailedError and LogClosedError too.
         """
 
-    def flushed(self, offset: int) -> asyncio.Future[None]:
+    def flushed(self, offset: int) -> Outcome:
         """Done when `offset` is on stable storage; fails as `written` does."""
 
     def flush_soon(self, *, at_once: bool = False) -> None:
@@ -180,10 +180,3 @@ class Log(Protocol):
 
     async def released(self) -> None:
         """Return when nothing, such as a flush, uses a log that was abandoned."""
-
-
-def durable_already() -> asyncio.Future[None]:
-    """Return what `Log.flushed` returns where nothing is left to wait for."""
-    future = asyncio.get_running_loop().create_future()
-    future.set_result(None)
-    return future

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
     from penstock.log.reading import Lend
+    from penstock.log.waiters import Outcome
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
@@ -199,12 +200,12 @@ class LocalLog:
             self._commit.write()
         return base_offset
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when the operating system has `offset`; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be written"
         return self._commit.written(offset)
 
-    def flushed(self, offset: int) -> asyncio.Future[None]:
+    def flushed(self, offset: int) -> Outcome:
         """Done when `offset` is on stable storage; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_TOGETHER: Final = 512
+BATCHES_TOGETHER: Final = 512
 """With a header and a body each, as many as one vectored write takes."""
 
 
@@ -85,7 +85,8 @@ class LogWriter:
     def __init__(
         self, directory: Path, files: FileSystem, active: Segment | None, end_offset: int
     ) -> None:
-        self.queue: deque[QueuedBatch] = deque()
+        self.queue: deque[list[QueuedBatch]] = deque()
+        """Each entry is of one segment, and is written as a whole or not at all."""
         self.written: deque[Written] = deque()
         self.failure: OSError | None = None
         self._directory = directory
@@ -158,12 +159,11 @@ class LogWriter:
 
     def _next_batches(self) -> list[QueuedBatch]:
         """Take those from the line that go into one segment with one system call."""
-        batches = [self.queue.popleft()]
-        segment = batches[0].segment
-        while self.queue and len(batches) < _BATCHES_TOGETHER:
-            if self.queue[0].segment is not segment:
+        batches = self.queue.popleft()
+        while self.queue and len(batches) + len(self.queue[0]) <= BATCHES_TOGETHER:
+            if self.queue[0][0].segment is not batches[0].segment:
                 break
-            batches.append(self.queue.popleft())
+            batches += self.queue.popleft()
         return batches
 
     def _file_of(self, segment: Segment) -> File:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
 from penstock.server.turns import Turn
-from penstock.session import Buffers, Deferred, Encoded, Request, Session
+from penstock.session import Awaited, Buffers, Deferred, Encoded, Request, Session
 from penstock.tasks import Ended, Tasks, begin
 
 AnyRequest: TypeAlias = Request[Any]
@@ -57,12 +57,14 @@ class Pipeline:
 
     __slots__ = (
         "_answers",
+        "_awaited",
         "_lanes",
         "_may_begin",
         "_owner",
         "_ready",
         "_session",
         "_tasks",
+        "_waiting",
         "held_back",
         "name",
     )
@@ -74,6 +76,9 @@ class Pipeline:
         self.name = name
         self._lanes: Lanes[Parked] = Lanes(session.conflicts)
         self._tasks = Tasks()
+        self._awaited: Awaited | None = None
+        """What those that began last wait for."""
+        self._waiting: list[Ready] = []
         self._ready: deque[Ready] = deque()
         self._may_begin = False
         self.held_back = False
@@ -148,7 +153,7 @@ class Pipeline:
             if isinstance(answer, Deferred):
                 if not answer.ready.done():
                     slot = slot or self._reserve(request.lane, size)
-                    answer.ready.add_done_callback(partial(self._is_ready, request, slot, answer))
+                    self._await(answer.ready).append(Ready(request, slot, answer))
                     return
                 answer = answer.result()
             parts = request.encode(answer)
@@ -168,10 +173,16 @@ class Pipeline:
             self._lanes.start(lane)
         return self._answers.reserve(size)
 
-    def _is_ready(
-        self, request: AnyRequest, slot: Slot, answer: Deferred[Any], _ready: object
-    ) -> None:
-        self._ready.append(Ready(request, slot, answer))
+    def _await(self, awaited: Awaited) -> list[Ready]:
+        """Return where a request waits; those that follow one another wait together."""
+        if awaited is not self._awaited:
+            self._awaited, self._waiting = awaited, []
+            awaited.add_done_callback(partial(self._are_ready, self._waiting))
+        return self._waiting
+
+    def _are_ready(self, waiting: list[Ready], _awaited: object) -> None:
+        self._ready.extend(waiting)
+        self._awaited = None
         self._owner.work_came()
 
     def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:

@@ -18,7 +18,7 @@ from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
-from penstock.log.interface import durable_already
+from penstock.log.waiters import Outcome
 from penstock.metadata.errors import MetadataError
 from penstock.tasks import Tasks
 
@@ -229,7 +229,7 @@ class Partition:
             self.producers.update(batch, self._log.written_offset)
         return base_offset
 
-    def durable(self, offset: int) -> asyncio.Future[None]:
+    def durable(self, offset: int) -> Outcome:
         """Done when the batch at `offset` may be acknowledged as the topic's flush policy says.
 
         For whoever waits for no flush there is `written`. Fails with LogWriteError when the batch
@@ -239,7 +239,7 @@ class Partition:
             return self._log.flushed(offset)
         return self.written(offset)
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when the operating system has the batch at `offset`; it is safe soon after.
 
         Fails with LogWriteError and LogFailedError.
@@ -249,13 +249,13 @@ class Partition:
             self._log.flush_soon(at_once=bool(self._listeners))
         return self._log.written(offset)
 
-    def flushed(self) -> asyncio.Future[None]:
+    def flushed(self) -> Outcome:
         """Done when all that was appended is on stable storage, whatever the flush policy.
 
         Fails with LogFailedError.
         """
         if self._log.end_offset == self._log.start_offset:
-            return durable_already()
+            return Outcome.known()
         return self._log.flushed(self._log.end_offset - 1)
 
     async def read(

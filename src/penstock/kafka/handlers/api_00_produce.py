@@ -21,7 +21,6 @@ INVALID_TXN_STATE.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -31,6 +30,7 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
+from penstock.log.errors import LogError
 from penstock.pace import Pace
 from penstock.session import Deferred, PeerError
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
+    from penstock.log.waiters import Outcome
     from penstock.session import Answer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
@@ -52,7 +53,7 @@ ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 class Written(NamedTuple):
     """A batch in line, what the request waits for, and the part of the answer that says so."""
 
-    ready: asyncio.Future[None]
+    ready: Outcome
     result: ProduceResponse.PartitionProduceResponse
 
 
@@ -185,9 +186,9 @@ async def _when_all_ready(
 ) -> ProduceResponse | None:
     pace = Pace()
     for ready, result in written:
-        if not ready.done():
-            await asyncio.wait((ready,))
-        if (failure := ready.exception()) is not None:
+        try:
+            await ready
+        except LogError as failure:
             _refuse(result, failure)
         if pace.is_over():
             await pace.others()
