@@ -25,7 +25,7 @@ TEXT_SUFFIXES = {
     ".schema",
 }
 OTHER_NAMES = {"Makefile", "LICENSE", ".gitignore", "py.typed", "run"}
-PICTURE = ".png"
+PICTURE = ".svg"
 GENERATED = ("_pb2.py", "_pb2.pyi")
 
 

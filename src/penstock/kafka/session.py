@@ -23,8 +23,10 @@ from penstock.kafka.wire import (
     encode_response,
     encode_response_in_steps,
     frame_size,
+    taking_apart,
 )
 from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_BYTES
+from penstock.pace import Pace
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
@@ -84,11 +86,18 @@ class KafkaRequest(Call):
         if reply is None:
             return None
         header = self._header
-        whose = (header.api, header.version, header.correlation_id)
         try:
-            return encode_response(*whose, reply)
+            return encode_response(header.api, header.version, header.correlation_id, reply)
         except ManyElementsError:
-            return cast("CoroutineType[Any, Any, Buffers]", encode_response_in_steps(*whose, reply))
+            return cast("CoroutineType[Any, Any, Buffers]", self._encoded_in_steps(reply))
+
+    async def _encoded_in_steps(self, reply: Struct) -> Buffers:
+        header = self._header
+        parts = await encode_response_in_steps(
+            header.api, header.version, header.correlation_id, reply
+        )
+        await Pace().through(taking_apart(reply))
+        return parts
 
     def refuse(self, error: Exception) -> Buffers | None:
         # Handlers put their refusals into their replies, each in its own place.
@@ -122,6 +131,7 @@ class LargeRequest(KafkaRequest):
         answer = self._handle(message, self)
         if isinstance(answer, Deferred | CoroutineType):
             answer = await answer
+        await Pace().through(taking_apart(message))
         return cast("Struct | None", answer)
 
 

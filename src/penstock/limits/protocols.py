@@ -71,6 +71,13 @@ KAFKA_THROTTLE_SECONDS: Final = Limit(
     when_hit="the client asks again, and is refused again",
 )
 
+KAFKA_MEMBER_PROTOCOLS: Final = Limit(
+    1_000,
+    "protocols that one member of a Kafka consumer group offers; clients have a handful",
+    protects="other clients' time: all members' protocols are compared in every rebalance",
+    when_hit="the member is refused",
+)
+
 KAFKA_GROUPS: Final = Limit(
     100_000,
     "consumer groups of Kafka's classic protocol in memory",

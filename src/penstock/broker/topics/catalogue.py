@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.creations import partition_creations
@@ -39,7 +40,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
@@ -240,8 +241,8 @@ class Topics:
         """From now on close the logs of which files are removed under the running broker."""
         self._tasks.start(watch_files(self._partitions), "looking after the files of logs")
 
-    def _partitions(self) -> list[Partition]:
-        return [partition for topic in self.all() for partition in topic.partitions]
+    def _partitions(self) -> Iterator[Partition]:
+        return chain.from_iterable([*topic.partitions] for topic in self.all())
 
     def identify(self) -> None:
         """Have all folders say what they are: those of older releases don't. Blocks."""

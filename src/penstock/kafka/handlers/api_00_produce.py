@@ -61,22 +61,25 @@ class Written(NamedTuple):
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     if call.is_large:
         return _produce_in_steps(request, call)
-    closed = list(_closed(request, call))
+    closed = [partition for partition in _closed(request, call) if partition is not None]
     if closed or call.client.produces.waiting:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call)
     return _produce(request, call)
 
 
-def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition]:
-    """Yield the partitions of which the logs have to be opened before anything is appended."""
+def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
+    """Yield for each batch, and each topic, a partition of which the log is to be opened before
+    anything is appended, or None.
+    """
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     topics = call.broker.topics
     for data in request.topic_data:
         topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
         partitions = () if topic is None else topic.partitions
         for part in data.partition_data:
-            if 0 <= part.index < len(partitions) and not partitions[part.index].is_open:
-                yield partitions[part.index]
+            found = partitions[part.index] if 0 <= part.index < len(partitions) else None
+            yield None if found is None or found.is_open else found
+        yield None
 
 
 async def _produce_in_turn(
@@ -101,18 +104,21 @@ def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | No
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
     pace = Pace()
-    await open_all(set(await pace.each(_closed(request, call), lambda each: each)))
+    closed = await pace.each(_closed(request, call), lambda each: each)
+    await open_all(filter(None, closed))
     written: list[Written] = []
     answer = api("Produce").response()
     await pace.through(_appending(request, call, answer, written))
     outcome = _outcome(request, answer, written)
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(written)
+    return reply
 
 
 def _appending(
     request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
 ) -> Iterator[None]:
-    """Append all batches and answer each, with a pause to take after each."""
+    """Append all batches and answer each, with a pause to take after each, and each topic."""
     response = api("Produce").response
     answer.responses = []
     for data in request.topic_data:
@@ -131,6 +137,7 @@ def _appending(
             except Exception as error:
                 _refuse(result, error)
             yield
+        yield
 
 
 def _outcome(

@@ -52,7 +52,9 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
     throttle = Throttle(call.version >= FIRST_VERSION_WITH_THROTTLING)
     pace = Pace()
     names = await pace.counted(topic.name for topic in request.topics)
-    planned = await pace.each(request.topics, lambda each: _plan(each, names[each.name], call))
+    planned = await pace.each_awaited(
+        request.topics, lambda each: _plan(each, names[each.name], call, pace)
+    )
     allowed = [each for each in planned if isinstance(each, NewTopic)]
     created: list[Topic | BaseException | None] = [None] * len(allowed)
     if not request.validate_only:
@@ -70,18 +72,20 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
             _describe(plan, outcome, result, call)
         if pace.is_over():
             await pace.others()
+    for no_longer_needed in (planned, allowed, created):
+        await pace.emptied(no_longer_needed)
     return response(throttle_time_ms=throttle.milliseconds, topics=results)
 
 
-def _plan(
-    asked: CreateTopicsRequest.CreatableTopic, times_asked: int, call: Call
+async def _plan(
+    asked: CreateTopicsRequest.CreatableTopic, times_asked: int, call: Call, pace: Pace
 ) -> NewTopic | Exception:
     """Return what is to be created, or why nothing is."""
     try:
         check_asked_once(times_asked)
         name = TopicName.from_kafka(asked.name)
-        partitions = _partitions(asked, call)
-        config = check_configs((each.name, each.value) for each in asked.configs)
+        partitions = await _partitions(asked, call, pace)
+        config = check_configs((await _configs(asked, pace)).items())
     except Exception as error:
         return error
     if call.broker.topics.by_kafka_name(asked.name) is not None:
@@ -113,9 +117,18 @@ def _describe(
     ]
 
 
-def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call) -> int:
+async def _configs(asked: CreateTopicsRequest.CreatableTopic, pace: Pace) -> dict[str, str | None]:
+    configs = {}
+    for each in asked.configs:
+        configs[each.name] = each.value
+        if pace.is_over():
+            await pace.others()
+    return configs
+
+
+async def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call, pace: Pace) -> int:
     if asked.assignments:
-        return _assigned_partitions(asked, call.broker)
+        return await _assigned_partitions(asked, call.broker, pace)
     if asked.replication_factor not in (USE_DEFAULT, REPLICATION_FACTOR):
         raise RequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -133,16 +146,18 @@ def _checked(count: int, broker: Broker) -> int:
     return count
 
 
-def _assigned_partitions(asked: CreateTopicsRequest.CreatableTopic, broker: Broker) -> int:
+async def _assigned_partitions(
+    asked: CreateTopicsRequest.CreatableTopic, broker: Broker, pace: Pace
+) -> int:
     if (asked.num_partitions, asked.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "an assignment is given, and partitions or replicas too"
         )
     count = len(asked.assignments)
-    numbers = sorted(each.partition_index for each in asked.assignments)
-    if numbers != list(range(count)):
+    numbers = await pace.counted(each.partition_index for each in asked.assignments)
+    if len(numbers) < count or min(numbers) < 0 or max(numbers) >= count:
         raise RequestError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without gaps"
         )
-    check_assignments(asked.assignments, broker)
-    return count
+    await check_assignments(asked.assignments, broker, pace)
+    return _checked(count, broker)

@@ -27,10 +27,11 @@ FIRST_VERSION_WITH_IDS: Final = 6
 @handles(api("DeleteTopics"), 1, 6)
 async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     response = api("DeleteTopics").response
-    asked: list[tuple[str | None, UUID]] = [(name, NO_UUID) for name in request.topic_names]
-    if call.version >= FIRST_VERSION_WITH_IDS:
-        asked = [(topic.name, topic.topic_id) for topic in request.topics]
     pace = Pace()
+    if call.version >= FIRST_VERSION_WITH_IDS:
+        asked = await pace.each(request.topics, lambda topic: (topic.name, topic.topic_id))
+    else:
+        asked = await pace.each(request.topic_names, lambda name: (name, NO_UUID))
     times = await pace.counted(asked)
     found = await pace.each(asked, lambda each: _found(*each, times[each], call))
     topics = [each for each in found if isinstance(each, Topic)]
