@@ -214,11 +214,12 @@ class LogWriter:
 
     def _index(self, batches: list[QueuedBatch]) -> None:
         segment = batches[0].segment
+        add, base_offset = segment.index.add, segment.base_offset
         for batch in batches:
             if batch.parts:
-                relative = batch.last_offset - segment.base_offset
+                relative = batch.last_offset - base_offset
                 try:
-                    segment.index.add(batch.position, batch.size, relative, batch.max_timestamp)
+                    add(batch.position, batch.size, relative, batch.max_timestamp)
                 except OSError as error:
                     self._warn_of_index(segment, error)
 
@@ -237,14 +238,17 @@ class LogWriter:
 def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
     """Join what stands side by side and is of one encoding, but for boundaries to remember."""
     runs: list[SoundRun] = []
+    first = last = batches[0]
     for batch in batches:
-        start = Place(batch.position, batch.base_offset)
-        if runs and _may_grow(runs[-1], batch.magic):
-            start = runs.pop().start
-        end_position = batch.position + batch.size
-        runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
+        length = batch.position - first.position
+        if batch.magic != first.magic or length >= BOUNDARY_SPACING_BYTES:
+            runs.append(_run(first, last))
+            first = batch
+        last = batch
+    runs.append(_run(first, last))
     return runs
 
 
-def _may_grow(run: SoundRun, magic: int) -> bool:
-    return run.magic == magic and run.end_position - run.start.position < BOUNDARY_SPACING_BYTES
+def _run(first: QueuedBatch, last: QueuedBatch) -> SoundRun:
+    start = Place(first.position, first.base_offset)
+    return SoundRun(start, last.position + last.size, last.last_offset + 1, first.magic)

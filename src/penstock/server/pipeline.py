@@ -28,7 +28,7 @@ class Owner(Protocol):
     """The connection, as its pipeline sees it."""
 
     def settled(self) -> None:
-        """An answer that was owed has its place in the order now."""
+        """Answers that were owed have their places in the order now."""
 
     def work_came(self) -> None:
         """There is something for `Pipeline.go_on` to do."""
@@ -111,11 +111,8 @@ class Pipeline:
 
     def go_on(self, turn: Turn) -> bool:
         """Give answers that are ready, and begin what was parked; return whether time is left."""
-        ready = self._ready
-        while ready:
-            self._finish(*ready.popleft())
-            if turn.is_over():
-                return False
+        if self._ready and not self._finish_ready(turn):
+            return False
         while self._may_begin and not self.held_back:
             self._begin_parked()
             if turn.is_over():
@@ -185,6 +182,15 @@ class Pipeline:
         self._awaited = None
         self._owner.work_came()
 
+    def _finish_ready(self, turn: Turn) -> bool:
+        """Give answers that are ready; return whether time is left."""
+        ready, is_over = self._ready, False
+        while ready and not is_over:
+            self._finish(*ready.popleft())
+            is_over = turn.is_over()
+        self._owner.settled()
+        return not is_over
+
     def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
         parts: Encoded = None
         try:
@@ -197,7 +203,7 @@ class Pipeline:
         if isinstance(parts, CoroutineType):
             self._run_soon(request, slot, parts)
         else:
-            self._settle(request, slot, parts)
+            self._place(request, slot, parts)
 
     def _run_soon(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]
@@ -224,8 +230,11 @@ class Pipeline:
                 self._owner.work_came()
 
     def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
-        self._answers.settle(slot, parts)
+        self._place(request, slot, parts)
         self._owner.settled()
+
+    def _place(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
+        self._answers.settle(slot, parts)
         lane = request.lane
         if lane is not None and self._lanes.end(lane):
             self._may_begin = True

@@ -206,10 +206,11 @@ class Partition:
         del isolation  # No transaction is ever open.
         return self.safe_offset
 
-    def append(self, parts: Sequence[Buffer]) -> int:
+    def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
 
-        `parts[0]` starts with the header, is writable, and is stamped in place. The caller has
+        `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
+        stamped in place. The caller has
         checked the batch's checksum and count. A batch that an idempotent producer repeats is not
         written again: its first offset is returned. Calls are written in their order. The caller
         asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
@@ -218,7 +219,7 @@ class Partition:
         OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
         """
         self._check_alive()
-        header = read_header(parts[0])
+        header = header or read_header(parts[0])
         self.topic.config.check_batch(header)
         duplicate = self.producers.check(header)
         if duplicate is not None:

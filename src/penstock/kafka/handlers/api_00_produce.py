@@ -166,7 +166,8 @@ def _append(
     result: ProduceResponse.PartitionProduceResponse,
 ) -> Written:
     partition = topic.partition(part.index)
-    offset = partition.append([check_batch(part.records, version)])
+    records = part.records or b""
+    offset = partition.append([records], check_batch(records, version))
     result.base_offset = offset
     result.log_start_offset = partition.start_offset
     ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
