@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import types
 from collections.abc import Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 ResultT = TypeVar("ResultT")
-
-_uninterrupted: Final[WeakSet[asyncio.Task[None]]] = WeakSet()
 
 logger = logging.getLogger(__name__)
 
@@ -25,10 +25,18 @@ class Ended(NamedTuple, Generic[ResultT]):
     result: ResultT
 
 
-class _FirstStep:
-    """Whether the running code is a first step; a task that runs meanwhile is not its own."""
+class _OfThread(threading.local):
+    """What is one event loop's own: there may be others, each in its thread.
 
-    runs = False
+    `in_first_step`: whether the running code is one; a task that runs meanwhile is not its own.
+    """
+
+    def __init__(self) -> None:
+        self.in_first_step = False
+        self.uninterrupted: WeakSet[asyncio.Task[None]] = WeakSet()
+
+
+_of_thread: Final = _OfThread()
 
 
 def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
@@ -37,19 +45,19 @@ def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any,
     The first step runs in no task, so `asyncio.timeout` and task groups have no place before
     `in_task`. Raises what the step raises.
     """
-    outer, _FirstStep.runs = _FirstStep.runs, True
+    outer, _of_thread.in_first_step = _of_thread.in_first_step, True
     try:
         awaited = work.send(None)
     except StopIteration as end:
         return Ended(cast("ResultT", end.value))
     finally:
-        _FirstStep.runs = outer
+        _of_thread.in_first_step = outer
     return _rest(work, awaited)
 
 
 async def in_task() -> None:
     """Return when the caller runs in a task of its own: at once, but for a first step."""
-    if _FirstStep.runs:
+    if _of_thread.in_first_step:
         await asyncio.sleep(0)
 
 
@@ -80,6 +88,14 @@ def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, 
                 awaited = work.send(sent)
     except StopIteration as end:
         return end.value
+
+
+def start_threads(pool: ThreadPoolExecutor, count: int) -> None:
+    """Have all threads of a pool started: to start one takes the caller milliseconds."""
+    together = threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(together.wait)
+    together.wait()
 
 
 class Tasks:
@@ -144,11 +160,13 @@ async def uninterrupted(
 
 def start_uninterrupted(work: Coroutine[Any, Any, None], name: str) -> None:
     """Run `work` beside the caller, to its end: the node does not close before."""
-    _uninterrupted.add(Tasks().start(work, name))
+    _of_thread.uninterrupted.add(Tasks().start(work, name))
 
 
 async def all_uninterrupted() -> None:
     """Return when nothing is left of what goes on although its callers are gone."""
     loop = asyncio.get_running_loop()
-    while left := [task for task in _uninterrupted if task.get_loop() is loop and not task.done()]:
+    while left := [
+        task for task in _of_thread.uninterrupted if task.get_loop() is loop and not task.done()
+    ]:
         await asyncio.wait(left)

@@ -138,6 +138,15 @@ def test_new_tables_are_those_that_the_steps_make(tmp_path: Path) -> None:
     assert version(new) == version(migrated)
 
 
+def test_offsets_are_found_by_partition_in_an_older_database(file: Path) -> None:
+    """Else each partition that is deleted has all of them looked through."""
+    make_version_1(file)
+    asyncio.run(MetadataStore.open(file).close())
+    delete = "DELETE FROM committed_offsets WHERE partition_id = 1"
+    (plan,) = read(file, f"EXPLAIN QUERY PLAN {delete}")
+    assert "USING COVERING INDEX" in plan[-1] or "USING INDEX" in plan[-1], plan
+
+
 def test_acknowledged_ranges_become_blocks(file: Path) -> None:
     make_version_1(file)
     block = (7).to_bytes(8, "little", signed=True) + bytes([255]) * 128

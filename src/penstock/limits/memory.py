@@ -37,6 +37,13 @@ LITTLE_MEMORY_BYTES: Final = Limit(
     when_hit="the connection shares the other three quarters with those who hold more",
 )
 
+LEAST_MEMORY_BYTES: Final = Limit(
+    4 * KIB,
+    "bytes that one connection holds however short memory is, and that are read at once then",
+    protects="clients that ask one small thing at a time from those that hold what there is",
+    when_hit="the connection waits until it fits, as those who hold more do",
+)
+
 SHORTAGE_SECONDS: Final = Limit(
     1,
     "seconds that somebody waits for memory before others are cut",

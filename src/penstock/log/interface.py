@@ -63,6 +63,12 @@ class Log(Protocol):
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
 
+    def bytes_from(self, offset: int) -> int:
+        """Return at most how many bytes are stored from the batch with `offset` on.
+
+        That is what is there where a reader stands that came this far lately, near the end.
+        """
+
     @property
     def files(self) -> list[Path]:
         """Files that are there as long as the log is open; none where it keeps none."""

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
 _HEADERS_READ_BYTES: Final = 1 << 20
 
 FoundT = TypeVar("FoundT")
@@ -74,6 +73,8 @@ class LocalLog:
         self._look_ups = LookUps(files, flusher.readers)
         self._appender = Appender(directory, config, files, leader_epoch, recovered)
         self._segments = self._appender.segments
+        self._found_bytes = sum(segment.size for segment in self._segments)
+        """Of all that was there when the log was opened, less what was trimmed since."""
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
         """The first offset that can be read."""
@@ -160,7 +161,13 @@ class LocalLog:
     @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
-        return sum(segment.size for segment in self._segments)
+        return self._found_bytes + self._appender.written_bytes
+
+    def bytes_from(self, offset: int) -> int:
+        """Return at most how many bytes are stored from `offset` on, as `Log` says."""
+        if self._segments and offset >= self._segments[-1].base_offset:
+            return self._look_ups.bytes_from(self._segments[-1], offset)
+        return self.size_bytes
 
     @property
     def files(self) -> list[Path]:
@@ -432,6 +439,7 @@ class LocalLog:
         count = bisect_right(ends, self._trimmed_to)
         trimmed = self._segments[:count]
         del self._segments[:count]
+        self._found_bytes -= sum(segment.size for segment in trimmed)
         assert all(segment.file is None for segment in trimmed), "full segments are flushed"
         for segment in trimmed:
             self._look_ups.forget(segment)

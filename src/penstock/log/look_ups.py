@@ -89,6 +89,11 @@ class LookUps:
         position = 0 if offset == segment.base_offset else self.places.get(offset)
         return None if position is None else Place(position, offset)
 
+    def bytes_from(self, segment: Segment, offset: int) -> int:
+        """Return at most how many bytes of a segment lie from `offset` on."""
+        place = self.place_of(segment, offset)
+        return segment.size if place is None else segment.size - place.position
+
     def remember(self, place: Place) -> None:
         self.places[place.offset] = place.position
         if len(self.places) > READ_PLACES:

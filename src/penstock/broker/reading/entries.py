@@ -105,7 +105,7 @@ class EntryReader:
         position, rewinds = self.position, self._rewinds
         try:
             with self._partition.memory.reading() as reading:
-                await reading.grant(max_bytes)
+                await reading.grant(min(max_bytes, self._partition.bytes_from(position)))
                 return await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)

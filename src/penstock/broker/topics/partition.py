@@ -193,6 +193,10 @@ class Partition:
         """Bytes of all stored batches."""
         return self._log.size_bytes
 
+    def bytes_from(self, offset: int) -> int:
+        """Return at most how many bytes are stored from the batch with `offset` on."""
+        return self._log.bytes_from(offset)
+
     @property
     def segment_count(self) -> int:
         return self._log.segment_count

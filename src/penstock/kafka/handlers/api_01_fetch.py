@@ -97,7 +97,7 @@ class Reading:
             return 0
         if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
             return 0
-        return max(0, min(self._max_bytes, partition.size_bytes))
+        return max(0, min(self._max_bytes, partition.bytes_from(self.asked.fetch_offset)))
 
     @property
     def is_gone(self) -> bool:
