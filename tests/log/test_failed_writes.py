@@ -13,7 +13,7 @@ import pytest
 from faulty_files import FaultyFileSystem, Survival, failing
 from log_batches import DIRECTORY, SMALL, append, fill, make_batch, open_log, read_all
 from penstock.log import Flusher, LocalLog, LogConfig, LogFailedError, LogWriteError
-from penstock.log.waiters import Outcome
+from penstock.log.interface import Outcome
 from penstock.session import ended
 
 FIRST = DIRECTORY / f"{0:020d}.log"

@@ -9,7 +9,8 @@ import pytest
 from faulty_files import FaultyFileSystem, failing
 from log_batches import append, make_batch, open_log, read_all
 from penstock.log import Flusher, LogConfig, LogWriteError
-from penstock.log.waiters import Outcome, Waiters
+from penstock.log.interface import Outcome
+from penstock.log.waiters import Waiters
 from penstock.log.writer import BATCHES_TOGETHER
 from penstock.session import ended
 

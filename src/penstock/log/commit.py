@@ -9,9 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
+from penstock.log.interface import Outcome
 from penstock.log.reading import Readers
 from penstock.log.threads import Job, News, Threads
-from penstock.log.waiters import Outcome, Waiters
+from penstock.log.waiters import Waiters
 
 if TYPE_CHECKING:
     from penstock.log.appender import Appender

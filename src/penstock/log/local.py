@@ -26,7 +26,7 @@ from penstock.log.errors import (
     OffsetOutOfRangeError,
 )
 from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, walk
-from penstock.log.interface import SavedState
+from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
     from penstock.log.reading import Lend
-    from penstock.log.waiters import Outcome
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)

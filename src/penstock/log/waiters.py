@@ -2,64 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.session import ended
+from penstock.log.interface import Outcome
 
 if TYPE_CHECKING:
     from penstock.log.errors import LogError
-
-
-class Outcome:
-    """Whether something is done, for any number of waiters, none of which can cancel it.
-
-    It asks nothing of the event loop, so many small requests may share one at no cost.
-    """
-
-    __slots__ = ("_calls", "_failure", "_is_done")
-
-    def __init__(self) -> None:
-        self._calls: list[Callable[[Outcome], object]] = []
-        self._failure: LogError | None = None
-        self._is_done = False
-
-    @classmethod
-    def known(cls, failure: LogError | None = None) -> Outcome:
-        """Return one that is done."""
-        outcome = cls()
-        outcome.settle(failure)
-        return outcome
-
-    def settle(self, failure: LogError | None = None) -> None:
-        """It is done, or will never be. The callbacks are called at once."""
-        assert not self._is_done, "it is done once"
-        self._is_done = True
-        self._failure = failure
-        calls, self._calls = self._calls, []
-        for call in calls:
-            call(self)
-
-    def done(self) -> bool:
-        return self._is_done
-
-    def exception(self) -> LogError | None:
-        """Return what it failed with; None where it succeeded."""
-        assert self._is_done, "nobody knows yet"
-        return self._failure
-
-    def add_done_callback(self, call: Callable[[Outcome], object]) -> None:
-        """Have `call` called when it is done. It does not raise, and does little."""
-        if self._is_done:
-            call(self)
-        else:
-            self._calls.append(call)
-
-    def __await__(self) -> Generator[Any, None, None]:
-        """Return when it is done. Raises LogError."""
-        yield from ended(self).__await__()
-        if self._failure is not None:
-            raise self._failure
 
 
 class Waiters:

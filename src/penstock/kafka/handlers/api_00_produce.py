@@ -30,9 +30,8 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
-from penstock.log.errors import LogError
 from penstock.pace import Pace
-from penstock.session import Deferred, PeerError
+from penstock.session import Deferred, PeerError, ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.log.waiters import Outcome
-    from penstock.session import Answer
+    from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -53,7 +51,7 @@ ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 class Written(NamedTuple):
     """A batch in line, what the request waits for, and the part of the answer that says so."""
 
-    ready: Outcome
+    ready: Awaited
     result: ProduceResponse.PartitionProduceResponse
 
 
@@ -194,9 +192,8 @@ async def _when_all_ready(
 ) -> ProduceResponse | None:
     pace = Pace()
     for ready, result in written:
-        try:
-            await ready
-        except LogError as failure:
+        await ended(ready)
+        if (failure := ready.exception()) is not None:
             _refuse(result, failure)
         if pace.is_over():
             await pace.others()
