@@ -52,7 +52,7 @@ def topics_left(broker: BrokerProcess) -> int:
 @pytest.mark.parametrize(
     ("by_kafka", "by_iggy"),
     [
-        (100, 5),
+        (60, 4),
         pytest.param(3_000, 300, marks=[pytest.mark.soak, pytest.mark.timeout(1200)]),
     ],
 )
