@@ -19,6 +19,7 @@ TEXT_SUFFIXES = {
     ".hex",
     ".sql",
     ".proto",
+    ".java",
     ".json",
     ".properties",
     ".pyi",

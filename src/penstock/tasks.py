@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import types
 from collections.abc import Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
@@ -25,6 +24,19 @@ class Ended(NamedTuple, Generic[ResultT]):
     result: ResultT
 
 
+class Rest(Generic[ResultT]):
+    """What is left of a coroutine after its first step; it is closed where nobody awaits it."""
+
+    __slots__ = ("_awaited", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, ResultT], awaited: Any) -> None:
+        self._work = work
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, Any, ResultT]:
+        return _steps(self._work, self._awaited)
+
+
 class _OfThread(threading.local):
     """What is one event loop's own: there may be others, each in its thread.
 
@@ -39,7 +51,7 @@ class _OfThread(threading.local):
 _of_thread: Final = _OfThread()
 
 
-def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
+def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Rest[ResultT]:
     """Do a coroutine's first step at once; return its end, or the rest to be awaited.
 
     The first step runs in no task, so `asyncio.timeout` and task groups have no place before
@@ -52,7 +64,7 @@ def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any,
         return Ended(cast("ResultT", end.value))
     finally:
         _of_thread.in_first_step = outer
-    return _rest(work, awaited)
+    return Rest(work, awaited)
 
 
 async def in_task() -> None:
@@ -71,13 +83,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
     return begun.result
 
 
-async def _rest(work: Coroutine[Any, Any, ResultT], awaited: Any) -> ResultT:
-    result: ResultT = await _steps(work, awaited)
-    return result
-
-
-@types.coroutine
-def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, Any, ResultT]:
     try:
         while True:
             try:
@@ -87,7 +93,7 @@ def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, 
             else:
                 awaited = work.send(sent)
     except StopIteration as end:
-        return end.value
+        return cast("ResultT", end.value)
 
 
 def start_threads(pool: ThreadPoolExecutor, count: int) -> None:
@@ -128,8 +134,13 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("the task %s failed", task.get_name(), exc_info=error)
+        if not task.cancelled():
+            _log_failure(task.get_name(), task.exception())
+
+
+def _log_failure(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        logger.error("the task %s failed", name, exc_info=error)
 
 
 async def uninterrupted(
@@ -155,7 +166,15 @@ async def uninterrupted(
                 outcome.set_result(result)
 
     start_uninterrupted(run(), name)
-    return await outcome
+    try:
+        return await outcome
+    except (asyncio.CancelledError, GeneratorExit):
+        # The caller may leave between the end and its hearing of it.
+        if not outcome.cancel() and not outcome.cancelled():
+            error = outcome.exception()
+            if not isinstance(error, refusals):
+                _log_failure(name, error)
+        raise
 
 
 def start_uninterrupted(work: Coroutine[Any, Any, None], name: str) -> None:

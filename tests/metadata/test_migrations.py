@@ -223,3 +223,14 @@ def test_a_database_of_a_version_that_is_not_known_is_left_alone(file: Path, fou
     with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads {NEWEST};"):
         MetadataStore.open(file)
     assert not read(file, "SELECT * FROM sqlite_master WHERE name = 'subscriptions'")
+
+
+def test_what_refers_to_a_row_that_is_deleted_is_found_without_a_scan(file: Path) -> None:
+    """Else deleting a topic takes as long as there are offsets of all topics."""
+    with closing(SqliteDatabase(file)) as database:
+        migrate(database, "here")
+    for table in TABLES:
+        for *_, column, _, _, _, _ in read(file, f"PRAGMA foreign_key_list({table.name})"):
+            sql = f'EXPLAIN QUERY PLAN DELETE FROM {table.name} WHERE "{column}" = 1'
+            plan = read(file, sql)[0][-1]
+            assert plan.startswith("SEARCH"), table.name

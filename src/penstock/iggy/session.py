@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.iggy.wire.codec import AnyCodec
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Answer, Buffers, Transport
+    from penstock.session import Answer, Buffers, Encoded, Transport
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class IggyRequest:
             raise IggyError(ErrorCode.UNAUTHENTICATED)
         return handler.handle(self.codec.decode(self.asked, handler.request), self.call)
 
-    def encode(self, reply: Reply) -> Buffers:
+    def encode(self, reply: Reply) -> Encoded:
         """Return the reply's frame; see penstock.session."""
         self.call.client.silence.answered()
         return self.codec.encode(self.asked, reply)

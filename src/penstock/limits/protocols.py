@@ -71,6 +71,13 @@ KAFKA_THROTTLE_SECONDS: Final = Limit(
     when_hit="the client asks again, and is refused again",
 )
 
+IGGY_ITEMS_AT_ONCE: Final = Limit(
+    100,
+    "items of one list in an answer of Iggy's that is encoded at once",
+    protects="other clients' time",
+    when_hit="it is encoded in steps, between which others have their turn",
+)
+
 KAFKA_MEMBER_PROTOCOLS: Final = Limit(
     1_000,
     "protocols that one member of a Kafka consumer group offers; clients have a handful",

@@ -18,7 +18,7 @@ from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
 from penstock.server.turns import Turn
 from penstock.session import Buffers, Deferred, Encoded, Request, Session
-from penstock.tasks import Ended, Tasks, begin
+from penstock.tasks import Ended, Rest, Tasks, begin
 
 AnyRequest: TypeAlias = Request[Any]
 """What the session made of a frame knows its own kind of reply; nobody here looks into one."""
@@ -231,6 +231,6 @@ class Pipeline:
             self._settle(*parked, None)
 
 
-async def _encoded(request: AnyRequest, answer: Coroutine[Any, Any, Any]) -> Buffers | None:
+async def _encoded(request: AnyRequest, answer: Rest[Any]) -> Buffers | None:
     parts: Encoded = request.encode(await answer)
     return await parts if isinstance(parts, CoroutineType) else parts
