@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-import penstock
+from pytest_runs import run_pytest
 
-SOURCE = Path(penstock.__file__).resolve().parents[1]
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 OPTIONAL = ("faststream",)
 """What need not be installed here."""
-PLUGIN = () if entry_points(group="pytest11", name="penstock") else ("-p", "penstock.pytest_plugin")
 
 
 @pytest.fixture(scope="module")
@@ -29,16 +23,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> str:
     for number, block in enumerate(BLOCKS):
         if missing(block) is None:
             (folder / f"test_block_{number}.py").write_text(block)
-    command = [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *PLUGIN]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-    )
+    done = run_pytest(folder)
     return done.stdout + done.stderr
 
 

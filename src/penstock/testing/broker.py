@@ -136,6 +136,11 @@ class Penstock:
         """
         return self._address("iggy")
 
+    @property
+    def data_folder(self) -> Path:
+        """Where the broker keeps its data while it runs."""
+        return self._running.broker.data_folder
+
     # Topics. A name may be Kafka's, `stream/topic` of Iggy, or Pulsar's with or without the scheme.
 
     def topics(self) -> list[str]:
