@@ -20,7 +20,8 @@ from penstock.limits import (
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
 )
-from penstock.log.header import Magic, stamp, walk
+from penstock.log.header import HEADER_SIZE, Magic, stamp, walk
+from penstock.memory import Memory
 from penstock.records import Wanted, join_in_steps
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 from penstock.session import Buffer
@@ -37,6 +38,8 @@ from stored_batches import (
 
 LOG: Any = None
 """Nothing here is read from a log."""
+HELD = Memory().reading()
+MIB = 1 << 20
 
 
 def zstd_entry() -> bytes:
@@ -78,7 +81,7 @@ def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("stored", SMALL.values(), ids=SMALL)
 async def test_what_is_small_is_converted_at_once(stored: bytes, converting: list[str]) -> None:
-    assert await conversion.convert(LOG, memoryview(stored), Magic.IGGY)
+    assert await conversion.convert(LOG, memoryview(stored), Magic.IGGY, HELD)
     assert converting == [threading.main_thread().name]
 
 
@@ -87,7 +90,7 @@ async def test_what_may_be_large_inside_is_converted_beside_the_loop(
     stored: bytes, converting: list[str]
 ) -> None:
     target = Magic.PULSAR if stored[16] != Magic.PULSAR else Magic.IGGY
-    assert await conversion.convert(LOG, memoryview(stored), target)
+    assert await conversion.convert(LOG, memoryview(stored), target, HELD)
     assert len(converting) == 1
     assert converting[0].startswith("conversion")
 
@@ -109,9 +112,65 @@ async def test_few_conversions_run_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     await records.prepare()
     monkeypatch.setattr(conversion, "_convert", slow)
     stored = memoryview(LARGE["compressed"])
-    waiting = [conversion.convert(LOG, stored, Magic.PULSAR) for _ in range(10)]
+    waiting = [conversion.convert(LOG, stored, Magic.PULSAR, Memory().reading()) for _ in range(10)]
     await asyncio.gather(*waiting)
     assert most == CONVERSION_THREADS
+
+
+@pytest.fixture
+def reserved(monkeypatch: pytest.MonkeyPatch) -> tuple[Memory, list[int]]:
+    """A budget, and what readers had reserved of it whenever a conversion ran."""
+    budget, sizes = Memory(256 * MIB), []
+
+    def convert(_pieces: object, _target: Magic) -> list[bytes]:
+        time.sleep(0.02)
+        sizes.append(budget.reads.used)
+        return [b"converted"]
+
+    monkeypatch.setattr(conversion, "_convert", convert)
+    return budget, sizes
+
+
+async def convert_together(budget: Memory, stored: bytes, count: int) -> None:
+    async def one() -> None:
+        with budget.reading() as held:
+            await conversion.convert(LOG, memoryview(stored), Magic.PULSAR, held)
+
+    await records.prepare()
+    await asyncio.gather(*[one() for _ in range(count)])
+    assert budget.reads.used == 0
+
+
+async def test_what_inflates_is_reserved_before_it_begins(
+    reserved: tuple[Memory, list[int]],
+) -> None:
+    budget, sizes = reserved
+    bomb = zstd_batch(60 * MIB)
+    assert len(bomb) < MIB // 16
+    await convert_together(budget, bomb, 4)
+    assert len(sizes) == 4
+    assert 120 * MIB <= min(sizes) <= max(sizes) < 256 * MIB, "one after the other"
+
+
+async def test_where_memory_stays_short_one_conversion_goes_on_at_a_time(
+    reserved: tuple[Memory, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion, "CONVERSION_WAIT_SECONDS", 0.05)
+    budget, sizes = reserved
+    budget.answers.take(budget.budget)
+    await convert_together(budget, zstd_batch(60 * MIB), 3)
+    assert len(sizes) == 3
+    assert max(sizes) < 130 * MIB
+
+
+def zstd_batch(size: int) -> bytes:
+    """A small batch of Kafka that inflates to so much."""
+    plain = kafka_batch([Record(b"v")])
+    body = bytes(zstd.compress(bytes(size)))
+    batch = bytearray(plain[:HEADER_SIZE] + body)
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[22] |= 4
+    return bytes(batch)
 
 
 def test_last_chunks_of_nothing_are_not_looked_for_without_end(
@@ -141,7 +200,7 @@ async def test_converted_batches_keep_their_leader_epochs(epochs: tuple[int, ...
         batch = bytearray(pulsar_batch(entry(metadata(), b"value"), offset))
         stamp(batch, offset, epoch)
         stored += batch
-    converted = await conversion.convert(LOG, memoryview(stored), Magic.KAFKA)
+    converted = await conversion.convert(LOG, memoryview(stored), Magic.KAFKA, HELD)
     assert epochs_of(converted) == dict(enumerate(epochs))
 
 
