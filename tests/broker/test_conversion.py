@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,10 +20,11 @@ from penstock.limits import (
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
 )
-from penstock.log.header import HEADER_SIZE, Magic
+from penstock.log.header import HEADER_SIZE, Magic, stamp, walk
 from penstock.memory import Memory
 from penstock.records import Wanted, join_in_steps
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
+from penstock.session import Buffer
 from stored_batches import (
     Record,
     at_offset,
@@ -188,3 +190,25 @@ def test_last_chunks_of_nothing_are_not_looked_for_without_end(
     assert asked <= CHUNK_RUNS
     assert len(caplog.messages) == 2
     assert "499 messages behind it" in caplog.messages[1]
+
+
+@pytest.mark.parametrize("epochs", [(4, 4, 4), (0, 3, 5)])
+async def test_converted_batches_keep_their_leader_epochs(epochs: tuple[int, ...]) -> None:
+    """A Kafka consumer that saw an older epoch reads again from its end after every restart."""
+    stored = bytearray()
+    for offset, epoch in enumerate(epochs):
+        batch = bytearray(pulsar_batch(entry(metadata(), b"value"), offset))
+        stamp(batch, offset, epoch)
+        stored += batch
+    converted = await conversion.convert(LOG, memoryview(stored), Magic.KAFKA, HELD)
+    assert epochs_of(converted) == dict(enumerate(epochs))
+
+
+def epochs_of(batches: Sequence[Buffer]) -> dict[int, int]:
+    """The leader epoch that each offset is said to be of."""
+    return {
+        offset: header.leader_epoch
+        for part in batches
+        for _, header in walk(part)
+        for offset in range(header.base_offset, header.last_offset + 1)
+    }
