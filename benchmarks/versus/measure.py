@@ -85,8 +85,13 @@ class Session:
             yield self._labelled(START, self._start(stack))
             self._warm_up()
             for load in loads:
+                if load.writer and not self._speaks_besides(load.writer):
+                    continue
                 report(load.name)
                 yield self._labelled(load, self._guarded(load))
+
+    def _speaks_besides(self, protocol: str) -> bool:
+        return protocol != self._of.protocol and protocol in self._launch.ports
 
     def _start(self, stack: ExitStack) -> Result:
         """Start the broker, and time it to the answer to a client that is ready and waits."""
@@ -138,6 +143,8 @@ class Session:
             return {"failure": f"{error or type(error).__name__}"}
 
     def _measure(self, load: Load, seconds: float | None) -> Result:
+        if load.writer:
+            self._write_as(load.writer, load)
         order = self._order(load)
         if seconds is not None:
             order = replace(order, seconds=seconds)
@@ -155,10 +162,19 @@ class Session:
             self._written[order.topic] = told["messages"]
         return self._numbers(told | used)
 
+    def _write_as(self, protocol: str, load: Load) -> None:
+        """Have a client of another protocol write what the load reads."""
+        order = self._order(replace(load, kind=Kind.PRODUCE), protocol)
+        with self._generating(order) as generator:
+            generator.wait_for_begin()
+            self._written[order.topic] = generator.result()["messages"]
+
     def _beside(self, load: Load, stack: ExitStack) -> Generator | None:
         """What goes on beside the load: a producer that keeps its rate, or idle connections."""
         if load.kind is Kind.AMID:
-            stack.enter_context(connected(self._address, self._scale.idle_connections))
+            stack.enter_context(
+                connected(self._address(self._of.protocol), self._scale.idle_connections)
+            )
         if load.kind is not Kind.CATCH_UP:
             return None
         writing = replace(load, kind=Kind.PUBLISH)
@@ -188,12 +204,13 @@ class Session:
         )
         return told
 
-    def _order(self, load: Load) -> Order:
+    def _order(self, load: Load, protocol: str | None = None) -> Order:
         scale = self._scale
+        protocol = protocol or self._of.protocol
         topic = load.topic or load.name
         return Order(
-            protocol=self._of.protocol,
-            address=self._address,
+            protocol=protocol,
+            address=self._address(protocol),
             kind=load.kind,
             topic=topic,
             value_bytes=load.value_bytes,
@@ -207,9 +224,8 @@ class Session:
             topic_options=self._launch.topic_options,
         )
 
-    @property
-    def _address(self) -> str:
-        return f"127.0.0.1:{self._launch.ports[self._of.protocol]}"
+    def _address(self, protocol: str) -> str:
+        return f"127.0.0.1:{self._launch.ports[protocol]}"
 
     def _labelled(self, load: Load, numbers: Result) -> Result:
         return self._of.labels() | {"load": load.name} | numbers

@@ -1,101 +1,157 @@
-"""Plots of a result: ratios of throughput and of broker CPU, and latencies."""
+"""One dot plot a protocol: how much better or worse Penstock is than its peer, with all rounds."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from versus.loads import BY_NAME
-from versus.ratios import CPU_GB, LATENCIES, PENSTOCK, SPEED, Comparison, Run, compare
+from versus.loads import BY_NAME, PROTOCOLS
+from versus.ratios import (
+    CPU_GB,
+    CPU_MILLION,
+    LATENCIES,
+    MEMORY,
+    MESSAGES,
+    SPEED,
+    Comparison,
+    Measure,
+    Run,
+    Spread,
+    compare,
+    select,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DOTS_AN_INCH: Final = 90
-COLOURS: Final = {PENSTOCK: "#1f6f8b", "kafka": "#444444", "pulsar": "#8b5fbf", "iggy": "#d9822b"}
 LAYOUT: Final = "two shared"
-BATCHED: Final = [name for name in BY_NAME if name.startswith(("produce-", "consume-"))]
-PACED: Final = [name for name, load in BY_NAME.items() if load.is_latency]
+BATCHED: Final = ("produce-1024-default", "consume-1024-default", "produce-1024-tuned")
+CONSUMED: Final = ("consume-1024-tuned", "produce-100-default", "consume-100-tuned")
+GROUPS: Final[tuple[tuple[str, tuple[tuple[str, Measure], ...]], ...]] = (
+    (
+        "throughput",
+        (*((load, SPEED) for load in BATCHED + CONSUMED), ("requests-64", MESSAGES)),
+    ),
+    (
+        "broker CPU",
+        (*((load, CPU_GB) for load in BATCHED + CONSUMED), ("requests-64", CPU_MILLION)),
+    ),
+    ("p99", (("publish-1000", LATENCIES[1]), ("end-to-end-1000", LATENCIES[1]))),
+    ("memory", (("produce-1024-default", MEMORY),)),
+)
+"""What is drawn, from top to bottom."""
+DURABILITIES: Final = {"flushed": ("#1f6f8b", "#1f6f8b"), "written": ("#d9822b", "white")}
+"""Colours of line and dot."""
+INCHES_WIDE: Final = 5.2
+INCHES_A_ROW: Final = 0.27
+BETWEEN_DURABILITIES: Final = 0.16
+EDGE: Final = 32.0
+"""Ratios beyond are drawn at the edge: a factor of thirty or a hundred makes no difference."""
+
+Row = tuple[str, str, Measure]
 
 
 def draw(result: dict[str, Any], folder: Path) -> list[Path]:
-    """Write all plots into `folder` and return their paths."""
+    """Write a plot of each protocol that has a peer into `folder` and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = []
-    for protocol in ("kafka", "pulsar", "iggy"):
-        for durability in ("flushed", "written"):
-            wanted = {"protocol": protocol, "durability": durability, "layout": LAYOUT}
-            runs = [run for run in result["runs"] if wanted.items() <= run.items()]
-            if runs:
-                drawn.append(_figure(runs, protocol, durability, folder))
-    return drawn
+    drawn = (_figure(result["runs"], protocol, folder) for protocol in PROTOCOLS)
+    return [path for path in drawn if path is not None]
 
 
-def _figure(runs: list[Run], protocol: str, durability: str, folder: Path) -> Path:
-    figure = Figure(figsize=(12, 4.2), layout="constrained")
-    speed, cpu, latency = figure.subplots(1, 3, width_ratios=(1, 1, 1.1))
-    _bars(speed, _comparisons(runs, BATCHED, SPEED), "throughput, MB/s (more is better)", protocol)
-    _bars(cpu, _comparisons(runs, BATCHED, CPU_GB), "broker CPU, s/GB (less is better)", protocol)
-    cpu.set_yticklabels([])
-    _percentiles(latency, runs, protocol)
-    figure.suptitle(f"{protocol} clients, {durability}")
-    path = folder / f"{protocol}-{durability}.png"
-    # The drawing library writes its version into a file, which would change with each update.
-    figure.savefig(path, dpi=DOTS_AN_INCH, metadata={"Software": None})
+def advantage(comparison: Comparison) -> Spread | None:
+    """How many times better Penstock is: the ratio, turned over where less is better."""
+    ratio = comparison.ratio
+    if ratio is None or comparison.overloaded or not ratio.least:
+        return None
+    if comparison.measure.more_is_better:
+        return ratio
+    return Spread(1 / ratio.most, 1 / ratio.median, 1 / ratio.least)
+
+
+def _figure(runs: list[Run], protocol: str, folder: Path) -> Path | None:
+    found = {
+        durability: _advantages(select(runs, protocol, durability, LAYOUT))
+        for durability in DURABILITIES
+    }
+    rows = [
+        (group, load, measure)
+        for group, lines in GROUPS
+        for load, measure in lines
+        if any((load, measure.name) in these for these in found.values())
+    ]
+    if not rows:
+        return None
+    figure = Figure(figsize=(INCHES_WIDE, INCHES_A_ROW * len(rows) + 1.1), layout="constrained")
+    axes = figure.subplots()
+    _dots(axes, rows, found)
+    _frame(axes, rows)
+    figure.suptitle(f"{protocol} clients: to the right of 1x, Penstock is better", fontsize=9)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=len(DURABILITIES))
+    path = folder / f"{protocol}.svg"
+    # Neither the day nor the drawing library's version is to change the file.
+    unchanging = {"Date": None, "Creator": None}
+    with mpl.rc_context({"svg.hashsalt": protocol, "svg.fonttype": "none"}):
+        figure.savefig(path, metadata=unchanging)
     return path
 
 
-def _comparisons(runs: list[Run], loads: list[str], measure: Any) -> list[Comparison]:
-    return [
-        comparison
+def _advantages(runs: list[Run]) -> dict[tuple[str, str], Spread]:
+    loads = {load for _, lines in GROUPS for load, _ in lines}
+    return {
+        (load, comparison.measure.name): spread
         for load in loads
         for comparison in compare(runs, load)
-        if comparison.measure is measure
-    ]
-
-
-def _bars(axes: Axes, comparisons: list[Comparison], title: str, peer: str) -> None:
-    axes.set_title(title, fontsize=10)
-    places = range(len(comparisons))
-    axes.set_yticks(places, [BY_NAME[one.load].title for one in comparisons], fontsize=7)
-    axes.invert_yaxis()
-    sides = {
-        PENSTOCK: [one.penstock for one in comparisons],
-        peer: [one.peer for one in comparisons],
+        if (spread := advantage(comparison)) is not None
     }
-    for shift, (name, spreads) in zip((-0.2, 0.2), sides.items(), strict=True):
-        axes.barh(
-            [place + shift for place in places],
-            [spread.median if spread else 0 for spread in spreads],
-            height=0.38,
-            color=COLOURS[name] if name == PENSTOCK else COLOURS[peer],
-            label=name if name == PENSTOCK else f"{peer} (peer)",
-        )
-    axes.legend(fontsize=7)
 
 
-def _percentiles(axes: Axes, runs: list[Run], peer: str) -> None:
-    axes.set_title("latency, ms (less is better)", fontsize=10)
-    for load, style in zip(PACED, ("-", "--", ":"), strict=False):
-        found = {one.measure.name: one for one in compare(runs, load)}
-        for name in (PENSTOCK, peer):
-            points = [
-                (measure.name, side.median)
-                for measure in LATENCIES
-                if measure.name in found and (side := _side(found[measure.name], name)) is not None
-            ]
-            if points:
-                label = f"{name if name == PENSTOCK else peer + ' (peer)'}: {load}"
-                axes.plot(*zip(*points, strict=True), style, color=COLOURS[name], label=label)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    if axes.lines:
-        axes.legend(fontsize=7)
+def _dots(axes: Axes, rows: list[Row], found: dict[str, dict[tuple[str, str], Spread]]) -> None:
+    for number, (durability, (line, dot)) in enumerate(DURABILITIES.items()):
+        shift = (number - 0.5) * 2 * BETWEEN_DURABILITIES
+        label = durability
+        for place, (_, load, measure) in enumerate(rows):
+            spread = found[durability].get((load, measure.name))
+            if spread is None:
+                continue
+            least, median, most = (
+                min(max(value, 1 / EDGE), EDGE)
+                for value in (spread.least, spread.median, spread.most)
+            )
+            axes.plot([least, most], [place + shift] * 2, color=line, linewidth=1.5, zorder=2)
+            axes.plot(
+                *([median], [place + shift], "o"),
+                markersize=5,
+                markerfacecolor=dot,
+                markeredgecolor=line,
+                label=label,
+                zorder=3,
+            )
+            label = "_"  # one entry in the legend
 
 
-def _side(comparison: Comparison, name: str) -> Any:
-    return comparison.penstock if name == PENSTOCK else comparison.peer
+def _frame(axes: Axes, rows: list[Row]) -> None:
+    titles = [_title(number, rows) for number in range(len(rows))]
+    axes.set_yticks(range(len(rows)), titles, fontsize=8)
+    axes.invert_yaxis()
+    for number in range(1, len(rows)):
+        if rows[number][0] != rows[number - 1][0]:
+            axes.axhline(number - 0.5, color="#cccccc", linewidth=0.8)
+    axes.axvline(1, color="#888888", linewidth=1)
+    axes.set_xscale("log", base=2)
+    least, most = axes.get_xlim()
+    axes.set_xlim(min(least, 0.5), max(most, 2))
+    axes.xaxis.set_major_formatter("{x:g}x")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", labelsize=8)
+    axes.grid(axis="x", color="#eeeeee")
+
+
+def _title(number: int, rows: list[Row]) -> str:
+    group, load, _ = rows[number]
+    short = BY_NAME[load].title.replace(" batches", "").replace(" requests under way", " under way")
+    is_first = number == 0 or rows[number - 1][0] != group
+    return f"{group}: {short}" if is_first else short

@@ -12,6 +12,8 @@ from versus.loads import BY_NAME, Kind
 PENSTOCK: Final = "penstock"
 TIE: Final = 0.02
 """Medians that differ by less are called equal."""
+OVERLOAD_MS: Final = 100.0
+"""Where messages at a fixed rate take longer than this in the middle, most of it is a queue."""
 Run = dict[str, Any]
 
 
@@ -54,9 +56,13 @@ class Comparison:
     limits: dict[str, str]
     """What limited each side, as most of its rounds say."""
     failures: dict[str, str]
+    overloaded: frozenset[str]
+    """Who could not keep a fixed rate: its percentiles tell how long the queue grew, no more."""
 
     @property
     def penstock_loses(self) -> bool:
+        if self.overloaded:
+            return self.overloaded == {PENSTOCK}
         if self.ratio is None:
             return PENSTOCK in self.failures and self.peer is not None
         if self.measure.more_is_better:
@@ -130,6 +136,12 @@ def measures(load: str) -> tuple[Measure, ...]:
     return (SPEED, CPU_GB, CPU_MILLION)
 
 
+def select(runs: list[Run], protocol: str, durability: str, layout: str) -> list[Run]:
+    """The runs of one pair, durability and layout."""
+    wanted = {"protocol": protocol, "durability": durability, "layout": layout}
+    return [run for run in runs if wanted.items() <= run.items()]
+
+
 def compare(runs: list[Run], load: str) -> list[Comparison]:
     """All measures of a load. `runs` are those of one pair, durability and layout."""
     of_load = [run for run in runs if run["load"] == load]
@@ -138,6 +150,7 @@ def compare(runs: list[Run], load: str) -> list[Comparison]:
     peer = next(iter(peers), "")
     failures = {run["broker"]: run["failure"] for run in of_load if "failure" in run}
     limits = {broker: _limit(good, broker) for broker in (PENSTOCK, peer)}
+    overloaded = _overloaded(good, load, (PENSTOCK, peer))
     found = []
     for measure in measures(load):
         ours, theirs = _by_round(good, PENSTOCK, measure), _by_round(good, peer, measure)
@@ -151,6 +164,7 @@ def compare(runs: list[Run], load: str) -> list[Comparison]:
                     ratio=_ratio(ours, theirs),
                     limits=limits,
                     failures=failures,
+                    overloaded=overloaded if measure in LATENCIES else frozenset(),
                 )
             )
     return found
@@ -164,6 +178,17 @@ def _ratio(ours: dict[int, float], theirs: dict[int, float]) -> Spread | None:
 def _by_round(runs: list[Run], broker: str, measure: Measure) -> dict[int, float]:
     values = {run["round"]: measure.of(run) for run in runs if run["broker"] == broker}
     return {number: value for number, value in values.items() if value is not None}
+
+
+def _overloaded(runs: list[Run], load: str, brokers: tuple[str, ...]) -> frozenset[str]:
+    if not BY_NAME[load].is_latency:
+        return frozenset()
+    middle = {
+        broker: Spread.over(_by_round(runs, broker, LATENCIES[0]).values()) for broker in brokers
+    }
+    return frozenset(
+        broker for broker, spread in middle.items() if spread and spread.median > OVERLOAD_MS
+    )
 
 
 def _limit(runs: list[Run], broker: str) -> str:

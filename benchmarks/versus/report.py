@@ -1,4 +1,4 @@
-"""Make docs/benchmarks.md and its plots from one result file."""
+"""Make docs/benchmarks.md, the page of all numbers and the plots from one result file."""
 
 from __future__ import annotations
 
@@ -8,36 +8,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from versus import results
-from versus.loads import BY_NAME
-from versus.plots import draw
+from versus import results, tables
+from versus.cells import NONE, median_ratio, number
+from versus.loads import BY_NAME, PROTOCOLS
+from versus.plots import LAYOUT, draw
 from versus.ratios import (
     CPU_GB,
     CPU_MILLION,
     LATENCIES,
     MEMORY,
     MESSAGES,
-    PENSTOCK,
     SPEED,
     START,
-    Comparison,
     Measure,
     Run,
-    Spread,
     compare,
-    measures,
+    select,
 )
+from versus.tables import DURABILITIES, PAIRS
 
 DOCS: Final = Path("docs")
-PAIRS: Final = {"kafka": "Apache Kafka", "pulsar": "Apache Pulsar standalone", "iggy": "Iggy"}
-DURABILITIES: Final = {
-    "flushed": "both flush to stable storage before they acknowledge",
-    "written": "both acknowledge what the operating system's page cache has",
-}
-LAYOUTS: Final = {
-    "two shared": "two cores that broker and client share",
-    "one each": "one core for the broker and one for the client",
-}
+OWN: Final = "consume-1024-default"
 GLANCE: Final = (
     ("start", START[1]),
     ("produce-1024-default", SPEED),
@@ -45,34 +36,34 @@ GLANCE: Final = (
     ("produce-1024-default", MEMORY),
     ("consume-1024-default", SPEED),
     ("consume-1024-default", CPU_GB),
+    ("consume-1024-tuned", SPEED),
+    ("consume-1024-tuned", CPU_GB),
     ("requests-64", MESSAGES),
     ("requests-64", CPU_MILLION),
     ("publish-1000", LATENCIES[1]),
+    ("end-to-end-1000", LATENCIES[1]),
+    ("many", SPEED),
 )
 """What is shown first: a load, and what is compared of it."""
-NONE: Final = "-"
-LIMITS: Final = {
-    "broker": "the broker",
-    "client": "**the client**",
-    "processor": "both cores together",
-    "others": "**disturbed**",
-    "waiting": "waiting",
-    "": NONE,
-}
+
 
 INTRODUCTION: Final = """\
 # Benchmarks
 
 Penstock beside the brokers whose protocols it speaks: on one machine, one broker at a time, driven
 by the same client with the same settings. `make versus` takes one round of it, `SCALE=medium` and
-`SCALE=full` five; `make report RESULT=file` makes this page from a result.
+`SCALE=full` five; `make report RESULT=file` makes these pages from a result.
+[All numbers](benchmarks/tables.md) are on a page of their own, with a list of where Penstock loses.
+"""
 
+READING: Final = """\
 ## How to read it
 
-- The two brokers of a pair take turns, each time from an empty folder and after a warm-up. A cell
-  is the median; in brackets are the least and the most of all rounds.
+- The two brokers of a pair take turns, each time from an empty folder and after a warm-up. A figure
+  is the median of all rounds; lines in the plots go from the least to the most.
 - **Ratio** is Penstock ÷ peer of the same round. For throughput more than 1 is in Penstock's
-  favour, for everything else less than 1. Where Penstock loses by more than 2 %, it is bold.
+  favour, for everything else less than 1. Where Penstock loses by more than 2 %, it is bold. The
+  plots turn ratios over where less is better: right of 1x is Penstock's side.
 - Broker CPU is what the operating system counts for the broker's processes, in seconds a gigabyte
   (10⁹ bytes of values) and a million messages.
 - **Limit** names what could not have gone faster, for Penstock and for the peer: the broker, the
@@ -86,7 +77,8 @@ by the same client with the same settings. `make versus` takes one round of it, 
   the ratio of the throughputs says nothing about the brokers; with tuned batches it does not rest.
 - Latency is taken at a fixed rate, from the time at which a message was due and not from when it
   was sent, so that a stall counts for every message that it delays. A percentile for which too few
-  messages were sent is left out.
+  messages were sent is left out. **Overload**: more than half of the messages took over 100 ms, so
+  the rate was not kept, and the percentiles say how long a queue had grown; they are not compared.
 - Disk is what was allocated at the end of a load: Pulsar writes each message to its journal at once
   and to its ledger later. Iggy's server is set to write each batch before it answers; by default
   up to 1024 acknowledged messages are only in its memory, which no other side here would do.
@@ -99,31 +91,31 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=DOCS / "benchmarks.md")
     options = parser.parse_args()
     result = results.load(options.result)
-    pictures = options.output.with_suffix("")
-    drawn = draw(result, pictures)
-    text = "\n".join(page(result, [f"{pictures.name}/{path.name}" for path in drawn]))
-    options.output.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"{options.output} and {len(drawn)} plots are written\n")
+    folder = options.output.with_suffix("")
+    drawn = draw(result, folder)
+    pictures = [f"{folder.name}/{path.name}" for path in drawn]
+    pages = {options.output: page(result, pictures), folder / "tables.md": tables.page(result)}
+    for path, lines in pages.items():
+        path.write_text("\n".join(lines), encoding="utf-8")
+    sys.stdout.write(f"{' and '.join(map(str, pages))} and {len(drawn)} plots are written\n")
 
 
 def page(result: dict[str, Any], pictures: list[str]) -> Iterator[str]:
-    """The lines of the whole page."""
+    """The lines of the page that says what came of it."""
     runs = result["runs"]
     yield INTRODUCTION
     yield from glance(runs)
-    yield from setting(result)
-    yield from losses(runs)
     yield from (f"![{picture}]({picture})\n" for picture in pictures)
-    for protocol, peer in PAIRS.items():
-        of_pair = [run for run in runs if run["protocol"] == protocol]
-        if of_pair:
-            yield from pair(of_pair, protocol, peer, result)
+    yield from crossing(runs)
+    yield READING
+    yield from setting(result)
 
 
 def glance(runs: list[Run]) -> Iterator[str]:
-    """The ratios that matter most, of what was flushed on two shared cores."""
+    """The ratios that matter most, on two shared cores, of both durabilities."""
     yield "## At a glance\n"
-    yield "Penstock ÷ peer, medians; both flush before they acknowledge, on two shared cores.\n"
+    yield "Penstock ÷ peer, medians, on two shared cores. First where both flush before they"
+    yield "acknowledge, then where both acknowledge what is in the page cache.\n"
     yield f"| load | measure | {' | '.join(PAIRS.values())} |"
     yield "| --- | --- |" + " --- |" * len(PAIRS)
     for load, measure in GLANCE:
@@ -135,11 +127,38 @@ def glance(runs: list[Run]) -> Iterator[str]:
 
 
 def glanced(runs: list[Run], protocol: str, load: str, measure: Measure) -> str:
-    for comparison in compare(select(runs, protocol, "flushed", "two shared"), load):
-        if comparison.measure is measure and comparison.ratio is not None:
-            median = number(comparison.ratio.median)
-            return f"**{median}**" if comparison.penstock_loses else median
-    return NONE
+    """The median ratios of a load, flushed and written."""
+    cells = []
+    for durability in DURABILITIES:
+        comparisons = compare(select(runs, protocol, durability, LAYOUT), load)
+        found = [one for one in comparisons if one.measure is measure]
+        cells.append(median_ratio(found[0]) if found else NONE)
+    return " · ".join(cells)
+
+
+def crossing(runs: list[Run]) -> Iterator[str]:
+    """What a reader gets from another protocol's messages, beside those of its own."""
+    read = {load.writer: name for name, load in BY_NAME.items() if load.writer}
+    if not any(run["load"] in read.values() for run in runs):
+        return
+    yield "## Across protocols\n"
+    yield "What the clients of one protocol read of what another's wrote: 1 KB, default batches,"
+    yield "both on two shared cores. Throughput in MB/s, then broker CPU in s/GB.\n"
+    yield "| written by | " + " | ".join(f"read by {protocol}" for protocol in PROTOCOLS) + " |"
+    yield "| --- |" + " --- |" * len(PROTOCOLS)
+    for writer in PROTOCOLS:
+        cells = (
+            crossed(runs, reader, OWN if reader == writer else read[writer]) for reader in PROTOCOLS
+        )
+        yield f"| {writer} | {' | '.join(cells)} |"
+    yield ""
+
+
+def crossed(runs: list[Run], reader: str, load: str) -> str:
+    comparisons = compare(select(runs, reader, "flushed", LAYOUT), load)
+    found = {one.measure: one.penstock for one in comparisons}
+    speed, cpu = found.get(SPEED), found.get(CPU_GB)
+    return f"{number(speed.median)}, {number(cpu.median)}" if speed and cpu else NONE
 
 
 def setting(result: dict[str, Any]) -> Iterator[str]:
@@ -166,128 +185,6 @@ def setting(result: dict[str, Any]) -> Iterator[str]:
     for name, reason in result["not_measured"].items():
         yield f"| {name} | **not measured** | {reason} | |"
     yield ""
-
-
-def losses(runs: list[Run]) -> Iterator[str]:
-    """Every comparison that is to Penstock's disadvantage, in the order of the loads."""
-    yield "## Where Penstock loses\n"
-    lost = [
-        (comparison, names)
-        for names, comparison in every_comparison(runs)
-        if comparison.penstock_loses and not told_by_gigabyte(comparison)
-    ]
-    if not lost:
-        yield "Nowhere in these runs.\n"
-        return
-    yield "| against | durability | layout | load | measure | Penstock | peer | ratio |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for comparison, (protocol, durability, layout) in lost:
-        measure = comparison.measure
-        yield (
-            f"| {protocol} | {durability} | {layout} | {BY_NAME[comparison.load].title} |"
-            f" {measure.name}, {measure.unit} | {ours(comparison)} | {spread(comparison.peer)} |"
-            f" {ratio(comparison)} |"
-        )
-    yield ""
-
-
-def told_by_gigabyte(comparison: Comparison) -> bool:
-    """Whether a line on CPU a gigabyte has the same ratio and says the same."""
-    return comparison.measure is CPU_MILLION and CPU_GB in measures(comparison.load)
-
-
-def every_comparison(runs: list[Run]) -> Iterator[tuple[tuple[str, str, str], Comparison]]:
-    """All comparisons of pairs that were measured on both sides."""
-    for layout in LAYOUTS:
-        for protocol in PAIRS:
-            for durability in DURABILITIES:
-                names = (protocol, durability, layout)
-                these = select(runs, *names)
-                if {run["broker"] for run in these} > {PENSTOCK}:
-                    for load in loads_of(these):
-                        yield from ((names, comparison) for comparison in compare(these, load))
-
-
-def select(runs: list[Run], protocol: str, durability: str, layout: str) -> list[Run]:
-    wanted = {"protocol": protocol, "durability": durability, "layout": layout}
-    return [run for run in runs if wanted.items() <= run.items()]
-
-
-def loads_of(runs: list[Run]) -> list[str]:
-    present = {run["load"] for run in runs}
-    return [name for name in BY_NAME if name in present]
-
-
-def pair(runs: list[Run], protocol: str, peer: str, result: dict[str, Any]) -> Iterator[str]:
-    yield f"## {peer}\n"
-    if reason := result["not_measured"].get(protocol):
-        yield f"Not measured: {reason}. Penstock's own numbers stand alone.\n"
-    for layout, where in LAYOUTS.items():
-        for durability, how in DURABILITIES.items():
-            these = select(runs, protocol, durability, layout)
-            if these:
-                yield f"### {durability.capitalize()}, {layout}\n"
-                yield f"On {where}; {how}.\n"
-                yield from table(these, peer)
-
-
-def table(runs: list[Run], peer: str) -> Iterator[str]:
-    yield f"| load | measure | Penstock | {peer} | ratio | limit of Penstock, of the peer |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for load in loads_of(runs):
-        title = BY_NAME[load].title
-        for comparison in compare(runs, load):
-            measure = comparison.measure
-            limit = limits(comparison) if title else ""
-            yield (
-                f"| {title} | {measure.name}, {measure.unit} | {ours(comparison)} |"
-                f" {theirs(comparison)} | {ratio(comparison)} | {limit} |"
-            )
-            title = ""
-    yield ""
-
-
-def ours(comparison: Comparison) -> str:
-    return _side(comparison.penstock, comparison.failures.get(PENSTOCK))
-
-
-def theirs(comparison: Comparison) -> str:
-    failures = [why for broker, why in comparison.failures.items() if broker != PENSTOCK]
-    return _side(comparison.peer, failures[0] if failures else None)
-
-
-def ratio(comparison: Comparison) -> str:
-    if comparison.ratio is None:
-        return NONE
-    return (
-        f"**{spread(comparison.ratio)}**" if comparison.penstock_loses else spread(comparison.ratio)
-    )
-
-
-def limits(comparison: Comparison) -> str:
-    named = [LIMITS[limit] for limit in comparison.limits.values()]
-    return "" if set(named) == {LIMITS[""]} else ", ".join(named)
-
-
-def _side(measured: Spread | None, failure: str | None) -> str:
-    if measured is None and failure is not None:
-        return "failed: " + " ".join(failure.split())[:120].replace("|", "/")
-    return spread(measured)
-
-
-def spread(measured: Spread | None) -> str:
-    if measured is None:
-        return NONE
-    if measured.least == measured.most:
-        return number(measured.median)
-    return f"{number(measured.median)} ({number(measured.least)} to {number(measured.most)})"
-
-
-def number(value: float) -> str:
-    """Three digits: more would be noise."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 if __name__ == "__main__":

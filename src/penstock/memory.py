@@ -4,9 +4,11 @@ Each purpose has an account. Whoever holds something for a client adds it to the
 it off when it is gone: two additions, for a request or a batch and never for a message. Before
 something large is held, its holder asks whether it fits:
 
-* Three quarters of the budget are for what is large. A holder may have twice as much of them as is
-  left then, so that however many hold on to what they have, something is left for the next one.
-* The last quarter is for holders of little.
+* Three quarters of the budget are for what is large, and the last quarter is for holders of little.
+  A holder may have twice as much of its share as is left then, so that however many hold on to what
+  they have, something is left for the next one.
+* Who holds next to nothing never waits, as its connection itself costs more. So a client that asks
+  one small thing at a time does not notice how short memory is.
 * Who is alone may go over the budget: a request that is larger is carried out, one at a time.
 * Before anybody waits, what is held is counted anew, and caches are emptied.
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
@@ -21,13 +23,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import islice
+from operator import attrgetter
 from typing import Final, Protocol, Self
 from weakref import WeakSet
 
 from penstock import limits
+from penstock.pace import Pace
 
 _LOOK_SECONDS: Final = 0.01
 """How often those who wait are looked at, and at most what is held counted anew."""
+_LOOKED_AT_TOGETHER: Final = 256
+"""Of those who wait, in one turn of the event loop."""
 _MEASURE_SECONDS: Final = 0.02
 """How often the process is measured at most."""
 
@@ -99,7 +106,7 @@ class Memory:
         self._for_large = budget * 3 // 4
         self._caches: WeakSet[Cache] = WeakSet()
         self._reclaimer: Reclaimer | None = None
-        self._waiting: list[Wanted] = []
+        self._waiting: dict[Wanted, None] = {}
         self._counted = self._measured = float("-inf")
         self._resident: Callable[[], int] | None = None
 
@@ -122,9 +129,10 @@ class Memory:
 
     def room(self, held: int = 0) -> int:
         """How much more a holder of `held` bytes may have; not above 0 where that is nothing."""
-        little = min(limits.LITTLE_MEMORY_BYTES - held, self.budget - self.used)
-        large = (2 * (self._for_large - self.used) - held) // 3
-        return max(little, large)
+        least = limits.LEAST_MEMORY_BYTES - held
+        little = min(limits.LITTLE_MEMORY_BYTES - held, _share(self.budget - self.used, held))
+        large = _share(self._for_large - self.used, held)
+        return max(least, little, large)
 
     def fits(self, size: int, held: int = 0) -> bool:
         """Whether a holder of `held` bytes may have `size` more, after all that can be done."""
@@ -155,13 +163,12 @@ class Memory:
         if not self._waiting:
             loop.call_later(_LOOK_SECONDS, self._look)
         wanted = Wanted(size, held, granted, loop.time())
-        self._waiting.append(wanted)
+        self._waiting[wanted] = None
         return wanted
 
     def forget(self, wanted: Wanted) -> None:
         """Nobody waits for it any more."""
-        if wanted in self._waiting:
-            self._waiting.remove(wanted)
+        self._waiting.pop(wanted, None)
 
     def reading(self) -> Reading:
         """Begin to put an answer together."""
@@ -184,19 +191,28 @@ class Memory:
         self.measure()
 
     def _look(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for wanted in waiting:
+        loop = asyncio.get_running_loop()
+        refused: Wanted | None = None
+        for wanted in tuple(islice(self._waiting, _LOOKED_AT_TOGETHER)):
+            if wanted not in self._waiting:
+                continue  # Forgotten when another one was granted.
+            del self._waiting[wanted]
             if self.fits(wanted.size, wanted.held):
                 wanted.granted()
             else:
-                self._waiting.append(wanted)
-        if not self._waiting:
-            return
-        loop = asyncio.get_running_loop()
-        first = self._waiting[0]
-        if self._reclaimer is not None and loop.time() - first.since > limits.SHORTAGE_SECONDS:
-            self._reclaimer.cut(first.size)
-        loop.call_later(_LOOK_SECONDS, self._look)
+                # Where more wait than are looked at, those behind have their turn at the next look.
+                self._waiting[wanted] = None
+                refused = min(refused or wanted, wanted, key=attrgetter("since"))
+        is_long = refused is not None and loop.time() - refused.since > limits.SHORTAGE_SECONDS
+        if refused is not None and is_long and self._reclaimer is not None:
+            self._reclaimer.cut(refused.size)
+        if self._waiting:
+            loop.call_later(_LOOK_SECONDS, self._look)
+
+
+def _share(left: int, held: int) -> int:
+    """Return how much more of what is left a holder may have."""
+    return (2 * left - held) // 3
 
 
 class Holding:
@@ -232,6 +248,15 @@ class Reading(Holding):
     def __exit__(self, *_: object) -> None:
         self.set(0)
 
+    def try_grant(self, size: int) -> bool:
+        """Hold `size` more bytes if they fit now."""
+        memory = self._memory
+        memory.measure()
+        if size > memory.room(self.size):
+            return False
+        self.set(self.size + size)
+        return True
+
     async def grant(self, wanted: int, least: int = limits.LITTLE_MEMORY_BYTES) -> int:
         """Hold `wanted` more bytes, or as many as there are, and return how many.
 
@@ -239,19 +264,28 @@ class Reading(Holding):
         """
         memory = self._memory
         memory.measure()
-        room = memory.room(self.size)
-        if room < wanted:
-            least = min(wanted, least)
-            if room < least and not memory.fits(least, self.size):
-                await self._wait(least)
-            wanted = max(least, min(wanted, memory.room(self.size)))
-        self.set(self.size + wanted)
-        return wanted
+        least = min(wanted, least)
+        given = 0
+        if memory.room(self.size) < least and not memory.fits(least, self.size):
+            await self._wait(least)
+            given = least
+        more = max(least - given, min(wanted - given, memory.room(self.size)))
+        self.set(self.size + more)
+        return given + more
 
     async def _wait(self, size: int) -> None:
+        """Return when so many more bytes are held."""
         ready = asyncio.Event()
-        wanted = self._memory.wait(size, self.size, ready.set)
+
+        def hold() -> None:
+            # At once, so that the next one who waits gets no more than is left.
+            self.set(self.size + size)
+            ready.set()
+
+        wanted = self._memory.wait(size, self.size, hold)
         try:
             await ready.wait()
+            # Many may go on now, and each has a large read to do.
+            await Pace().others()
         finally:
             self._memory.forget(wanted)

@@ -15,7 +15,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from penstock import limits
@@ -24,7 +24,7 @@ ElementT = TypeVar("ElementT")
 MadeT = TypeVar("MadeT")
 
 _STEP_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
-_ELEMENTS_UNTIMED: Final = 16
+_ELEMENTS_UNTIMED: Final = 4
 """Between two looks at the clock."""
 
 Steps: TypeAlias = deque[asyncio.Future[None]]
@@ -79,6 +79,13 @@ class Pace:
     async def through(self, steps: Iterable[None]) -> None:
         """Do all of a work that yields after each element."""
         for _ in steps:
+            if self.is_over():
+                await self.others()
+
+    async def emptied(self, elements: list[Any]) -> None:
+        """Drop all elements of a list: it takes a while to free many objects."""
+        while elements:
+            elements.pop()
             if self.is_over():
                 await self.others()
 

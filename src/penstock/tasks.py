@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import types
+import threading
 from collections.abc import Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 ResultT = TypeVar("ResultT")
-
-_uninterrupted: Final[WeakSet[asyncio.Task[None]]] = WeakSet()
 
 logger = logging.getLogger(__name__)
 
@@ -25,31 +24,52 @@ class Ended(NamedTuple, Generic[ResultT]):
     result: ResultT
 
 
-class _FirstStep:
-    """Whether the running code is a first step; a task that runs meanwhile is not its own."""
+class Rest(Generic[ResultT]):
+    """What is left of a coroutine after its first step; it is closed where nobody awaits it."""
 
-    runs = False
+    __slots__ = ("_awaited", "_work")
+
+    def __init__(self, work: Coroutine[Any, Any, ResultT], awaited: Any) -> None:
+        self._work = work
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, Any, ResultT]:
+        return _steps(self._work, self._awaited)
 
 
-def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Coroutine[Any, Any, ResultT]:
+class _OfThread(threading.local):
+    """What is one event loop's own: there may be others, each in its thread.
+
+    `in_first_step`: whether the running code is one; a task that runs meanwhile is not its own.
+    """
+
+    def __init__(self) -> None:
+        self.in_first_step = False
+        self.uninterrupted: WeakSet[asyncio.Task[None]] = WeakSet()
+
+
+_of_thread: Final = _OfThread()
+
+
+def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Rest[ResultT]:
     """Do a coroutine's first step at once; return its end, or the rest to be awaited.
 
     The first step runs in no task, so `asyncio.timeout` and task groups have no place before
     `in_task`. Raises what the step raises.
     """
-    outer, _FirstStep.runs = _FirstStep.runs, True
+    outer, _of_thread.in_first_step = _of_thread.in_first_step, True
     try:
         awaited = work.send(None)
     except StopIteration as end:
         return Ended(cast("ResultT", end.value))
     finally:
-        _FirstStep.runs = outer
-    return _rest(work, awaited)
+        _of_thread.in_first_step = outer
+    return Rest(work, awaited)
 
 
 async def in_task() -> None:
     """Return when the caller runs in a task of its own: at once, but for a first step."""
-    if _FirstStep.runs:
+    if _of_thread.in_first_step:
         await asyncio.sleep(0)
 
 
@@ -63,13 +83,7 @@ async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
     return begun.result
 
 
-async def _rest(work: Coroutine[Any, Any, ResultT], awaited: Any) -> ResultT:
-    result: ResultT = await _steps(work, awaited)
-    return result
-
-
-@types.coroutine
-def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, Any]:
+def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, Any, ResultT]:
     try:
         while True:
             try:
@@ -79,7 +93,15 @@ def _steps(work: Coroutine[Any, Any, Any], awaited: Any) -> Generator[Any, Any, 
             else:
                 awaited = work.send(sent)
     except StopIteration as end:
-        return end.value
+        return cast("ResultT", end.value)
+
+
+def start_threads(pool: ThreadPoolExecutor, count: int) -> None:
+    """Have all threads of a pool started: to start one takes the caller milliseconds."""
+    together = threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(together.wait)
+    together.wait()
 
 
 class Tasks:
@@ -112,8 +134,13 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("the task %s failed", task.get_name(), exc_info=error)
+        if not task.cancelled():
+            _log_failure(task.get_name(), task.exception())
+
+
+def _log_failure(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        logger.error("the task %s failed", name, exc_info=error)
 
 
 async def uninterrupted(
@@ -138,12 +165,27 @@ async def uninterrupted(
             if not outcome.done():
                 outcome.set_result(result)
 
-    _uninterrupted.add(Tasks().start(run(), name))
-    return await outcome
+    start_uninterrupted(run(), name)
+    try:
+        return await outcome
+    except (asyncio.CancelledError, GeneratorExit):
+        # The caller may leave between the end and its hearing of it.
+        if not outcome.cancel() and not outcome.cancelled():
+            error = outcome.exception()
+            if not isinstance(error, refusals):
+                _log_failure(name, error)
+        raise
+
+
+def start_uninterrupted(work: Coroutine[Any, Any, None], name: str) -> None:
+    """Run `work` beside the caller, to its end: the node does not close before."""
+    _of_thread.uninterrupted.add(Tasks().start(work, name))
 
 
 async def all_uninterrupted() -> None:
     """Return when nothing is left of what goes on although its callers are gone."""
     loop = asyncio.get_running_loop()
-    while left := [task for task in _uninterrupted if task.get_loop() is loop and not task.done()]:
+    while left := [
+        task for task in _of_thread.uninterrupted if task.get_loop() is loop and not task.done()
+    ]:
         await asyncio.wait(left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from versus.loads import BY_NAME, LOADS, Kind, chosen
+from versus.loads import BY_NAME, LOADS, PROTOCOLS, Kind, chosen
 
 
 def test_names_are_unique() -> None:
@@ -23,6 +23,10 @@ def test_quick_loads_read_what_quick_loads_write() -> None:
     quick = chosen(everything=False)
     names = {load.name for load in quick}
     assert {load.topic for load in quick if load.topic} <= names
+
+
+def test_each_protocol_reads_what_the_others_wrote() -> None:
+    assert [load.writer for load in LOADS if load.kind is Kind.FOREIGN] == list(PROTOCOLS)
 
 
 def test_a_choice_brings_what_it_reads() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from versus import results
-from versus.report import number, page
+from versus import results, tables
+from versus.cells import number
+from versus.plots import draw
+from versus.report import page
 
 LABELS = {"protocol": "kafka", "durability": "flushed", "layout": "two shared", "round": 1}
 
@@ -36,7 +38,7 @@ def result(*runs: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_loss_is_named_on_top() -> None:
-    text = "\n".join(page(result(produced("penstock", 2.0), produced("kafka", 1.0)), []))
+    text = "\n".join(tables.page(result(produced("penstock", 2.0), produced("kafka", 1.0))))
     losses = text.partition("## Where Penstock loses")[2].partition("##")[0]
     assert "| kafka | flushed | two shared | produce 1 KB, default batches | throughput" in losses
     assert "**0.50**" in losses
@@ -45,15 +47,13 @@ def test_a_loss_is_named_on_top() -> None:
 def test_the_ratios_that_matter_most_come_first() -> None:
     text = "\n".join(page(result(produced("penstock", 2.0), produced("kafka", 1.0)), []))
     glance = text.partition("## At a glance")[2].partition("##")[0]
-    assert (
-        "| produce 1 KB, default batches | throughput (more is better) | **0.50** | - | - |"
-        in glance
-    )
-    assert "| broker CPU (less is better) | 1.00 | - | - |" in glance
+    row = "| produce 1 KB, default batches | throughput (more is better)"
+    assert f"{row} | **0.50** · - | - · - | - · - |" in glance
+    assert "| broker CPU (less is better) | 1.00 · - | - · - | - · - |" in glance
 
 
 def test_no_loss_is_said_as_well() -> None:
-    text = "\n".join(page(result(produced("penstock", 1.0), produced("kafka", 2.0)), []))
+    text = "\n".join(tables.page(result(produced("penstock", 1.0), produced("kafka", 2.0))))
     assert "Nowhere in these runs." in text
 
 
@@ -63,14 +63,41 @@ def test_who_is_not_measured_is_named_with_the_reason() -> None:
 
 
 def test_the_limit_and_each_setting_stand_in_the_table() -> None:
-    text = "\n".join(page(result(produced("penstock", 1.0), produced("kafka", 2.0)), []))
-    assert "**the client**, **the client**" in text
-    assert "| kafka | 4 | always | never |" in text
+    whole = result(produced("penstock", 1.0), produced("kafka", 2.0))
+    assert "**the client**, **the client**" in "\n".join(tables.page(whole))
+    assert "| kafka | 4 | always | never |" in "\n".join(page(whole, []))
+
+
+def test_who_can_not_keep_the_rate_is_overloaded_and_not_compared() -> None:
+    quick, queued = ({"p50": middle, "p99": 2 * middle} for middle in (1.0, 500.0))
+    runs = [
+        produced(broker, 1.0) | {"load": "publish-1000", "latency_ms": latency}
+        for broker, latency in (("penstock", quick), ("kafka", queued))
+    ]
+    text = "\n".join(tables.page(result(*runs)))
+    assert "| p99, ms | 2.00 | overload: 1,000 | overload |" in text
+    assert "Nowhere in these runs." in text
+
+
+def test_what_crosses_protocols_stands_beside_what_does_not() -> None:
+    own = produced("penstock", 1.0) | {"load": "consume-1024-default"}
+    foreign = produced("penstock", 2.0) | {"load": "foreign-iggy"}
+    text = "\n".join(page(result(own, foreign), []))
+    crossing = text.partition("## Across protocols")[2].partition("##")[0]
+    assert "| kafka | 1.02, 488 | - | - |" in crossing
+    assert "| iggy | 0.51, 488 | - | - |" in crossing
+
+
+def test_plots_are_the_same_each_time(tmp_path: Path) -> None:
+    whole = result(produced("penstock", 1.0), produced("kafka", 2.0))
+    first, again = (draw(whole, tmp_path / name)[0].read_bytes() for name in ("first", "again"))
+    assert first == again
+    assert b"produce 1 KB" in first
 
 
 def test_a_failure_stands_where_the_number_would() -> None:
     failed = LABELS | {"broker": "kafka", "load": "produce-1024-default", "failure": "a | b"}
-    text = "\n".join(page(result(produced("penstock", 1.0), failed), []))
+    text = "\n".join(tables.page(result(produced("penstock", 1.0), failed)))
     assert "failed: a / b" in text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics.names import NamespaceName, TopicName
-from penstock.tasks import uninterrupted
+from penstock.tasks import all_uninterrupted, begin, uninterrupted
 
 T = TopicName("public", "default", "t")
 SHOP = NamespaceName("public", "shop")
@@ -99,3 +100,41 @@ async def test_a_refusal_that_nobody_hears_is_no_failure(
             await asyncio.sleep(0)
     assert [record.getMessage() for record in caplog.records] == ["the task work failed"]
     assert caplog.records[0].levelno == logging.ERROR
+
+
+@pytest.mark.parametrize("turns", range(1, 5))
+@pytest.mark.parametrize("kind", [BrokerError, OSError])
+async def test_a_failure_is_heard_of_once_whenever_its_caller_leaves(
+    caplog: pytest.LogCaptureFixture, kind: type[Exception], turns: int
+) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise kind("there is no place")
+
+    asking = asyncio.ensure_future(uninterrupted(fail(), "work", refusals=BrokerError))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    await all_uninterrupted()
+    was_raised = not asking.cancelled() and isinstance(asking.exception(), kind)
+    del asking
+    gc.collect()
+    logged = ["the task work failed"] if kind is OSError and not was_raised else []
+    assert [record.getMessage() for record in caplog.records] == logged
+
+
+@pytest.mark.parametrize("kind", [BrokerError, OSError])
+async def test_a_failure_of_what_nobody_came_to_await_is_heard_of_once(
+    caplog: pytest.LogCaptureFixture, kind: type[Exception]
+) -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise kind("there is no place")
+
+    begin(uninterrupted(fail(), "work", refusals=BrokerError))
+    await all_uninterrupted()
+    await asyncio.sleep(0)
+    gc.collect()
+    logged = ["the task work failed"] if kind is OSError else []
+    assert [record.getMessage() for record in caplog.records] == logged

@@ -4,8 +4,11 @@ bounded, and what is there goes on.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -16,13 +19,17 @@ from penstock.broker.errors import (
     TooManyOffsetsError,
     TooManySubscriptionsError,
 )
-from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
+from penstock.broker.groups.offsets import CommittedOffset, CommittedOffsets, OffsetOwner
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.metadata.offsets import OffsetRow
 from receivers import consumer, message_batch, settled
+
+if TYPE_CHECKING:
+    from penstock.metadata.offsets import OffsetRepository
 
 SHARED = SubscriptionKind.SHARED
 
@@ -65,6 +72,28 @@ async def test_committed_offsets_are_bounded(
     offsets.forget_partitions([partition.id])
     for owner in owners[:kept]:
         await offsets.commit(owner, {partition.id: CommittedOffset(3)})
+
+
+def test_a_deleted_partition_costs_its_own_offsets_however_many_owners_there_are() -> None:
+    rows = [OffsetRow("kafka", f"g{number}", 1, 5, -1, "", 0) for number in range(10_000)]
+    rows.append(OffsetRow("kafka", "g0", 2, 7, -1, "", 0))
+    repository = cast("OffsetRepository", SimpleNamespace(all=lambda: rows))
+    offsets = CommittedOffsets(repository, lambda _: True)
+    calls = 0
+
+    def counted(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(counted)
+    try:
+        offsets.forget_partitions([2, 3])
+    finally:
+        sys.setprofile(None)
+    assert calls < 100
+    assert dict(offsets.of_owner(OffsetOwner("kafka", "g0"))) == {1: CommittedOffset(5)}
+    offsets.forget_partitions([1])
+    assert offsets.owners("kafka") == []
 
 
 async def test_subscriptions_are_bounded(

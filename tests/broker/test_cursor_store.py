@@ -84,7 +84,7 @@ async def test_what_was_not_written_is_written_again(
     async with asyncio.timeout(10):
         while not repository.saved:
             await asyncio.sleep(0.01)
-    assert repository.saved == [CursorRow(1, "sub", 0, [(0, 0b11000)])]
+    assert repository.saved == [CursorRow(1, "sub", 0, 0, [(0, 0b11000)])]
     await store.save(subscription)
     assert repository.saved[1].blocks == []
     await store.close()

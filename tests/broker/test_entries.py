@@ -171,7 +171,12 @@ async def test_what_fell_to_retention_is_skipped() -> None:
         raise OffsetOutOfRangeError(offset, 7, 7)
 
     stub = SimpleNamespace(
-        start_offset=7, readable_end=lambda: 7, deleted=False, read=read, memory=Memory()
+        start_offset=7,
+        readable_end=lambda: 7,
+        bytes_from=lambda offset: 100,
+        deleted=False,
+        read=read,
+        memory=Memory(),
     )
     reader, skipped = reader_of(stub)
     assert await taken(reader) == []

@@ -212,7 +212,7 @@ def test_chaos_in_short(stand: Stand, table: dict[str, list[Cell]]) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", [name for name in ROWS if name != QUICK])
 def test_chaos(stand: Stand, table: dict[str, list[Cell]], name: str) -> None:
     run(stand, table, name)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from iggy_dialog import STREAM, TOPIC, Dialog, polled_batches, producer_batch
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.iggy.wire import replies, requests
@@ -181,3 +182,21 @@ async def test_what_is_missing_is_an_empty_reply_to_a_look_up(dialog: Dialog) ->
     assert replies.Topics.decode(answer.body).topics == []
     answer = await dialog.ask(Command.DESCRIBE_OPTIONS, requests.DescribeOptions(4))
     assert answer.status == ErrorCode.INVALID_COMMAND
+
+
+async def test_streams_are_created_at_a_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client has as many at once as it may, then hears that there are too many."""
+    monkeypatch.setattr(limits, "ADDRESS_NAMESPACES_CREATED_AT_ONCE", 2)
+    monkeypatch.setattr(limits, "ADDRESS_NAMESPACES_CREATED_A_SECOND", 0.001)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    dialog = Dialog(broker)
+    await dialog.log_in()
+    answers = [
+        await dialog.ask(Command.CREATE_STREAM, requests.CreateStream(name, {})) for name in "abc"
+    ]
+    assert [each.rejected for each in answers] == [0, 0, ErrorCode.TOO_MANY_STREAMS]
+    assert len(broker.namespaces.all()) == 2
+    dialog.session.close()
+    await broker.close()

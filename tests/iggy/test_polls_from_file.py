@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from iggy_dialog import STREAM, TOPIC, Dialog, producer_batch
+from parts import content, count_of_ranges
 from penstock.broker.broker import Broker
 from penstock.broker.topics.partition import Partition
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.polling import Polled, poll
 from penstock.limits import FROM_FILE_BYTES, IGGY_POLL_BYTES
-from penstock.session import FileRange, Part
 
 SMALL, LARGE = 100, 50_000
 
@@ -32,15 +30,8 @@ async def filled(broker: Broker, *sizes: int) -> Partition:
     return find_topic(broker, STREAM, TOPIC).partition(0)
 
 
-def content(parts: Sequence[Part]) -> bytes:
-    return b"".join(
-        os.pread(part.descriptor, len(part), part.position) if isinstance(part, FileRange) else part
-        for part in parts
-    )
-
-
 def ranges(polled: Polled) -> int:
-    return sum(isinstance(part, FileRange) for part in polled.parts)
+    return count_of_ranges(polled.parts)
 
 
 def damage_third_of_four(folder: Path, at: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
 from partition_logs import log_of
+from penstock.broker.broker import Broker
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
@@ -100,6 +101,19 @@ async def test_who_asks_for_no_minimum_soon_gets_a_part(dialog: Dialog) -> None:
         assert offsets(await dialog.fetch(0, min_bytes=minimum, **large)) == [0, 1]
     assert offsets(await dialog.fetch(2, min_bytes=1, **large)) == [2, 3]
     assert offsets(await dialog.fetch(0, min_bytes=2, **large)) == [0, 1, 2, 3]
+
+
+async def test_what_goes_from_the_file_comes_all_at_once(broker: Broker) -> None:
+    dialog = Dialog(broker, sends_files=True)
+    await dialog.create_topic()
+    for _ in range(4):
+        await dialog.produce(batch(bytes(KAFKA_PROMPT_FETCH_BYTES // 3)))
+    large = {"partition_max_bytes": 8 << 20, "max_bytes": 8 << 20}
+    assert offsets(await dialog.fetch(0, min_bytes=1, **large)) == [0, 1, 2, 3]
+    less = {"partition_max_bytes": KAFKA_PROMPT_FETCH_BYTES, "max_bytes": 8 << 20}
+    assert offsets(await dialog.fetch(0, min_bytes=1, **less)) == [0, 1]
+    less = {"partition_max_bytes": 8 << 20, "max_bytes": KAFKA_PROMPT_FETCH_BYTES}
+    assert offsets(await dialog.fetch(2, min_bytes=1, **less)) == [2, 3]
 
 
 async def test_a_full_answer_costs_no_more_reads_but_tells_errors(

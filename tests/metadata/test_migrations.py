@@ -138,6 +138,15 @@ def test_new_tables_are_those_that_the_steps_make(tmp_path: Path) -> None:
     assert version(new) == version(migrated)
 
 
+def test_offsets_are_found_by_partition_in_an_older_database(file: Path) -> None:
+    """Else each partition that is deleted has all of them looked through."""
+    make_version_1(file)
+    asyncio.run(MetadataStore.open(file).close())
+    delete = "DELETE FROM committed_offsets WHERE partition_id = 1"
+    (plan,) = read(file, f"EXPLAIN QUERY PLAN {delete}")
+    assert "USING COVERING INDEX" in plan[-1] or "USING INDEX" in plan[-1], plan
+
+
 def test_acknowledged_ranges_become_blocks(file: Path) -> None:
     make_version_1(file)
     block = (7).to_bytes(8, "little", signed=True) + bytes([255]) * 128
@@ -214,3 +223,14 @@ def test_a_database_of_a_version_that_is_not_known_is_left_alone(file: Path, fou
     with pytest.raises(MetadataError, match=f"version {found}, and this Penstock reads {NEWEST};"):
         MetadataStore.open(file)
     assert not read(file, "SELECT * FROM sqlite_master WHERE name = 'subscriptions'")
+
+
+def test_what_refers_to_a_row_that_is_deleted_is_found_without_a_scan(file: Path) -> None:
+    """Else deleting a topic takes as long as there are offsets of all topics."""
+    with closing(SqliteDatabase(file)) as database:
+        migrate(database, "here")
+    for table in TABLES:
+        for *_, column, _, _, _, _ in read(file, f"PRAGMA foreign_key_list({table.name})"):
+            sql = f'EXPLAIN QUERY PLAN DELETE FROM {table.name} WHERE "{column}" = 1'
+            plan = read(file, sql)[0][-1]
+            assert plan.startswith("SEARCH"), table.name

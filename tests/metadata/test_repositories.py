@@ -107,7 +107,7 @@ async def test_what_is_about_a_topic_goes_with_it_and_its_ids_are_not_given_agai
     assert TopicRepository(store).partition_ids() == {}
     assert TopicRepository(store).partition_ids_given() == 1
     assert TopicRepository(store).deleted() == [ORDERS.id]
-    await TopicRepository(store).forget_deleted(ORDERS.id)
+    await TopicRepository(store).forget_deleted([ORDERS.id])
     assert TopicRepository(reopened()).deleted() == []
 
 
@@ -159,12 +159,12 @@ async def test_subscriptions(reopened: Callable[[], MetadataStore]) -> None:
     await subscriptions.insert(audit._replace(name="other"))
     await subscriptions.save(
         [
-            CursorRow(1, "audit", 6, [(0, 1 << 1023), (7, 3), (1 << 50, 1)]),
-            CursorRow(1, "other", 6, [(0, 1)]),
-            CursorRow(9, "of no partition", 7, [(0, 1)]),
+            CursorRow(1, "audit", 6, 0, [(0, 1 << 1023), (4, 1), (7, 3), (8, 1), (1 << 50, 1)]),
+            CursorRow(1, "other", 6, 0, [(0, 1)]),
+            CursorRow(9, "of no partition", 7, 0, [(0, 1)]),
         ]
     )
-    await subscriptions.save([CursorRow(1, "audit", 7, [(0, 0), (7, 5)])])
+    await subscriptions.save([CursorRow(1, "audit", 7, 7, [(8, 0), (7, 5)])])
     await subscriptions.delete(1, "other")
     found = SubscriptionRepository(reopened()).all()
     assert found == [audit._replace(mark_delete=7)]

@@ -17,7 +17,7 @@ from penstock.broker.settings import BrokerSettings
 from penstock.pulsar.session import PulsarSession
 from penstock.pulsar.wire.frames import parse_frame
 from penstock.server.connections import Connections
-from penstock.server.listeners import Address, listen
+from penstock.server.listeners import Address, listen, session_factory
 
 GOLDEN = Path(__file__).parent / "golden" / "pulsar_client.hex"
 FRAME_BYTES_MAX = 2_000
@@ -49,7 +49,9 @@ def main() -> None:
 async def _serve(folder: Path, port: list[int], ready: threading.Event) -> None:
     broker = await Broker.open(folder, BrokerSettings())
     listener = await listen(
-        Address("pulsar", "127.0.0.1", 0), broker, Connections("", broker.memory)
+        Address("pulsar", "127.0.0.1", 0),
+        session_factory("pulsar", broker),
+        Connections("", broker.memory),
     )
     port.append(listener.address.port)
     ready.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 
@@ -92,3 +93,18 @@ async def test_what_is_there_needs_no_timer() -> None:
     assert begin(within(0, ready())) == Ended(7)
     with pytest.raises(TimeoutError):
         await within(0.01, asyncio.sleep(10))
+
+
+async def test_a_rest_that_nobody_awaits_is_closed(recwarn: pytest.WarningsRecorder) -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("closed")
+
+    begin(work())
+    gc.collect()
+    assert ended == ["closed"]
+    assert [str(each.message) for each in recwarn] == []

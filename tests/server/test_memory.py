@@ -13,6 +13,7 @@ from penstock.memory import Holding, Memory
 MIB = 1 << 20
 BUDGET = 256 * MIB
 LITTLE = limits.LITTLE_MEMORY_BYTES
+LEAST = limits.LEAST_MEMORY_BYTES
 
 
 class Reclaimer:
@@ -72,15 +73,27 @@ def test_who_holds_little_gets_the_last_quarter(budget):
     budget.answers.take(BUDGET * 3 // 4)
     assert budget.room() == LITTLE
     assert budget.room(LITTLE) <= 0
-    budget.answers.take(BUDGET // 4 - 10)
-    assert budget.room() == 10
+    rooms = []
+    for _ in range(100):
+        rooms.append(budget.room())
+        budget.answers.take(rooms[-1])
+    assert rooms[:30] == [LITTLE] * 30
+    assert rooms == sorted(rooms, reverse=True), "each leaves something for the next one"
+    assert budget.used < BUDGET + 80 * LEAST
+
+
+def test_who_holds_next_to_nothing_always_goes_on(budget):
+    budget.answers.take(100 * BUDGET)
+    assert budget.room() == LEAST
+    assert budget.fits(1, held=LEAST - 1)
+    assert not budget.fits(1, held=LEAST)
 
 
 async def test_who_is_alone_may_have_more_than_there_is(budget):
     assert budget.fits(10 * BUDGET)
     budget.receiving.take(2 * BUDGET)
     assert budget.fits(BUDGET, held=2 * BUDGET), "it goes on"
-    assert not budget.fits(1), "nobody else does"
+    assert not budget.fits(LEAST + 1), "nobody else does"
 
 
 async def test_caches_are_emptied_before_anybody_waits(budget):
@@ -103,7 +116,7 @@ async def test_those_who_wait_get_on_in_order_as_it_fits(budget):
     budget.answers.take(BUDGET)
     granted: list[str] = []
     budget.wait(100 * MIB, 0, lambda: granted.append("large"))
-    budget.wait(1, 0, lambda: granted.append("little"))
+    budget.wait(MIB, 0, lambda: granted.append("little"))
     await asyncio.sleep(0.05)
     assert granted == []
     budget.answers.take(-BUDGET // 4)
@@ -136,6 +149,17 @@ async def test_nobody_is_cut_for_one_who_is_gone(budget, monkeypatch):
     assert budget._reclaimer.cuts == []
 
 
+async def test_all_who_wait_are_looked_at_however_many(budget, monkeypatch):
+    monkeypatch.setattr(memory, "_LOOKED_AT_TOGETHER", 10)
+    budget.answers.take(BUDGET * 3 // 4)
+    for _ in range(95):
+        budget.wait(100 * MIB, 0, lambda: None)
+    granted = asyncio.Event()
+    budget.wait(MIB, 0, granted.set)
+    async with asyncio.timeout(5):
+        await granted.wait()
+
+
 async def test_a_read_gets_what_there_is_and_gives_it_back(budget):
     with budget.reading() as reading:
         assert await reading.grant(50 * MIB) == 50 * MIB
@@ -151,6 +175,23 @@ async def test_a_read_gets_what_there_is_and_gives_it_back(budget):
     with budget.reading() as reading, pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await reading.grant(50 * MIB)
+    assert budget.reads.used == 0
+
+
+async def test_what_is_granted_to_one_is_not_granted_to_the_next(budget):
+    budget.answers.take(BUDGET)
+    readings = [budget.reading() for _ in range(100)]
+    grants = [asyncio.create_task(each.grant(MIB)) for each in readings]
+    await asyncio.sleep(0)
+    budget.answers.take(-10 * MIB)
+    await asyncio.sleep(0.1)
+    granted = sum(grant.done() for grant in grants)
+    assert 0 < granted <= 10
+    assert budget.reads.used == granted * MIB
+    for grant in grants:
+        grant.cancel()
+    await asyncio.wait(grants)
+    del readings, grants
     assert budget.reads.used == 0
 
 

@@ -92,12 +92,14 @@ async def test_a_client_is_not_read_while_memory_is_short(host):
     memory.groups.take(memory.budget)
     peer.send(b"for later", *[bytes(100_000)] * 10)
     await asyncio.sleep(0.05)
-    assert peer.session.received == []
+    assert peer.session.received == [b"for later"], "what is small is always read"
+    assert memory.receiving.used <= 2 * limits.LEAST_MEMORY_BYTES
     memory.groups.take(-memory.budget)
     memory.caches.take(-memory.budget // 4)
     other.send(b"meanwhile")
     assert await other.answer() == b"meanwhile"
     assert await peer.answer() == b"for later"
+    assert len(await peer.answer()) == 100_000
     memory.caches.take(-memory.caches.used)
 
 
@@ -119,6 +121,9 @@ async def test_who_never_reads_is_cut_for_those_who_do(host, caplog, monkeypatch
         host.connections.sweep(now + 2 * number + 1)
     good.send(b"fine")
     assert await good.answer() == b"fine"
+    assert early.session.closed == 0, "nobody is cut for one who holds next to nothing"
+    good.send(bytes(MIB))
+    assert await good.answer() == bytes(MIB)
     assert early.session.closed == 1
     assert late.session.closed == 0
     assert "memory is short" in caplog.text

@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 import uvloop
 
+from parts import content
 from penstock.limits import SENT_TOGETHER_BYTES
 from penstock.server import sending
 from penstock.server.page_cache import is_cached
@@ -116,13 +117,6 @@ def file(tmp_path: Path) -> CountedFile:
     return CountedFile(path)
 
 
-def content(parts: Buffers) -> bytes:
-    return b"".join(
-        os.pread(part.descriptor, len(part), part.position) if isinstance(part, FileRange) else part
-        for part in parts
-    )
-
-
 def answers(file: CountedFile) -> list[Buffers]:
     """Return answers of all kinds, small and large."""
     chance = random.Random(2)
@@ -193,6 +187,43 @@ def test_one_turn_sends_a_bounded_amount(
     converse(session)
     assert turns[0] <= SENT_TOGETHER_BYTES
     assert sum(sent_at_once) == SIZE
+
+
+def test_the_loop_watches_only_a_socket_that_takes_no_more(
+    file: CountedFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[bool] = []
+    tries: list[int] = []
+    watch, send_some = Sender._watch, Sender._send_some
+
+    def noted(sender: Sender, wanted: bool) -> None:
+        watched.append(wanted)
+        watch(sender, wanted)
+
+    def counted(sender: Sender, most: int, read_bytes: int) -> bool:
+        tries.append(most)
+        return send_some(sender, most, read_bytes)
+
+    monkeypatch.setattr(Sender, "_watch", noted)
+    monkeypatch.setattr(Sender, "_send_some", counted)
+
+    async def session(end: End, client: socket.socket) -> None:
+        with monkeypatch.context() as accepting:
+            accepting.setattr(sending.os, "sendfile", lambda _out, _in, _at, count: count)
+            end.sender.send([FileRange(file, 0, SIZE)])
+            await asyncio.sleep(0.05)
+        assert len(tries) == SIZE // SENT_TOGETHER_BYTES
+        assert not any(watched)
+        # Nobody takes any of this, and nothing goes past what the transport has.
+        end.transport.write(bytes(32 << 20))
+        tries.clear()
+        end.sender.send([FileRange(file, 0, SIZE)])
+        await asyncio.sleep(0.05)
+        assert watched[-1]
+        assert len(tries) < 10
+
+    converse(session)
+    assert file.holders == 0
 
 
 @pytest.mark.parametrize("is_read_first", [False, True])

@@ -12,7 +12,7 @@ import pytest
 
 from penstock import limits
 from penstock.server import turns as turns_module
-from penstock.server.turns import Turn, Turns
+from penstock.server.turns import Turn, Turns, Used
 
 SHARE = limits.TURN_MICROSECONDS / 1_000_000
 
@@ -31,6 +31,7 @@ class Worker:
     def __init__(self, name: str, house: House, steps: int, seconds: float) -> None:
         self.name, self.house, self.steps, self.seconds = name, house, steps, seconds
         self.in_line = False
+        self.used = Used()
 
     def take_turn(self, turn: Turn) -> bool:
         while self.steps:
@@ -113,6 +114,17 @@ async def test_a_pass_does_no_more_than_its_shares_however_many_are_in_line(hous
         assert house.clock.now - began <= 2 * SHARE + 20e-6
 
 
+async def test_who_is_alone_in_line_has_a_whole_turn(house: House) -> None:
+    house.turns.soon(house.worker("alone", limits.TURN_STEPS))
+    assert len(await house.one_pass()) == limits.TURN_STEPS
+    for name in ("first", "last"):
+        house.turns.soon(house.worker(name, limits.TURN_STEPS))
+    served = await house.one_pass()
+    assert served.count("first") == limits.FIRST_TURN_STEPS, "somebody waits behind it"
+    assert served.count("last") == limits.TURN_STEPS
+    await house.to_the_end()
+
+
 async def test_those_who_are_not_done_take_turns(house: House) -> None:
     for name in "abc":
         house.turns.soon(house.worker(name, 400, SHARE / limits.TURN_STEPS))
@@ -156,3 +168,40 @@ async def test_a_worker_that_has_its_turn_is_given_no_other_one(house: House) ->
     house.turns.now(Nested("nested", house, 1, 0))
     assert house.done == ["nested"]
     assert await house.one_pass() == []
+
+
+async def test_who_has_used_little_goes_before_those_who_have_used_much(house: House) -> None:
+    light = house.worker("light", 0)
+    heavy = [house.worker(f"heavy-{number}", 3, 10 * SHARE) for number in range(50)]
+    for worker in heavy:
+        worker.used.add(0, 1)
+        house.turns.soon(worker)
+    for count in range(1, 20):
+        light.steps = 1
+        house.turns.now(light)
+        assert house.done.count("light") == count, "it does not wait for a pass"
+        assert len(await house.one_pass()) == 1, "a step that is longer than a share is alone"
+    await house.to_the_end()
+    assert sum(name.startswith("heavy") for name in house.done) == 150, "all have their turns"
+
+
+async def test_those_who_have_used_much_get_on_beside_those_who_use_little(house: House) -> None:
+    light = [house.worker(f"light-{number}", 0, SHARE) for number in range(3)]
+    heavy = house.worker("heavy", 5, SHARE)
+    heavy.used.add(0, 1)
+    house.turns.soon(heavy)
+    for _ in range(5):
+        for worker in light:
+            worker.steps = 1
+            house.turns.soon(worker)
+        assert "heavy" in await house.one_pass()
+
+
+async def test_who_stops_using_much_has_used_little_after_a_while(house: House) -> None:
+    worker = house.worker("worker", 1, 100 * SHARE)
+    assert worker.used.is_little()
+    house.turns.soon(worker)
+    await house.to_the_end()
+    assert not worker.used.is_little()
+    house.clock.now += 1
+    assert worker.used.is_little()

@@ -24,7 +24,7 @@ from wire_clients import KafkaWire
 CLIENT = Path(__file__).parent / "chaos_client.py"
 WARM_SECONDS = 1.0
 AFTER_SECONDS = 1.0
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180
 """Until everybody works, before and after the fault."""
 
 Fault = Callable[["Chaos"], None]

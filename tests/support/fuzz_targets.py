@@ -31,6 +31,7 @@ from pulsar_golden import GOLDEN as PULSAR_GOLDEN
 _GOLDEN_BATCHES: Final = Path(__file__).parents[1] / "records" / "golden"
 RENEWED_AFTER: Final = 2_000
 """Inputs after which a broker is closed and a new one begins, so that topics don't pile up."""
+_LOGGERS: Final = ("penstock", "asyncio")
 _TURNS: Final = 4
 """Turns of the event loop that requests have before what still waits is cancelled."""
 
@@ -119,12 +120,14 @@ class SessionTarget:
     async def renew(self) -> None:
         """Begin with a new broker; the one before must stop in order."""
         await self.close()
-        logging.getLogger("penstock").addHandler(self._errors)
+        for name in _LOGGERS:
+            logging.getLogger(name).addHandler(self._errors)
         settings = BrokerSettings(flush=Flush.WRITTEN)
         self._broker = await Broker.open(self._folder / "data", settings)
 
     async def close(self) -> None:
-        logging.getLogger("penstock").removeHandler(self._errors)
+        for name in _LOGGERS:
+            logging.getLogger(name).removeHandler(self._errors)
         if self._broker is not None:
             assert await _converse(self._protocol, self._broker, b"".join(seeds(self._protocol)[0]))
             await self._broker.close()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from conversation import Conversation
+from parts import content
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.kafka.handlers import HANDLERS
@@ -37,12 +38,11 @@ class FakeTransport:
     address = "127.0.0.1"
     local_address = ("127.0.0.1", 9092)
 
+    def __init__(self, *, sends_files: bool) -> None:
+        self.sends_files = sends_files
+
     def write(self, parts: Buffers) -> None:
         raise AssertionError("a Kafka session writes nothing by itself")
-
-    @property
-    def sends_files(self) -> bool:
-        return False
 
     async def writable(self) -> None:
         return
@@ -54,9 +54,11 @@ class FakeTransport:
 class Dialog:
     """One connection of a client that names versions itself."""
 
-    def __init__(self, broker: Broker, client_id: str | None = "tester") -> None:
+    def __init__(
+        self, broker: Broker, client_id: str | None = "tester", *, sends_files: bool = False
+    ) -> None:
         self.broker = broker
-        self.session = KafkaSession(broker, FakeTransport())
+        self.session = KafkaSession(broker, FakeTransport(sends_files=sends_files))
         self.unawaited: list[memoryview] = []
         self._conversation = Conversation(self.session, self._written, self._failed)
         self._awaited: dict[int, asyncio.Future[memoryview]] = {}
@@ -152,7 +154,7 @@ class Dialog:
         return response.responses[0].partitions[0]
 
     def _written(self, parts: Buffers) -> None:
-        data = memoryview(b"".join(parts))
+        data = memoryview(content(parts))
         while data:
             size = 4 + int.from_bytes(data[:4])
             awaited = self._awaited.pop(correlation_id_of(data[:size]), None)

@@ -71,6 +71,22 @@ class LogConformance:
         assert {header.magic for header in headers_of(stored)} == set(Magic)
         log.close()
 
+    async def test_it_knows_how_much_a_reader_has_before_it_at_most(
+        self, open_log: OpenLog
+    ) -> None:
+        log = open_log()
+        stored = fill(log, 60)
+        left, position = log.size_bytes, 0
+        for batch in stored:
+            assert left <= log.bytes_from(position) <= log.size_bytes
+            read_now = await read(log, position, 1)
+            left, position = left - len(read_now), headers_of([batch])[0].next_offset
+        assert log.bytes_from(position) == 0, "of a reader that came to the end it is known exactly"
+        append(log, make_batch(count=2))
+        await log.written(log.end_offset - 1)
+        assert log.bytes_from(position) == log.size_bytes - sum(map(len, stored))
+        log.close()
+
     async def test_a_read_begins_with_the_batch_that_contains_the_offset(
         self, open_log: OpenLog
     ) -> None:

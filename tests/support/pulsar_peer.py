@@ -8,6 +8,7 @@ from typing import Any
 from fastcrc.crc32 import iscsi as crc32c
 
 from conversation import Conversation, SessionsOfBrokers
+from parts import content, count_of_ranges
 from penstock.broker.broker import Broker
 from penstock.pulsar.session import PulsarSession, sessions
 from penstock.pulsar.wire import pulsar_api_pb2 as api
@@ -49,7 +50,10 @@ class Peer:
     address = "127.0.0.1"
     local_address = ("127.0.0.1", 6650)
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, *, sends_files: bool = False) -> None:
+        self.sends_files = sends_files
+        self.ranges = 0
+        """Parts that came from a file."""
         self.heard: list[Frame] = []
         self.close_reason = ""
         self.failures: list[Exception] = []
@@ -66,16 +70,13 @@ class Peer:
     # The session's transport.
 
     def write(self, parts: Buffers) -> None:
-        data = memoryview(b"".join(parts))
+        self.ranges += count_of_ranges(parts)
+        data = memoryview(content(parts))
         while data:
             size = 4 + int.from_bytes(data[:4])
             self.heard.append(parse_frame(data[:size]))
             data = data[size:]
         self._tasks.start(self._wake(), "wake")
-
-    @property
-    def sends_files(self) -> bool:
-        return False
 
     async def writable(self) -> None:
         if self.lost:

@@ -20,8 +20,9 @@ def message_batch(count: int = 1, body: bytes = b"body") -> list[bytearray | byt
 class FakeReceiver:
     """Keeps what it is given. `open_gate` and `close_gate` make its connection slow."""
 
-    def __init__(self, *, alive: bool = True) -> None:
+    def __init__(self, *, alive: bool = True, takes_files: bool = False) -> None:
         self.alive = alive
+        self.takes_files = takes_files
         self.deliveries: list[Delivery] = []
         self.activations: list[bool] = []
         self.disconnected = 0

@@ -131,7 +131,11 @@ class Probes:
                 stdout=output,
             )
         self._spans: dict[str, list[tuple[float, float]]] = {}
-        self._wait_for_first_answers(protocols)
+        try:
+            self._wait_for_first_answers(protocols)
+        except AssertionError:
+            self.close()
+            raise
 
     @contextlib.contextmanager
     def span(self, name: str) -> Iterator[None]:

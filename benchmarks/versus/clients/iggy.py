@@ -14,7 +14,8 @@ from versus.clients.client import DEADLINE_SECONDS, STAMP, Begin, Client, LoadEr
 from versus.order import Done
 from versus.schedule import Schedule, follow
 
-STREAM: Final = "versus"
+STREAM: Final = "default"
+"""Where Penstock has the topics that clients of other protocols make."""
 USER: Final = "iggy"
 PASSWORD: Final = "iggy"
 BATCH: Final = 1000

@@ -8,10 +8,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, Final
 
+from versus.loads import PROTOCOLS
 from versus.peers.peer import Durability, Launch, Peer
 from versus.processes import free_port
 
-PROTOCOLS: Final = ("kafka", "pulsar", "iggy")
 FLUSH: Final = {Durability.FLUSHED: "acknowledged", Durability.WRITTEN: "written"}
 
 
@@ -19,7 +19,7 @@ class Penstock(Peer):
     name: ClassVar = "penstock"
 
     def obtain(self, cache: Path) -> None:  # noqa: ARG002  # it is here already
-        self.version = version("penstock")
+        self.version = version("penstock-broker")
 
     def setting(self, durability: Durability) -> str:
         return f"flush={FLUSH[durability]}"

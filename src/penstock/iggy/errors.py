@@ -26,6 +26,7 @@ _CODES: Final = ErrorCodes(
         broker_errors.InvalidTopicNameError: ErrorCode.INVALID_TOPIC_NAME,
         broker_errors.InvalidPartitionCountError: ErrorCode.TOO_MANY_PARTITIONS,
         broker_errors.TopicsThrottledError: ErrorCode.TOO_MANY_TOPICS,
+        broker_errors.NamespacesThrottledError: ErrorCode.TOO_MANY_STREAMS,
         broker_errors.GroupsThrottledError: ErrorCode.CANNOT_CREATE_CONSUMER_GROUP_INFO,
         broker_errors.InvalidSettingError: ErrorCode.INVALID_OPTION_VALUE,
         broker_errors.MessageTooLargeError: ErrorCode.TOO_BIG_MESSAGE_PAYLOAD,

@@ -97,6 +97,7 @@ async def _read(
     """Read on, and return where to go on from there; None where the reply is to end."""
     try:
         max_bytes = polled.size_of(count - polled.messages)
+        max_bytes = min(max_bytes, partition.bytes_from(position))
         if polled.messages and not partition.memory.fits(max_bytes, held.size):
             return None
         await held.grant(max_bytes)

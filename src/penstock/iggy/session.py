@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.iggy.wire.codec import AnyCodec
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Answer, Buffers, Transport
+    from penstock.session import Answer, Buffers, Encoded, Transport
 
 logger = logging.getLogger(__name__)
 
@@ -31,34 +31,34 @@ logger = logging.getLogger(__name__)
 class IggyRequest:
     """Implements penstock.session.Request."""
 
-    __slots__ = ("_asked", "_call", "_codec")
+    __slots__ = ("asked", "call", "codec")
     lane = 0
 
     def __init__(self, codec: AnyCodec, asked: object, call: Call) -> None:
-        self._codec = codec
-        self._asked = asked
-        self._call = call
+        self.codec = codec
+        self.asked = asked
+        self.call = call
 
     def begin(self) -> Answer[Reply]:
         """Find out what is asked, after all that was asked before; see penstock.session."""
-        handler = HANDLERS[self._codec.command(self._asked)]
-        if self._call.principal is ANONYMOUS and not handler.without_login:
+        handler = HANDLERS[self.codec.command(self.asked)]
+        if self.call.principal is ANONYMOUS and not handler.without_login:
             raise IggyError(ErrorCode.UNAUTHENTICATED)
-        return handler.handle(self._codec.decode(self._asked, handler.request), self._call)
+        return handler.handle(self.codec.decode(self.asked, handler.request), self.call)
 
-    def encode(self, reply: Reply) -> Buffers:
+    def encode(self, reply: Reply) -> Encoded:
         """Return the reply's frame; see penstock.session."""
-        self._call.client.silence.answered()
-        return self._codec.encode(self._asked, reply)
+        self.call.client.silence.answered()
+        return self.codec.encode(self.asked, reply)
 
     def refuse(self, error: Exception) -> Buffers:
         """Return the frame of a refusal; see penstock.session."""
-        self._call.client.silence.answered()
+        self.call.client.silence.answered()
         refusal = as_iggy_error(error)
         if refusal is None:
             raise error
-        logger.debug("%s: refused: %s", self._call.client.transport.peer, refusal)
-        return self._codec.encode_error(self._asked, refusal)
+        logger.debug("%s: refused: %s", self.call.client.transport.peer, refusal)
+        return self.codec.encode_error(self.asked, refusal)
 
 
 class IggySession:

@@ -23,8 +23,10 @@ from penstock.kafka.wire import (
     encode_response,
     encode_response_in_steps,
     frame_size,
+    taking_apart,
 )
 from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_BYTES
+from penstock.pace import Pace
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
@@ -57,10 +59,10 @@ CONFLICTS: Final[Conflicts] = (
 class KafkaRequest(Call):
     """A `penstock.session.Request`; it is its own call.
 
-    One that may have many elements is a LargeRequest.
+    One that may have many elements is a LargeRequest, of which the message is not decoded yet.
     """
 
-    __slots__ = ("_handle", "_header", "_message", "lane")
+    __slots__ = ("_handle", "header", "lane", "message")
 
     def __init__(
         self,
@@ -73,22 +75,29 @@ class KafkaRequest(Call):
         self.version = header.version
         self.client_id = header.client_id or ""
         self.lane = LANE_OF.get(header.api.key, Lane.OTHERS)
-        self._header = header
+        self.header = header
         self._handle = handle
-        self._message = message
+        self.message = message
 
     def begin(self) -> Answer[Struct | None]:
-        return self._handle(self._message, self)
+        return self._handle(self.message, self)
 
     def encode(self, reply: Struct | None) -> Encoded:
         if reply is None:
             return None
-        header = self._header
-        whose = (header.api, header.version, header.correlation_id)
+        header = self.header
         try:
-            return encode_response(*whose, reply)
+            return encode_response(header.api, header.version, header.correlation_id, reply)
         except ManyElementsError:
-            return cast("CoroutineType[Any, Any, Buffers]", encode_response_in_steps(*whose, reply))
+            return cast("CoroutineType[Any, Any, Buffers]", self._encoded_in_steps(reply))
+
+    async def _encoded_in_steps(self, reply: Struct) -> Buffers:
+        header = self.header
+        parts = await encode_response_in_steps(
+            header.api, header.version, header.correlation_id, reply
+        )
+        await Pace().through(taking_apart(reply))
+        return parts
 
     def refuse(self, error: Exception) -> Buffers | None:
         # Handlers put their refusals into their replies, each in its own place.
@@ -101,7 +110,7 @@ class LargeRequest(KafkaRequest):
     No other one of its connection runs beside it, so that its own steps are in order.
     """
 
-    __slots__ = ("_frame",)
+    __slots__ = ("frame",)
     is_large = True
 
     def __init__(
@@ -109,19 +118,20 @@ class LargeRequest(KafkaRequest):
     ) -> None:
         super().__init__(client, header, handle)
         self.lane = Lane.OTHERS
-        self._frame = frame
+        self.frame = frame
 
     def begin(self) -> Answer[Struct | None]:
         return self._decoded_and_begun()
 
     async def _decoded_and_begun(self) -> Struct | None:
-        header = self._header
+        header = self.header
         message = await header.api.request.decode_in_steps(
-            self._frame, header.version, header.body_start
+            self.frame, header.version, header.body_start
         )
         answer = self._handle(message, self)
         if isinstance(answer, Deferred | CoroutineType):
             answer = await answer
+        await Pace().through(taking_apart(message))
         return cast("Struct | None", answer)
 
 

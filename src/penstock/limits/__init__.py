@@ -202,7 +202,7 @@ WRITES_TOGETHER_BYTES: Final = Limit(
 )
 
 SENT_TOGETHER_BYTES: Final = Limit(
-    1 * MIB,
+    2 * MIB,
     "bytes of stored batches that one connection sends from a file in one turn",
     protects="other clients' time",
     when_hit="the rest is sent after others had their turn",

@@ -35,6 +35,41 @@ ADDRESS_PARTITIONS_CREATED_A_SECOND: Final = Limit(
     when_hit="topics are not created for this address; its clients are told to come back",
 )
 
+TOPICS_CHANGED_TOGETHER: Final = Limit(
+    100,
+    "topics that are created or deleted in one transaction",
+    protects="other clients that create or delete a topic from one that does so with thousands",
+    when_hit="the next ones wait until these are done, in turn with other clients'",
+)
+
+NAMESPACES_CREATED_AT_ONCE: Final = Limit(
+    10_000,
+    "Iggy streams that all clients together create at once",
+    protects="memory, the database and other clients' time",
+    when_hit="streams are not created until some are allowed again",
+)
+
+NAMESPACES_CREATED_A_SECOND: Final = Limit(
+    100,
+    "Iggy streams a second that all clients together create after those at once",
+    protects="memory, the database and other clients' time",
+    when_hit="streams are not created",
+)
+
+ADDRESS_NAMESPACES_CREATED_AT_ONCE: Final = Limit(
+    5_000,
+    "Iggy streams that the clients of one address create at once",
+    protects="clients of other addresses from having none left to create",
+    when_hit="streams are not created for this address until some are allowed again",
+)
+
+ADDRESS_NAMESPACES_CREATED_A_SECOND: Final = Limit(
+    50,
+    "Iggy streams a second that the clients of one address create after those at once",
+    protects="clients of other addresses from having none left to create",
+    when_hit="streams are not created for this address",
+)
+
 GROUPS_CREATED_AT_ONCE: Final = Limit(
     20_000,
     "consumer groups that all clients together create at once",

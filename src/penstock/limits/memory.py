@@ -37,6 +37,20 @@ LITTLE_MEMORY_BYTES: Final = Limit(
     when_hit="the connection shares the other three quarters with those who hold more",
 )
 
+LEAST_MEMORY_BYTES: Final = Limit(
+    4 * KIB,
+    "bytes that one connection holds however short memory is, and that are read at once then",
+    protects="clients that ask one small thing at a time from those that hold what there is",
+    when_hit="the connection waits until it fits, as those who hold more do",
+)
+
+CONVERSION_WAIT_SECONDS: Final = Limit(
+    3,
+    "seconds that a large conversion waits for memory, one at a time",
+    protects="readers from waiting for one another, each with what it has read",
+    when_hit="it is carried out beyond the budget, alone",
+)
+
 SHORTAGE_SECONDS: Final = Limit(
     1,
     "seconds that somebody waits for memory before others are cut",

@@ -36,10 +36,11 @@ KAFKA_FETCH_BYTES: Final = Limit(
 
 KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
     2 * MIB,
-    "bytes of one partition in an answer to a Kafka Fetch with a min_bytes of 0 or 1, the default",
+    "bytes of one partition read for a Kafka Fetch with a min_bytes of 0 or 1, the default",
     protects="other clients' time from one read, and the client's own: it waits for the first byte "
     "until the last one is read and checked",
-    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
+    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for, "
+    "and so does one whose answer goes from the file, of which nothing is read before it goes out",
 )
 
 KAFKA_CONVERSION_SECONDS: Final = Limit(
@@ -68,6 +69,20 @@ KAFKA_THROTTLE_SECONDS: Final = Limit(
     "seconds that a Kafka client is asked to wait before it creates more topics",
     protects="the client's other requests, which wait as long",
     when_hit="the client asks again, and is refused again",
+)
+
+IGGY_ITEMS_AT_ONCE: Final = Limit(
+    100,
+    "items of one list in an answer of Iggy's that is encoded at once",
+    protects="other clients' time",
+    when_hit="it is encoded in steps, between which others have their turn",
+)
+
+KAFKA_MEMBER_PROTOCOLS: Final = Limit(
+    1_000,
+    "protocols that one member of a Kafka consumer group offers; clients have a handful",
+    protects="other clients' time: all members' protocols are compared in every rebalance",
+    when_hit="the member is refused",
 )
 
 KAFKA_GROUPS: Final = Limit(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
-from penstock.log.interface import durable_already
+from penstock.log.interface import Outcome
 from penstock.log.reading import Readers
+from penstock.log.threads import Job, News, Threads
 from penstock.log.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -29,21 +29,30 @@ class Flusher:
     """
 
     def __init__(self, threads: int = 16) -> None:
-        assert threads > 0, "a flush needs a thread"
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="flush")
-        self._writers = ThreadPoolExecutor(threads, thread_name_prefix="write")
+        self.flushing = Threads(threads, "flush")
+        self.writing = Threads(threads, "write")
         self.readers = Readers()
+        self._news: News | None = None
 
-    def submit(self, job: Callable[[], None]) -> Future[None]:
-        return self._pool.submit(job)
+    @property
+    def news(self) -> News:
+        """What the threads have to say to the running event loop."""
+        loop = asyncio.get_running_loop()
+        if self._news is None or self._news.loop is not loop:
+            self._news = News(loop)
+        return self._news
 
-    def submit_write(self, job: Callable[[], None]) -> Future[None]:
-        return self._writers.submit(job)
+    async def run(self, work: Callable[[], None]) -> None:
+        """Return when a thread has done something. Raises what it raises."""
+        news = self.news
+        ended: asyncio.Future[None] = news.loop.create_future()
+        self.flushing.do(work, partial(news.add, _conclude, ended))
+        await ended
 
     def close(self) -> None:
         """Return when all jobs are done. The logs are closed before."""
-        self._writers.shutdown()
-        self._pool.shutdown()
+        self.writing.close()
+        self.flushing.close()
         self.readers.close()
 
 
@@ -78,8 +87,8 @@ class GroupCommit:
         self.flushed_bytes = 0
         """Of what was written since the log was opened, all that is durable."""
         self.failure: LogError | None = None
-        self._writing: Future[None] | None = None
-        self._running: tuple[Round, Future[None]] | None = None
+        self._writing: Job | None = None
+        self._running: tuple[Round, Job] | None = None
         self._running_offset = 0
         """What stood in line below it when the running round began; it may get further."""
         self._written = Waiters()
@@ -89,6 +98,8 @@ class GroupCommit:
         self._next_whole: list[asyncio.Future[None]] = []
         self._is_asked = False
         self._has_turn = False
+        self._idle: asyncio.Future[None] | None = None
+        """Whoever waits until nothing is written or flushed."""
         self._began_at = -interval_seconds
         self._timer: asyncio.TimerHandle | None = None
 
@@ -98,19 +109,19 @@ class GroupCommit:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._take_turn)
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when everything up to and with `offset` is written; fails with LogError."""
         if offset < self._appender.written_offset:
-            return durable_already()
-        return self._written.join(offset, self.failure)
+            return Outcome.known()
+        return self._written.join(self._shared(offset), self.failure)
 
-    def reach(self, offset: int) -> asyncio.Future[None]:
+    def reach(self, offset: int) -> Outcome:
         """Done when everything up to and with `offset` is durable; fails with LogError."""
         if offset < self.flushed_offset:
-            return durable_already()
+            return Outcome.known()
         if self._running is None or offset >= self._running_offset:
             self.ask()
-        return self._flushed.join(offset, self.failure)
+        return self._flushed.join(self._shared(offset), self.failure)
 
     def whole_round(self) -> asyncio.Future[None]:
         """Done when a round that has yet to begin is over, checkpoint and all; fails with LogError,
@@ -145,20 +156,19 @@ class GroupCommit:
     def settle(self) -> None:
         """Block until nothing is written or flushed; the outcome is dealt with, and no more is."""
         if self._writing is not None:
-            wait([self._writing])
+            self._writing.wait()
             self._conclude_write(self._writing)
         if self._running is not None:
-            wait([self._running[1]])
+            self._running[1].wait()
             self._conclude(*self._running)
         assert self._writing is None, "nothing is written any more"
         assert self._running is None, "nothing uses the files any more"
 
     async def idle(self) -> None:
         """Return when nothing is written or flushed; nothing begins once `close` was called."""
-        jobs = [self._writing, None if self._running is None else self._running[1]]
-        waiting = [asyncio.wrap_future(job) for job in jobs if job is not None]
-        if waiting:
-            await asyncio.wait(waiting)
+        if not self.is_idle:
+            self._idle = self._idle or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._idle)
 
     @property
     def is_idle(self) -> bool:
@@ -167,12 +177,12 @@ class GroupCommit:
     def run_now(self) -> None:
         """Run a round and block until it is over. Raises LogError."""
         self._is_asked = True
-        self._begin_next()
+        self._begin_next(None)
         running = self._running
         self.settle()
         if self.failure is not None:
             raise self.failure
-        error = None if running is None else running[1].exception()
+        error = None if running is None else running[1].error
         if error is not None:
             raise error
 
@@ -189,39 +199,32 @@ class GroupCommit:
         self._drop_timer()
         self.fail(LogClosedError("the log is closed"))
 
+    def _shared(self, offset: int) -> int:
+        """Return the offset to wait for: of what is handed over together, all or none succeeds."""
+        return min(offset, self._appender.handed_over_offset)
+
     def _take_turn(self) -> None:
         """Hand over to the threads what this turn of the loop has brought."""
         self._has_turn = False
+        self._appender.hand_over()
         if self.failure is not None:
             return
-        begins = self._is_asked and self._running is None
+        if self._is_asked and self._running is None:
+            self._begin_next(self._flusher.news)
+            return
         # A round writes too, so that what nobody waits for alone is left to the next one.
-        is_alone = bool(self._written) or not (begins or self._running)
+        is_alone = bool(self._written) or self._running is None
         if is_alone and self._appender.writer.queue and self._writing is None:
-            self._writing = self._flusher.submit_write(self._appender.writer.write)
-            self._report(self._writing, self._finish_write)
-        if begins:
-            self._begin_next()
-            if self._running is not None:
-                self._began_at = asyncio.get_running_loop().time()
-                self._report(self._running[1], self._finish)
+            then = partial(self._flusher.news.add, self._finish_write)
+            self._writing = self._flusher.writing.do(self._appender.writer.write, then)
 
-    def _report(self, job: Future[None], finish: Callable[[Future[None]], None]) -> None:
-        loop = asyncio.get_running_loop()
-
-        def report(done: Future[None]) -> None:
-            with suppress(RuntimeError):  # The loop is closed: there are no waiters any more.
-                loop.call_soon_threadsafe(finish, done)
-
-        job.add_done_callback(report)
-
-    def _finish_write(self, done: Future[None]) -> None:
+    def _finish_write(self, done: Job) -> None:
         """The loop has heard of a write's end."""
         if self._writing is done:  # Whoever closed the log has settled it already.
             self._conclude_write(done)
             self._go_on()
 
-    def _finish(self, done: Future[None]) -> None:
+    def _finish(self, done: Job) -> None:
         """The loop has heard of a round's end."""
         if self._running is not None and self._running[1] is done:
             self._conclude(*self._running)
@@ -230,33 +233,44 @@ class GroupCommit:
     def _go_on(self) -> None:
         if self._is_asked or self._appender.writer.queue:
             self.write()
+        if self._idle is not None and self.is_idle:
+            self._idle.set_result(None)
+            self._idle = None
 
-    def _begin_next(self) -> None:
+    def _begin_next(self, news: News | None) -> None:
+        """Begin a round, of which there is `news` unless somebody blocks until it is over."""
         if self._running is not None or self.failure is not None or not self._is_asked:
             return
         self._is_asked = False
         self._drop_timer()
+        self._appender.hand_over()
+        then = None
         try:
             round_ = self._begin()
             self._running_offset = self._appender.end_offset
-            self._running = (round_, self._flusher.submit(round_.run))
+            if news is not None:
+                self._began_at = news.loop.time()
+                then = partial(news.add, self._finish)
+                if self._written:
+                    round_.has_written = partial(news.add, self._take_over)
+            self._running = (round_, self._flusher.flushing.do(round_.run, then))
         except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)
             return
         self._whole, self._next_whole = self._next_whole, []
 
-    def _conclude_write(self, done: Future[None]) -> None:
+    def _conclude_write(self, done: Job) -> None:
         self._writing = None
         self._take_over()
-        error = done.exception()
+        error = done.error
         if error is not None and not isinstance(error, OSError):
             self._fail_flush(error)
 
-    def _conclude(self, round_: Round, done: Future[None]) -> None:
-        assert done.done(), "a round is judged by its outcome"
+    def _conclude(self, round_: Round, done: Job) -> None:
+        assert done.has_ended, "a round is judged by its outcome"
         self._running = None
         self._take_over()
-        error = done.exception()
+        error = done.error
         if isinstance(error, LogWriteError):
             self._conclude_failed(round_, error)
         elif error is not None:
@@ -333,6 +347,14 @@ def _settle_all(waiters: list[asyncio.Future[None]], failure: LogError | None) -
             future.set_result(None)
         else:
             future.set_exception(failure)
+
+
+def _conclude(ended: asyncio.Future[None], job: Job) -> None:
+    if not ended.done():
+        if job.error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(job.error)
 
 
 def _ignore() -> None:

@@ -26,7 +26,7 @@ from penstock.log.errors import (
     OffsetOutOfRangeError,
 )
 from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, walk
-from penstock.log.interface import SavedState
+from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
-
 
 _HEADERS_READ_BYTES: Final = 1 << 20
 
@@ -73,6 +72,8 @@ class LocalLog:
         self._look_ups = LookUps(files, flusher.readers)
         self._appender = Appender(directory, config, files, leader_epoch, recovered)
         self._segments = self._appender.segments
+        self._found_bytes = sum(segment.size for segment in self._segments)
+        """Of all that was there when the log was opened, less what was trimmed since."""
         self.recovery = recovered.report
         self.start_offset = recovered.start_offset
         """The first offset that can be read."""
@@ -86,9 +87,6 @@ class LocalLog:
         )
         self._commit.concluded = self._conclude_round
         self._lacks_checkpoint = False
-        if not recovered.checkpoint.offset:
-            # Without a checkpoint nothing says whether the log's own name is durable.
-            self._appender.writer.name_again({directory.parent})
         self._is_closed = False
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
@@ -108,7 +106,23 @@ class LocalLog:
         assert leader_epoch >= 0, "an epoch is a count"
         files.make_directory(directory)
         recovered = Recovery(directory, config, files, leader_epoch).run()
-        return cls(directory, config, files, flusher, leader_epoch, recovered)
+        log = cls(directory, config, files, flusher, leader_epoch, recovered)
+        if not recovered.checkpoint.offset:
+            # Without a checkpoint nothing says whether the log's own name is durable.
+            log._appender.writer.name_again({directory.parent})
+        return log
+
+    @classmethod
+    def new(
+        cls,
+        directory: Path,
+        config: LogConfig,
+        files: FileSystem,
+        flusher: Flusher,
+        leader_epoch: int = 0,
+    ) -> LocalLog:
+        """Return the log of a directory that was made for it just now, durably, and is empty."""
+        return cls(directory, config, files, flusher, leader_epoch, Recovered.nothing())
 
     @property
     def end_offset(self) -> int:
@@ -146,7 +160,13 @@ class LocalLog:
     @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
-        return sum(segment.size for segment in self._segments)
+        return self._found_bytes + self._appender.written_bytes
+
+    def bytes_from(self, offset: int) -> int:
+        """Return at most how many bytes are stored from `offset` on, as `Log` says."""
+        if self._segments and offset >= self._segments[-1].base_offset:
+            return self._look_ups.bytes_from(self._segments[-1], offset)
+        return self.size_bytes
 
     @property
     def files(self) -> list[Path]:
@@ -186,12 +206,12 @@ class LocalLog:
             self._commit.write()
         return base_offset
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when the operating system has `offset`; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be written"
         return self._commit.written(offset)
 
-    def flushed(self, offset: int) -> asyncio.Future[None]:
+    def flushed(self, offset: int) -> Outcome:
         """Done when `offset` is on stable storage; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)
@@ -300,7 +320,7 @@ class LocalLog:
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
         remove = partial(_unlink, self._files, self._take_trimmed())
-        await asyncio.wrap_future(self._flusher.submit(remove))
+        await self._flusher.run(remove)
 
     async def finish(self) -> None:
         """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do."""
@@ -418,6 +438,7 @@ class LocalLog:
         count = bisect_right(ends, self._trimmed_to)
         trimmed = self._segments[:count]
         del self._segments[:count]
+        self._found_bytes -= sum(segment.size for segment in trimmed)
         assert all(segment.file is None for segment in trimmed), "full segments are flushed"
         for segment in trimmed:
             self._look_ups.forget(segment)

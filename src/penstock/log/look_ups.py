@@ -6,7 +6,8 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.limits import FROM_FILE_BYTES, READ_PLACES
 from penstock.log.batches import StoredBatch
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FoundT = TypeVar("FoundT")
+
+_RANGES_TOGETHER: Final = 32
+"""Batches that are handed out as ranges at once: the header of each is read on the loop."""
 
 
 class LookUps:
@@ -69,7 +73,7 @@ class LookUps:
         file = self._open_files.lending_now()(segment.path)
         found: list[StoredBatch] = []
         with suppress(BlockingIOError):  # Some header is not in memory.
-            for place, header in _headers(file, start, end):
+            for place, header in islice(_headers(file, start, end), _RANGES_TOGETHER):
                 max_records -= header.record_count
                 size = header.size - HEADER_SIZE
                 is_full = header.record_count == header.next_offset - header.base_offset
@@ -88,6 +92,11 @@ class LookUps:
         """Return where the batch that begins at `offset` is, if a read ended there lately."""
         position = 0 if offset == segment.base_offset else self.places.get(offset)
         return None if position is None else Place(position, offset)
+
+    def bytes_from(self, segment: Segment, offset: int) -> int:
+        """Return at most how many bytes of a segment lie from `offset` on."""
+        place = self.place_of(segment, offset)
+        return segment.size if place is None else segment.size - place.position
 
     def remember(self, place: Place) -> None:
         self.places[place.offset] = place.position

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from penstock.limits import LOOKED_UP_AT_ONCE_BATCHES, LOOKED_UP_AT_ONCE_BYTES, READ_FILES
 from penstock.session import FileRange
+from penstock.tasks import start_threads
 
 if TYPE_CHECKING:
     from penstock.log.files import File, FileSystem
@@ -212,6 +213,7 @@ class Readers:
 
     def __init__(self, threads: int = _THREADS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="read")
+        start_threads(self._pool, threads)
         self._open_files: dict[FileSystem, OpenFiles] = {}
 
     def open_files(self, files: FileSystem) -> OpenFiles:

@@ -47,6 +47,11 @@ class Recovered:
     checkpoint: Checkpoint
     report: RecoveryReport
 
+    @classmethod
+    def nothing(cls) -> Recovered:
+        """What there is to recover of a log that never was."""
+        return cls([], 0, 0, False, Checkpoint(), RecoveryReport())
+
 
 class Recovery:
     """One run of recovery over one directory. Its methods may raise OSError."""

@@ -10,6 +10,7 @@ from penstock.log.checkpoint import Checkpoint, write_checkpoint
 from penstock.log.errors import LogWriteError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from penstock.log.files import FileSystem
@@ -35,6 +36,8 @@ class Round:
         """Why the checkpoint was not written, where there was one to write."""
         self.unsynced: Unsynced | None = None
         """What was made durable, once it has run; None where nothing was tried."""
+        self.has_written: Callable[[], None] | None = None
+        """Called in the thread when all is written, where somebody waits for that alone."""
         self._files = files
         self._directory = directory
         self._writer = writer
@@ -54,6 +57,8 @@ class Round:
             self.unsynced = self._writer.write_and_take()
         except OSError as error:
             raise LogWriteError.of(error) from error
+        if self.has_written is not None:
+            self.has_written()
         for file in self.unsynced.files:
             file.fdatasync()
         self._sync_names(self.unsynced.directories)

@@ -119,6 +119,12 @@ def _blocks_of_version_1(packed: bytes) -> dict[int, int]:
     return blocks
 
 
+def _find_offsets_by_partition(database: Database) -> None:
+    # Each partition that was deleted had all committed offsets looked through.
+    name = "committed_offsets_by_partition_id"
+    _run(database, f'CREATE INDEX "{name}" ON "committed_offsets" ("partition_id")')
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
@@ -127,6 +133,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_classic_groups,
     _keep_deletions,
     _keep_cursors_in_blocks,
+    _find_offsets_by_partition,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""
@@ -156,6 +163,8 @@ def migrate(database: Database, place: str, steps: Sequence[Step] = STEPS) -> No
         if found is None:
             for table in TABLES:
                 database.execute(table.create(database.words))
+                if table.index:
+                    database.execute(table.create_index())
         else:
             logger.info("%s: from schema version %s to %s", place, found, known[-1])
             for step in steps[known.index(found) :]:

@@ -59,6 +59,8 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
+    index: str = ""
+    """A column by which rows are found too: where another table's row goes, so do those of it."""
 
     def create(self, words: Mapping[Kind, str]) -> Statement:
         """Make the table where it is missing, with an engine's words for the kinds of columns."""
@@ -67,6 +69,11 @@ class Table:
             lines.append(f"PRIMARY KEY ({_listed(self.key)})")
         lines += [f"UNIQUE ({_listed(names)})" for names in self.unique]
         return self._statement(f"CREATE TABLE IF NOT EXISTS {self._quoted} ({', '.join(lines)})")
+
+    def create_index(self) -> Statement:
+        """Make the index of the table that has one."""
+        name = _quoted(f"{self.name}_by_{self.index}")
+        return self._statement(f"CREATE INDEX {name} ON {self._quoted} ({_quoted(self.index)})")
 
     def insert(self) -> Statement:
         """Add a row. A key that is there is refused."""
@@ -100,8 +107,10 @@ class Table:
         assigned = ", ".join(_equals(name) for name in names)
         return self._statement(f"UPDATE {self._quoted} SET {assigned}{_condition(where)}")
 
-    def delete(self, *, where: Iterable[str]) -> Statement:
-        return self._statement(f"DELETE FROM {self._quoted}{_condition(where)}")
+    def delete(self, *, where: Iterable[str], below: str = "") -> Statement:
+        """Delete rows; with `below`, of those the ones in which this column is less than that."""
+        limit = f" AND {_quoted(below)} < :{below}" if below else ""
+        return self._statement(f"DELETE FROM {self._quoted}{_condition(where)}{limit}")
 
     def select(self, *, where: Iterable[str] = (), order_by: Iterable[str] = ()) -> Statement:
         """Read whole rows, with the columns in the order in which they are declared."""

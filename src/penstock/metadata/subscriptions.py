@@ -23,6 +23,7 @@ _SAVE: Final = SUBSCRIPTIONS.update("mark_delete", where=["partition_id", "name"
 _SAVE_BLOCK: Final = CURSOR_BLOCKS.upsert_beside(SUBSCRIPTIONS)
 _DELETE: Final = SUBSCRIPTIONS.delete(where=["partition_id", "name"])
 _DELETE_BLOCK: Final = CURSOR_BLOCKS.delete(where=["partition_id", "name", "number"])
+_DELETE_PASSED: Final = CURSOR_BLOCKS.delete(where=["partition_id", "name"], below="number")
 _DELETE_BLOCKS: Final = CURSOR_BLOCKS.delete(where=["partition_id", "name"])
 _BLOCK_BYTES: Final = 128
 
@@ -34,11 +35,13 @@ class CursorRow(NamedTuple):
     """How far a subscription is: all before `mark_delete` is acknowledged.
 
     `blocks` are those of acknowledged offsets after it that changed; one that is gone has no bits.
+    Before they are stored, all that are stored before the number `from_number` go.
     """
 
     partition_id: int
     name: str
     mark_delete: int
+    from_number: int
     blocks: Sequence[tuple[int, int]]
 
 
@@ -82,9 +85,10 @@ class SubscriptionRepository:
     async def save(self, cursors: Iterable[CursorRow]) -> None:
         """Store where cursors are and what changed of them, all or none. Raises MetadataError."""
         changes: list[Change] = []
-        for partition_id, name, mark_delete, blocks in cursors:
+        for partition_id, name, mark_delete, from_number, blocks in cursors:
             key = {"partition_id": partition_id, "name": name}
             changes.append(Change(_SAVE, [{**key, "mark_delete": mark_delete}]))
+            changes.append(Change(_DELETE_PASSED, [{**key, "number": from_number}]))
             saved = [block for block in blocks if block[1]]
             gone = [block for block in blocks if not block[1]]
             changes += [

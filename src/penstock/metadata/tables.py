@@ -76,6 +76,7 @@ COMMITTED_OFFSETS: Final = Table(
         Column("committed_at_ms", Kind.BIGINT),
     ),
     key=("kind", "name", "partition_id"),
+    index="partition_id",
 )
 
 SUBSCRIPTIONS: Final = Table(

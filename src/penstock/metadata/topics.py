@@ -113,9 +113,10 @@ class TopicRepository:
         """Read which deleted topics may have a folder still; blocks. Raises MetadataError."""
         return [UUID(hex=topic_id) for (topic_id,) in self._store.read(_SELECT_DELETED)]
 
-    async def forget_deleted(self, topic_id: UUID) -> None:
-        """A deleted topic's folder is gone. Raises MetadataError."""
-        await self._store.write(Change(_FORGET_DELETED, [{"id": topic_id.hex}]))
+    async def forget_deleted(self, topic_ids: Iterable[UUID]) -> None:
+        """Deleted topics' folders are gone. Raises MetadataError."""
+        gone = [{"id": topic_id.hex} for topic_id in topic_ids]
+        await self._store.write(Change(_FORGET_DELETED, gone))
 
 
 def topic_updates(topics: Iterable[TopicUpdate]) -> Change:

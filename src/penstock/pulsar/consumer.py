@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.consumer import Consumer, Delivery
     from penstock.broker.subscriptions.subscription import Subscription
     from penstock.broker.topics.partition import Partition
-    from penstock.session import Buffer, Transport
+    from penstock.session import Part, Transport
 
 ACTIVE_CONSUMER_CHANGE_VERSION: Final = 12
 CHECKSUM_VERSION: Final = 11
@@ -78,13 +78,23 @@ class PulsarConsumer:
         if epoch is not None:
             self._command.message.consumer_epoch = epoch
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether its entries go out as they are stored, and past the transport; see Receiver."""
+        return self._keeps_checksums and self._owner.transport.sends_files
+
+    @property
+    def _keeps_checksums(self) -> bool:
+        return self._owner.protocol_version >= CHECKSUM_VERSION
+
     def deliver(self, deliveries: Sequence[Delivery]) -> None:
         """Send batches as they are stored, each behind a command of its own."""
-        parts: list[Buffer] = []
-        keeps_checksum = self._owner.protocol_version >= CHECKSUM_VERSION
+        parts: list[Part] = []
+        keeps_checksums = self._keeps_checksums
         for delivery in deliveries:
             body = delivery.entry.body
-            if not keeps_checksum:
+            if not keeps_checksums:
+                assert isinstance(body, memoryview), "it takes no files"
                 body = without_checksum(body)
             parts.append(self._head(delivery, len(body)))
             parts.append(body)

@@ -56,19 +56,19 @@ NEXT_STATE: Final = {
 class PulsarRequest(Call):
     """Implements penstock.session.Request; it is its own call."""
 
-    __slots__ = ("_handler", "_message")
+    __slots__ = ("handler", "message")
     lane = None
 
     def __init__(self, client: Client, handler: Handler, frame: frames.Frame) -> None:
         self.client = client
         self.version = client.protocol_version
         self.entry = frame.entry
-        self._handler = handler
-        self._message = getattr(frame.command, handler.field)
+        self.handler = handler
+        self.message = getattr(frame.command, handler.field)
 
     def begin(self) -> Answer[Reply]:
         """Have the handler carry it out; see penstock.session."""
-        return self._handler.handle(self._message, self)
+        return self.handler.handle(self.message, self)
 
     def encode(self, reply: Reply) -> Buffers | None:
         """Return the reply's frame; see penstock.session."""
@@ -79,12 +79,12 @@ class PulsarRequest(Call):
         heard = refused(error)
         if heard is None:
             raise error
-        handler = self._handler
+        handler = self.handler
         peer = self.client.transport.peer
         logger.debug("%s: %s refused: %s", peer, handler.field, error)
         if handler.refuse is None:
             return None
-        return [frames.encode_command(handler.refuse(self._message, *heard))]
+        return [frames.encode_command(handler.refuse(self.message, *heard))]
 
 
 class PulsarSession:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.records.bounds import inflated_bytes
 from penstock.records.compressed import is_compressed
 from penstock.records.errors import MalformedBatchError
 from penstock.records.loading import is_loaded, prepare
@@ -27,6 +28,7 @@ __all__ = [
     "convert",
     "decode",
     "decode_run",
+    "inflated_bytes",
     "is_compressed",
     "is_loaded",
     "join_in_steps",

@@ -165,8 +165,8 @@ class Config:
         metadata=_about(
             _milliseconds,
             "What is acknowledged before it is flushed, as Kafka's acks=1 asks for, is flushed "
-            "after so many milliseconds at most under load, and at once on a quiet topic; readers "
-            "see it then.",
+            "after so many milliseconds at most under load, and at once on a quiet topic or where "
+            "a reader waits at the end; readers see it then.",
         ),
     )
     segment_bytes: int = field(

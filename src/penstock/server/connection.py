@@ -22,7 +22,7 @@ from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Progress
 from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
 from penstock.server.sending import Sender
-from penstock.server.turns import Turn
+from penstock.server.turns import Turn, Used
 from penstock.server.unsent import Unsent
 from penstock.session import Buffers, FileRange, Part, PeerError, Session, Transport
 
@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
         self.in_line = False
+        self.used = Used()
         self._lost = False
         self._close_reason = ""
         self.protocol = protocol
@@ -107,7 +108,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
-        return self._intake.space()
+        space = self._intake.space()
+        memory = self._memory
+        if memory.used >= memory.ample:
+            return space[: max(limits.LEAST_MEMORY_BYTES, memory.room(self.held_bytes))]
+        return space
 
     def buffer_updated(self, count: int) -> None:
         self.last_activity = self._loop.time()
@@ -203,10 +208,7 @@ class Connection(asyncio.BufferedProtocol):
             self._turns.soon(self)
 
     def work_came(self) -> None:
-        if len(self._answers) > 1:
-            self._turns.soon(self)
-        else:
-            self._turns.now(self)
+        self._turns.soon(self)
 
     def failed(self, error: Exception) -> None:
         if isinstance(error, PeerError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from typing import Protocol
 
 from penstock import limits
 from penstock.memory import Memory
+from penstock.pace import Pace
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Holder, StuckHolders
@@ -98,16 +100,24 @@ class Connections:
         """Cut connections that are past a deadline, for as long as the server runs."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
-            self.sweep(asyncio.get_running_loop().time())
+            await Pace().through(self.sweep_in_steps(asyncio.get_running_loop().time()))
 
     def sweep(self, now: float) -> None:
         """Cut every connection that is past a deadline at the time `now` of the event loop."""
-        if self.memory.used >= self.memory.ample:
-            self._stuck.look(now)
+        for _ in self.sweep_in_steps(now):
+            pass
+
+    def sweep_in_steps(self, now: float) -> Iterator[None]:
+        """As `sweep`, with others' turns between two connections."""
+        is_ample = self.memory.used < self.memory.ample
         for connection in tuple(self._open):
-            reason = _overdue(connection, now)
-            if reason is not None:
-                connection.abort(reason)
+            if connection in self._open:
+                if not is_ample:
+                    self._stuck.look(connection, now)
+                reason = _overdue(connection, now)
+                if reason is not None:
+                    connection.abort(reason)
+            yield
         for since, pipeline in self._left:
             if now - since > limits.CLOSING_SECONDS:
                 pipeline.cancel()

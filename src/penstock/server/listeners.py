@@ -60,15 +60,14 @@ class Listener:
             acceptor.close()
 
 
-async def listen(address: Address, broker: Broker, connections: Connections) -> Listener:
+async def listen(address: Address, sessions: SessionFactory, connections: Connections) -> Listener:
     """Open a port. Raises ListenError."""
-    factory = _session_factory(address.protocol, broker)
     try:
         sockets = await _listening_sockets(address)
     except OSError as error:
         raise ListenError(_explain(address, error)) from error
     acceptors = [
-        Acceptor(each, lambda: Connection(address.protocol, factory, connections))
+        Acceptor(each, lambda: Connection(address.protocol, sessions, connections))
         for each in sockets
     ]
     return Listener(Address(address.protocol, address.host, acceptors[0].port), acceptors)
@@ -92,7 +91,8 @@ async def _listening_sockets(address: Address) -> list[socket.socket]:
     return sockets
 
 
-def _session_factory(protocol: str, broker: Broker) -> SessionFactory:
+def session_factory(protocol: str, broker: Broker) -> SessionFactory:
+    """Return what makes the session of each connection of a protocol."""
     # By name and late: start-up pays only for the protocols that are served.
     module = import_module(_SESSIONS[protocol])
     return cast("SessionFactory", module.sessions(broker))

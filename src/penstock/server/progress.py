@@ -14,6 +14,9 @@ _SHARE_A_SECOND: Final = 16
 _WORTH_CUTTING: Final = (limits.LITTLE_MEMORY_BYTES, 64 * limits.KIB, 4 * limits.KIB)
 """Bytes held: those who hold much are cut before those who hold little."""
 
+_COUNTED_TOGETHER: Final = 256
+"""Connections, in one turn of the event loop."""
+
 _RETURN_SECONDS: Final = 0.1
 """How often freed memory goes back to the system while memory is short."""
 
@@ -60,35 +63,48 @@ class StuckHolders:
 
     def __init__(self, holders: Collection[Holder]) -> None:
         self._holders = holders
+        self._uncounted: list[Holder] = []
+        self._stuck: list[Holder] | None = None
+        """The next one to be cut comes last; None until they are put in order."""
         self._returned = 0.0
 
     def recount(self) -> None:
-        """See Reclaimer."""
-        for holder in self._holders:
-            holder.count_unsent()
+        """See Reclaimer. Of many connections it counts some, and the next ones the next time."""
+        if not self._uncounted:
+            self._uncounted = list(self._holders)
+        for _ in range(min(_COUNTED_TOGETHER, len(self._uncounted))):
+            self._uncounted.pop().count_unsent()
         now = time.monotonic()
         if now - self._returned >= _RETURN_SECONDS:
             # What clients left behind lies in pieces between what others hold.
             self._returned = now
             return_freed_memory()
 
-    def look(self, now: float) -> None:
-        """Note who gets on; called once a second while memory is not ample."""
-        for holder in self._holders:
-            holder.count_unsent()
-            holder.progress.look(holder.held_bytes, holder.moved_bytes, now)
+    def look(self, holder: Holder, now: float) -> None:
+        """Note whether one gets on; called once a second while memory is not ample."""
+        holder.count_unsent()
+        holder.progress.look(holder.held_bytes, holder.moved_bytes, now)
+        self._stuck = None
 
     def cut(self, size: int) -> None:
         """See Reclaimer."""
-        for least in _WORTH_CUTTING:
-            stuck = [
-                (holder.progress.stuck_since, holder)
-                for holder in self._holders
-                if holder.progress.stuck_since is not None and holder.held_bytes > least
-            ]
-            if stuck:
-                _, first = min(stuck, key=lambda pair: pair[0])
+        if self._stuck is None:
+            self._stuck = sorted(filter(_is_stuck, self._holders), key=_cut_first)
+        while self._stuck:
+            first = self._stuck.pop()
+            if _is_stuck(first):
                 held = first.held_bytes
                 first.abort(f"memory is short, and it held {held} bytes without getting on")
                 if held >= size:
                     return
+
+
+def _is_stuck(holder: Holder) -> bool:
+    return holder.progress.stuck_since is not None and holder.held_bytes > _WORTH_CUTTING[-1]
+
+
+def _cut_first(holder: Holder) -> tuple[int, float]:
+    """Return more for those that are cut before others."""
+    since = holder.progress.stuck_since
+    assert since is not None, "only those that are stuck are put in order"
+    return sum(holder.held_bytes > least for least in _WORTH_CUTTING), -since

@@ -24,6 +24,10 @@ from penstock.session import Buffer, Buffers, FileRange, Part, in_memory
 
 logger = logging.getLogger(__name__)
 
+# As numbers: flags that are an enum take longer to combine than the system call they are for.
+_AT_ONCE: Final = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+_MORE_FOLLOWS: Final = int(socket.MSG_MORE)
+
 _PARTS_TOGETHER: Final = 512
 """Fewer than the parts that Linux takes in one call (IOV_MAX)."""
 
@@ -60,6 +64,7 @@ class Sender:
         self._socket: socket.socket | None = None
         self._is_watching = False
         self._is_warming = False
+        self._next_turn: asyncio.Handle | None = None
         self._is_paused = False
         self._is_closing = False
 
@@ -72,7 +77,7 @@ class Sender:
         self._queue.extend(parts)
         self._queued_bytes += sum(map(len, parts))
         self.queued_memory += in_memory(parts)
-        if not (self._is_watching or self._is_warming):
+        if not (self._is_watching or self._is_warming or self._next_turn):
             self._go_on()
 
     def close(self) -> None:
@@ -85,6 +90,9 @@ class Sender:
         """The connection is gone: so is all that was not sent."""
         self._queue.clear()
         self._queued_bytes = self.queued_memory = 0
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
         if self._socket is not None:
             self._watch(False)
             self._socket.close()
@@ -96,21 +104,32 @@ class Sender:
         So many bytes of the range that is next were read a moment ago.
         """
         try:
-            self._send_some(limits.SENT_TOGETHER_BYTES, read_bytes)
+            takes_more = self._send_some(limits.SENT_TOGETHER_BYTES, read_bytes)
         except (BlockingIOError, InterruptedError):
-            pass
+            takes_more = False
         except OSError as error:
             self._owner.abort(f"an answer could not be sent: {error}")
             return
-        self._watch(bool(self._queue) and not self._is_warming)
+        goes_on = bool(self._queue) and not self._is_warming
+        self._watch(goes_on and not takes_more)
+        if goes_on and takes_more:
+            # To have the loop watch a socket that is ready costs more than a turn.
+            self._next_turn = self._loop.call_soon(self._take_turn)
         self._pass_pressure_on()
         if self._is_closing and not self._queue:
             self._transport.close()
 
-    def _send_some(self, most: int, read_bytes: int) -> None:
-        """Raises BlockingIOError when the socket takes no more, OSError when there is no more."""
+    def _take_turn(self) -> None:
+        self._next_turn = None
+        self._go_on()
+
+    def _send_some(self, most: int, read_bytes: int) -> bool:
+        """Return whether the socket seems to take more.
+
+        Raises BlockingIOError when it takes no more, OSError when there is no more.
+        """
         if self._transport.get_write_buffer_size():
-            return
+            return False
         out = self._own_socket()
         while self._queue and most > 0:
             part = self._queue[0]
@@ -119,20 +138,21 @@ class Sender:
                 # What a thread has read goes out, even if a file system keeps nothing in memory.
                 if not read_bytes and not is_cached(part.descriptor, part.position, size):
                     self._warm(part, size)
-                    return
+                    break
                 sent = self._send_range(out, part, size)
                 read_bytes = max(0, read_bytes - sent)
             else:
                 sent = self._send_bytes(out)
             most -= sent
             self._queued_bytes -= sent
+        return True
 
     def _send_bytes(self, out: socket.socket) -> int:
         buffers: list[Buffer] = []
-        flags = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
+        flags = _AT_ONCE
         for part in self._queue:
             if isinstance(part, FileRange):
-                flags |= socket.MSG_MORE
+                flags |= _MORE_FOLLOWS
                 break
             buffers.append(part)
             if len(buffers) == _PARTS_TOGETHER:

@@ -22,7 +22,7 @@ from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.garbage import Garbage
-from penstock.server.listeners import PROTOCOLS, Address, Listener, listen
+from penstock.server.listeners import PROTOCOLS, Address, Listener, listen, session_factory
 from penstock.server.log_lines import limit_log_lines
 from penstock.server.machine import default_budget, resident_bytes
 from penstock.server.watchdog import Watchdog
@@ -31,6 +31,7 @@ from penstock.tasks import Tasks
 if TYPE_CHECKING:
     from penstock.memory import Memory
     from penstock.server.config import Config
+    from penstock.server.connection import SessionFactory
 
 logger = logging.getLogger(__name__)
 
@@ -46,15 +47,24 @@ class Ready:
 
 
 class Server:
-    """The listeners and connections in front of one broker."""
+    """The listeners and connections in front of one broker.
 
-    def __init__(self, broker: Broker, config: Config) -> None:
+    It touches nothing that belongs to the whole process, in which there may be others. `sessions`
+    makes, for the name of a protocol and the broker, what makes the session of each connection.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        config: Config,
+        sessions: Callable[[str, Broker], SessionFactory] = session_factory,
+    ) -> None:
         self._broker = broker
         self._config = config
+        self._sessions = sessions
         self._connections = _connections(config, broker.memory)
         self._listeners: list[Listener] = []
         self._tasks = Tasks()
-        self._log_lines = limit_log_lines()
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -65,20 +75,19 @@ class Server:
         """Open all ports. Raises ListenError; `stop` is needed in any case."""
         for protocol in PROTOCOLS:
             address = Address(protocol, self._config.host, _port(self._config, protocol))
-            self._listeners.append(await listen(address, self._broker, self._connections))
+            sessions = self._sessions(protocol, self._broker)
+            self._listeners.append(await listen(address, sessions, self._connections))
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
-        self._tasks.start(self._log_lines.report_for_ever(), "log lines that were left out")
 
-    async def stop(self) -> None:
-        """End in order: nothing new, what was asked is answered, the rest is cut."""
+    async def stop(self, seconds: float = limits.SHUTDOWN_SECONDS) -> None:
+        """End in order: nothing new, what was asked is answered in time, the rest is cut."""
         _phase("no new connections are accepted")
         for listener in self._listeners:
             listener.close()
         _phase(f"{len(self._connections)} connections finish what they were asked")
-        if not await self._connections.finish(limits.SHUTDOWN_SECONDS):
+        if not await self._connections.finish(seconds):
             _phase(f"{len(self._connections)} connections did not finish in time and are cut")
         await self._connections.cut()
-        self._log_lines.report()
         self._tasks.cancel()
         await self._tasks.ended()
 
@@ -92,15 +101,17 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     _allow_open_files()
     keep_freed_memory(config.memory_bytes or default_budget())
     with DataFolderLock(config.data_folder) as lock:
-        broker = await Broker.open(config.data_folder, _broker_settings(config))
+        broker = await Broker.open(config.data_folder, broker_settings(config))
         # Only now: a recovery that takes long keeps the event loop from hearing of signals, and
         # may be ended by them as a crash would.
         stop_asked = _stop_on_signals()
         server = Server(broker, config)
+        log_lines, reports = limit_log_lines(), Tasks()
         garbage = Garbage()
         watchdog = Watchdog()
         try:
             await server.start()
+            reports.start(log_lines.report_for_ever(), "log lines that were left out")
             broker.memory.set_resident(resident_bytes())
             garbage.start()
             watchdog.start()
@@ -111,6 +122,8 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
             garbage.stop()
             began = time.monotonic()
             await _each(server.stop, lambda: _close(broker))
+            reports.cancel()
+            log_lines.report()
             logger.info("stopped in %.2f s", time.monotonic() - began)
 
 
@@ -186,7 +199,8 @@ def _port(config: Config, protocol: str) -> int:
     return port
 
 
-def _broker_settings(config: Config) -> BrokerSettings:
+def broker_settings(config: Config) -> BrokerSettings:
+    """Return what of the node's settings the broker needs."""
     return BrokerSettings(
         auto_create_topics=config.auto_create_topics,
         default_partitions=config.default_partitions,

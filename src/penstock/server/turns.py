@@ -4,6 +4,10 @@ One pass gives its time to two kinds of work, each with a share of its own. What
 served first: at once while its share lasts, else in the next pass. A connection that is not done
 after its turn goes behind the others that are not; they go on in rotation. So a client that sends
 one request waits for a share or two, however much others have sent.
+
+Of what has arrived, those come first that have used little time of late: a request that takes a
+millisecond, as a large read does, is a share of its own, and a hundred connections with one each
+are a tenth of a second.
 """
 
 from __future__ import annotations
@@ -18,6 +22,31 @@ from penstock import limits
 _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
 """Below it, it is worth an entry in the event loop to begin a new pass."""
+
+
+_LITTLE_SECONDS: Final = 0.002
+_FORGOTTEN_A_SECOND: Final = 0.1
+"""Who uses no more than this part of the time has used little."""
+
+
+class Used:
+    """How much time one worker has used of late, in seconds."""
+
+    __slots__ = ("_at", "_seconds")
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._at = perf_counter()
+
+    def add(self, began: float, seconds: float) -> None:
+        """It began at this time and took so long."""
+        left = self._seconds - (began - self._at) * _FORGOTTEN_A_SECOND
+        self._seconds = seconds + max(0, left)
+        self._at = began
+
+    def is_little(self) -> bool:
+        forgotten = (perf_counter() - self._at) * _FORGOTTEN_A_SECOND
+        return self._seconds - forgotten < _LITTLE_SECONDS
 
 
 class Turn:
@@ -40,6 +69,8 @@ class Worker(Protocol):
 
     in_line: bool
     """Whether it waits for a turn or has it; kept by `Turns`."""
+    used: Used
+    """Kept by `Turns`."""
 
     def take_turn(self, turn: Turn) -> bool:
         """Go on until there is nothing to do or the turn is over; return whether work is left."""
@@ -50,7 +81,11 @@ class Turns:
 
     def __init__(self) -> None:
         self._arrived: deque[Worker] = deque()
+        """Those that have used little of late."""
+        self._arrived_heavy: deque[Worker] = deque()
+        """Those that have used more."""
         self._left_over: deque[Worker] = deque()
+        self._rotation_is_first = False
         self._seconds_left = _SHARE_SECONDS
         self._pass_is_due = False
 
@@ -58,7 +93,8 @@ class Turns:
         """Give a turn to a worker that has something new to do, at once if that is fair."""
         if worker.in_line:
             return
-        if self._arrived or self._seconds_left <= 0:
+        others_are_first = self._arrived or (self._arrived_heavy and not worker.used.is_little())
+        if others_are_first or self._seconds_left <= 0:
             self.soon(worker)
             return
         worker.in_line = True
@@ -70,7 +106,8 @@ class Turns:
         """Give a turn to a worker in the next pass, for all that it gets to do by then."""
         if not worker.in_line:
             worker.in_line = True
-            self._arrived.append(worker)
+            line = self._arrived if worker.used.is_little() else self._arrived_heavy
+            line.append(worker)
             self._begin_pass_soon()
 
     def _begin_pass_soon(self) -> None:
@@ -82,17 +119,31 @@ class Turns:
         self._pass_is_due = False
         in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
-        while self._arrived and self._seconds_left > 0:
-            # Few steps: the next one may have a single request.
-            self._give(self._arrived.popleft(), limits.FIRST_TURN_STEPS)
+        self._give_arrived(self._arrived)
         arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
-        for _ in range(in_rotation):
-            self._give(self._left_over.popleft(), limits.TURN_STEPS)
-            if self._seconds_left <= 0:
-                break
+        # One step may be longer than a share: of these two lines each begins in every other pass.
+        self._rotation_is_first = not self._rotation_is_first
+        if self._rotation_is_first:
+            self._give_left_over(in_rotation)
+            self._give_arrived(self._arrived_heavy)
+        else:
+            self._give_arrived(self._arrived_heavy)
+            self._give_left_over(in_rotation)
         self._seconds_left = arrivals_left
-        if self._arrived or self._left_over or arrivals_left < _NOTICED_SECONDS_LEFT:
+        waiting = self._arrived or self._arrived_heavy or self._left_over
+        if waiting or arrivals_left < _NOTICED_SECONDS_LEFT:
             self._begin_pass_soon()
+
+    def _give_arrived(self, line: deque[Worker]) -> None:
+        while line and self._seconds_left > 0:
+            worker = line.popleft()
+            # Few steps where others wait: the next one may have a single request.
+            self._give(worker, limits.FIRST_TURN_STEPS if line else limits.TURN_STEPS)
+
+    def _give_left_over(self, count: int) -> None:
+        while count and self._seconds_left > 0:
+            count -= 1
+            self._give(self._left_over.popleft(), limits.TURN_STEPS)
 
     def _give(self, worker: Worker, steps: int) -> None:
         began = perf_counter()
@@ -100,4 +151,6 @@ class Turns:
             self._left_over.append(worker)
         else:
             worker.in_line = False
-        self._seconds_left -= perf_counter() - began
+        took = perf_counter() - began
+        worker.used.add(began, took)
+        self._seconds_left -= took

@@ -40,6 +40,8 @@ class CommittedOffsets:
         self._repository = repository
         self._has_partition = has_partition
         self._offsets: dict[OffsetOwner, dict[int, CommittedOffset]] = {}
+        self._owners: dict[int, set[OffsetOwner]] = {}
+        """Who has an offset of a partition."""
         self._bytes = 0
         for row in repository.all():
             committed = CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
@@ -94,9 +96,9 @@ class CommittedOffsets:
 
     def forget_partitions(self, partition_ids: Iterable[int]) -> None:
         """Partitions were deleted, and the database has dropped their rows with them."""
-        gone = list(partition_ids)
-        for owner in tuple(self._offsets):
-            self._drop(owner, gone)
+        for partition_id in partition_ids:
+            for owner in tuple(self._owners.get(partition_id, ())):
+                self._drop(owner, [partition_id])
 
     def _drop(self, owner: OffsetOwner, partition_ids: list[int]) -> None:
         kept = self._offsets.get(owner)
@@ -106,6 +108,9 @@ class CommittedOffsets:
             dropped = kept.pop(partition_id, None)
             if dropped is not None:
                 self._bytes -= _size(dropped)
+                self._owners[partition_id].discard(owner)
+                if not self._owners[partition_id]:
+                    del self._owners[partition_id]
         if not kept:
             del self._offsets[owner]
             self._bytes -= _ROW_BYTES + len(owner.name)
@@ -113,6 +118,8 @@ class CommittedOffsets:
     def _put(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
         self._bytes += self._growth(owner, offsets)
         self._offsets.setdefault(owner, {}).update(offsets)
+        for partition_id in offsets:
+            self._owners.setdefault(partition_id, set()).add(owner)
 
     def _growth(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> int:
         """Return how many bytes more there would be."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
-from penstock.log.header import ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.log.batches import StoredBatch
+from penstock.log.header import ATTRIBUTE_CHUNK, ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
 from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
@@ -26,6 +27,9 @@ ONE_BATCH: Final = 1
 """Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
 ENTRIES_TOGETHER: Final = 256
 """Batches that are split from a read at once."""
+RANGES_BYTES: Final = 8 << 20
+"""Bytes of batches that are taken as ranges of a file at once: more than are read, for none is."""
+_ANY_COUNT: Final = 1 << 62
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +46,14 @@ class Entry(NamedTuple):
         return self.batch[HEADER_SIZE:]
 
 
+AnyEntry: TypeAlias = Entry | StoredBatch
+"""A batch that was read, or one that goes from the file to the client, which is nobody's chunk."""
+
+
 class EntryReader:
     """`position` is the offset of what comes next.
 
+    With `from_file`, large batches come as ranges of a file where they can be.
     `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, or
     was never a message. Nobody can acknowledge it. What is damaged is one entry that its reader
     finds damaged.
@@ -58,10 +67,11 @@ class EntryReader:
         skipped: Callable[[int, int], None],
     ) -> None:
         self.position = position
+        self.from_file = False
         self._partition = partition
         self._magic = magic
         self._skipped = skipped
-        self._ahead: deque[Entry] = deque()
+        self._ahead: deque[AnyEntry] = deque()
         # What was read and is not split yet: a large read has batches for a tenth of a second.
         self._unsplit: Iterator[Entry] = iter(())
         self._rewinds = 0
@@ -85,14 +95,13 @@ class EntryReader:
         while not self._ahead and not self._split():
             if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
-            rewinds = self._rewinds
-            buffers = await self._read(max_bytes)
-            if rewinds == self._rewinds and buffers is not None:
-                self._unsplit = self._entries(buffers)
-                self._held.set(sum(map(len, buffers)))
+            if self.from_file and max_bytes != ONE_BATCH:
+                self._ahead.extend(self._ranges())
+            if not self._ahead:
+                await self._read_ahead(max_bytes)
         return True
 
-    def take(self) -> Entry | None:
+    def take(self) -> AnyEntry | None:
         """Return the next batch of those that were read ahead."""
         if not self._ahead:
             return None
@@ -100,12 +109,19 @@ class EntryReader:
         self.position = entry.header.next_offset
         return entry
 
+    async def _read_ahead(self, max_bytes: int) -> None:
+        rewinds = self._rewinds
+        buffers = await self._read(max_bytes)
+        if rewinds == self._rewinds and buffers is not None:
+            self._unsplit = self._entries(buffers)
+            self._held.set(sum(map(len, buffers)))
+
     async def _read(self, max_bytes: int) -> list[Buffer] | None:
         """Read at `position`; None when what is there had to be skipped."""
         position, rewinds = self.position, self._rewinds
         try:
             with self._partition.memory.reading() as reading:
-                await reading.grant(max_bytes)
+                await reading.grant(min(max_bytes, self._partition.bytes_from(position)))
                 return await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
@@ -120,6 +136,16 @@ class EntryReader:
         except UnknownTopicError:
             pass  # Deleted this moment; the caller sees it too.
         return None
+
+    def _ranges(self) -> list[StoredBatch]:
+        """Return the next batches as ranges of a file, as far as they can be."""
+        try:
+            found = self._partition.sound_batches(
+                self.position, RANGES_BYTES, _ANY_COUNT, self._magic
+            )
+        except (OffsetOutOfRangeError, UnknownTopicError):
+            return []  # A read says what becomes of that.
+        return list(takewhile(_is_plain, found))
 
     def _split(self) -> bool:
         """Have the next batches of what was read ready; False where there are none."""
@@ -153,3 +179,8 @@ class EntryReader:
         if self.position == start and end > start:
             self.position = end
             self._skipped(start, end)
+
+
+def _is_plain(batch: StoredBatch) -> bool:
+    """Whether nobody has to look into a batch before it goes out."""
+    return not batch.header.attributes & (ATTRIBUTE_CHUNK | ATTRIBUTE_CONTROL)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from penstock.broker.subscriptions.bitmaps import BITS, BLOCK
+
+_DROPPED_TOGETHER: Final = 1_000
 
 
 class Boundaries:
@@ -40,8 +44,12 @@ class Boundaries:
         return start, self._end
 
     def drop_below(self, offset: int) -> None:
-        """Forget batches that begin below an offset, as far as whole blocks of them."""
-        while self._blocks and self._first_block < offset // BLOCK:
+        """Forget batches that begin below an offset, as far as whole blocks of them.
+
+        Of very many some are left to the next time, and known until then.
+        """
+        last = min(offset // BLOCK, self._first_block + _DROPPED_TOGETHER)
+        while self._blocks and self._first_block < last:
             self._blocks.pop(self._first_block, None)
             self._first_block += 1
 

@@ -9,7 +9,7 @@ from penstock.broker.subscriptions.leases import Holder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
 
 
 class Delivery(NamedTuple):
@@ -18,13 +18,17 @@ class Delivery(NamedTuple):
     `open_mask` has a bit for each of its messages that is not acknowledged; None means all of them.
     """
 
-    entry: Entry
+    entry: AnyEntry
     redelivery_count: int
     open_mask: int | None
 
 
 class Receiver(Protocol):
     """A consumer's connection, as its subscription sees it."""
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether entries may be ranges of a file; always the same."""
 
     def deliver(self, deliveries: Sequence[Delivery]) -> None:
         """Send batches, in order; views in them stay valid."""

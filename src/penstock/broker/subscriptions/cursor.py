@@ -6,7 +6,7 @@ message inside a batch are the same thing: a range of offsets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.subscriptions.bitmaps import (
     BITS,
@@ -17,12 +17,27 @@ from penstock.broker.subscriptions.bitmaps import (
     runs,
     span,
 )
+from penstock.broker.subscriptions.runs import Runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
 _BLOCK_BYTES: Final = BLOCK // 8
+_NO_END: Final = 1 << 62
+
+
+class Changes(NamedTuple):
+    """What is to be stored of a cursor's blocks: all that is stored before `from_number` goes, then
+    each block of which the number and the bits are here is put in its place. One that is gone has
+    no bits.
+
+    A block has `BLOCK` offsets, its first is a multiple of that, and bit i stands for the offset i
+    places after it.
+    """
+
+    from_number: int
+    blocks: Sequence[tuple[int, int]]
 
 
 class Cursor:
@@ -30,24 +45,30 @@ class Cursor:
 
     Those above are bits in blocks, so that memory follows the offsets between the first and the
     last one, an eighth of a byte each, whatever the order that acknowledgements come in. A block
-    is never empty, its bits lie above `position`, and the offset at `position` is open.
+    is never empty, its bits lie above `position`, and the offset at `position` is open. Blocks that
+    are full are kept as runs, so that a hole may close below any number of them at once.
     """
 
-    __slots__ = ("_blocks", "_changed", "acknowledged_above", "position")
+    __slots__ = ("_blocks", "_changed", "_full", "_was_reset", "acknowledged_above", "position")
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.acknowledged_above = 0
         """How many offsets above `position` are acknowledged."""
         self._blocks: dict[int, int] = {}
+        """Those of which a part is acknowledged."""
+        self._full = Runs()
         self._changed: set[int] = set()
+        self._was_reset = False
 
     @classmethod
     def restored(cls, position: int, blocks: Mapping[int, int]) -> Self:
         """Make the cursor whose position and changes were these."""
         cursor = cls(position)
-        for number, bits in blocks.items():
-            cursor._set_block(number, bits)
+        for number in sorted(blocks):
+            # What the position has passed may be stored for a while.
+            if number >= position // BLOCK:
+                cursor._set_block(number, blocks[number])
         cursor._changed.clear()
         return cursor
 
@@ -55,17 +76,25 @@ class Cursor:
     def ranges(self) -> Iterator[tuple[int, int]]:
         """The acknowledged ranges above `position`, ends excluded, each as long as it can be."""
         pending: tuple[int, int] | None = None
-        for number in sorted(self._blocks):
-            base = number * BLOCK
-            for low, high in runs(self._blocks[number]):
-                if pending is not None and pending[1] == base + low:
-                    pending = pending[0], base + high
-                    continue
-                if pending is not None:
-                    yield pending
-                pending = base + low, base + high
+        for start, end in self._pieces():
+            if pending is not None and pending[1] == start:
+                pending = pending[0], end
+                continue
+            if pending is not None:
+                yield pending
+            pending = start, end
         if pending is not None:
             yield pending
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        """The acknowledged ranges above `position`, cut at the ends of blocks."""
+        parts = ((number, number + 1) for number in self._blocks)
+        for first, last in sorted([*parts, *self._full]):
+            bits = self._blocks.get(first)
+            if bits is None:
+                yield first * BLOCK, last * BLOCK
+            else:
+                yield from ((first * BLOCK + low, first * BLOCK + high) for low, high in runs(bits))
 
     def acknowledge(self, start: int, end: int) -> int:
         """Mark the offsets from `start` up to but not `end`; return how many of them were open."""
@@ -85,9 +114,13 @@ class Cursor:
         number = offset // BLOCK
         before = self._blocks.get(number, 0)
         bits = before | BITS[offset % BLOCK]
-        if bits == before:
+        if bits == before or (not before and number in self._full):
             return 0
-        self._blocks[number] = FULL if bits == FULL else bits
+        if bits == FULL:
+            del self._blocks[number]
+            self._full.add(number)
+        else:
+            self._blocks[number] = bits
         self._changed.add(number)
         self.acknowledged_above += 1
         return 1
@@ -96,11 +129,11 @@ class Cursor:
         """Mark every offset below `end`."""
         if end <= self.position:
             return
-        if not self._blocks:
+        if not self._blocks and not self._full:
             self.position = end
             return
         end = self._first_open(end)
-        self._clear(self.position, end)
+        self._pass(end)
         self.position = end
         assert self.open_count(end, end + 1), "the offset at the position is open"
 
@@ -109,8 +142,7 @@ class Cursor:
         first, last = start // BLOCK, -(-end // BLOCK)
         closed = int.from_bytes(
             b"".join(
-                self._blocks.get(number, 0).to_bytes(_BLOCK_BYTES, "little")
-                for number in range(first, last)
+                self._bits(number).to_bytes(_BLOCK_BYTES, "little") for number in range(first, last)
             ),
             "little",
         )
@@ -124,16 +156,21 @@ class Cursor:
         start = max(start, self.position)
         if start >= end:
             return 0
-        if not self._blocks:
+        if not self._blocks and not self._full:
             return end - start
-        return end - start - sum(bits.bit_count() for _, bits in self._parts(start, end))
+        closed = sum(bits.bit_count() for _, bits in self._parts(start, end))
+        for first, last in self._full.between(start // BLOCK, -(-end // BLOCK)):
+            closed += min(last * BLOCK, end) - max(first * BLOCK, start)
+        return end - start - closed
 
     def reset(self, position: int) -> None:
         """Go to `position` and forget what was acknowledged above it."""
         self.position = position
         self.acknowledged_above = 0
-        self._changed.update(self._blocks)
+        self._was_reset = True
+        self._changed.clear()
         self._blocks.clear()
+        self._full.clear()
 
     def cut_off(self, end: int) -> bool:
         """Forget what lies at or above `end`; return whether anything did.
@@ -142,27 +179,34 @@ class Cursor:
         messages then get their offsets, and must not count as acknowledged.
         """
         before = self.position, self.acknowledged_above
-        if self._blocks:
-            self._clear(end, (max(self._blocks) + 1) * BLOCK)
+        for number in [number for number, _ in self._parts(end, _NO_END)]:
+            self._set_block(number, self._blocks[number] & span(0, max(end - number * BLOCK, 0)))
+        for first, last in self._full.between(end // BLOCK, _NO_END // BLOCK):
+            for number in range(first, last):
+                self._set_block(number, span(0, max(end - number * BLOCK, 0)))
         self.position = min(self.position, end)
         return before != (self.position, self.acknowledged_above)
 
-    def take_changes(self) -> list[tuple[int, int]]:
-        """Return the number and the bits of each block that changed since the last time.
-
-        A block has `BLOCK` offsets, its first is a multiple of that, and bit i stands for the
-        offset i places after it. A block that is gone has no bits.
-        """
-        changes = [(number, self._blocks.get(number, 0)) for number in self._changed]
+    def take_changes(self) -> Changes:
+        """Return what changed since the last time."""
+        passed = self.position // BLOCK
+        changed = [number for number in self._changed if number >= passed]
+        blocks = [(number, self._blocks.get(number) or self._bits(number)) for number in changed]
+        changes = Changes(_NO_END if self._was_reset else passed, blocks)
         self._changed.clear()
+        self._was_reset = False
         return changes
 
-    def give_back(self, changes: Iterable[tuple[int, int]]) -> None:
+    def give_back(self, changes: Changes) -> None:
         """Count changes that were taken as not taken."""
-        self._changed.update(number for number, _ in changes)
+        self._changed.update(number for number, _ in changes.blocks)
+        self._was_reset = self._was_reset or changes.from_number == _NO_END
+
+    def _bits(self, number: int) -> int:
+        return self._blocks.get(number) or (FULL if number in self._full else 0)
 
     def _parts(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The blocks' bits between two offsets, each with its block's number."""
+        """The bits between two offsets of blocks that are not full, with the blocks' numbers."""
         for number in blocks_between(self._blocks, start, end):
             bits = self._blocks.get(number)
             if bits is not None:
@@ -173,40 +217,42 @@ class Cursor:
         while start < end:
             number, low = divmod(start, BLOCK)
             high = min(low + end - start, BLOCK)
-            self._set_block(number, self._blocks.get(number, 0) | span(low, high))
+            self._set_block(number, self._bits(number) | span(low, high))
             start += high - low
 
     def _first_open(self, offset: int) -> int:
         """Return the first open offset from one on that is above the position."""
-        blocks = self._blocks
         number, low = divmod(offset, BLOCK)
-        low += leading_run(blocks.get(number, 0) >> low)
+        low += leading_run(self._bits(number) >> low)
         if low < BLOCK:
             return number * BLOCK + low
-        number += 1
-        # Very many may lie above one hole.
-        while blocks.get(number) is FULL:
-            number += 1
-        return number * BLOCK + leading_run(blocks.get(number, 0))
+        number = self._full.end_of(number + 1)
+        return number * BLOCK + leading_run(self._blocks.get(number, 0))
 
-    def _clear(self, start: int, end: int) -> None:
-        blocks = self._blocks
-        whole = range(-(-start // BLOCK), end // BLOCK)
-        for number in blocks_between(blocks, whole.start * BLOCK, whole.stop * BLOCK):
-            bits = blocks.pop(number, None)
+    def _pass(self, end: int) -> None:
+        """Forget the bits below an offset, which is open."""
+        passed = end // BLOCK
+        for number in blocks_between(self._blocks, self.position, passed * BLOCK):
+            bits = self._blocks.pop(number, None)
             if bits is not None:
                 self.acknowledged_above -= bits.bit_count()
-                self._changed.add(number)
-        # What is left lies in the first block and in the last one.
-        for number, bits in list(self._parts(start, end)):
-            self._set_block(number, blocks[number] ^ bits)
+        count = self._full.remove(self.position // BLOCK, passed)
+        self.acknowledged_above -= count * BLOCK
+        bits = self._blocks.get(passed, 0)
+        if bits & span(0, end % BLOCK):
+            self._set_block(passed, bits & ~span(0, end % BLOCK))
 
     def _set_block(self, number: int, bits: int) -> None:
-        before = self._blocks.get(number, 0)
+        before = self._bits(number)
         self.acknowledged_above += bits.bit_count() - before.bit_count()
         self._changed.add(number)
-        if bits:
-            # All full blocks are one object.
-            self._blocks[number] = FULL if bits == FULL else bits
+        if before == bits:
+            return
+        if before == FULL:
+            self._full.remove(number, number + 1)
         else:
             self._blocks.pop(number, None)
+        if bits == FULL:
+            self._full.add(number)
+        elif bits:
+            self._blocks[number] = bits

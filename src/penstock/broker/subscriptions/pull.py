@@ -14,7 +14,7 @@ from penstock.broker.subscriptions.upcoming import Upcoming
 
 if TYPE_CHECKING:
     from penstock.broker.clock import Clock
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.subscriptions.leases import Holder
     from penstock.broker.topics.partition import Partition
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Acquired(NamedTuple):
     """The open messages from `start` up to `end` of one batch, delivered `deliveries` times."""
 
-    entry: Entry
+    entry: AnyEntry
     start: int
     end: int
     deliveries: int
@@ -84,7 +84,7 @@ class Pull:
         """Take back what a consumer holds, which may never have seen it."""
         self._engine.release_all(holder, counted=False)
 
-    def _lock(self, holder: Holder, entry: Entry, messages_max: int) -> list[Acquired]:
+    def _lock(self, holder: Holder, entry: AnyEntry, messages_max: int) -> list[Acquired]:
         """Lease the open messages of a batch, or the first of them."""
         deadline = self._clock.time() + self._lock_seconds
         start, end = self._upcoming.available(entry)

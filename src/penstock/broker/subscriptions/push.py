@@ -14,7 +14,7 @@ from penstock.tasks import Tasks
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.subscriptions.selectors.selector import Selector
@@ -58,6 +58,13 @@ class Push:
         self.selector.stop()
         self._tasks.cancel()
 
+    def add(self, consumer: Consumer) -> None:
+        """A consumer came; what it can't take is not sent to any."""
+        self.selector.add(consumer)
+        members = self.selector.consumers
+        self._upcoming.set_from_file(all(each.receiver.takes_files for each in members))
+        self.wake()
+
     def wake(self) -> None:
         """Something changed that may have messages go out."""
         self._work.set()
@@ -89,7 +96,7 @@ class Push:
         self._hand_out(entries, consumer)
         return self._upcoming.has_more
 
-    def _hand_out(self, entries: Iterator[Entry], consumer: Consumer) -> None:
+    def _hand_out(self, entries: Iterator[AnyEntry], consumer: Consumer) -> None:
         """Send a turn's worth of batches to one consumer, but for those that belong to others."""
         shares: dict[Consumer, list[Delivery]] = {}
         for entry in islice(entries, self.selector.batches_per_turn):
@@ -103,7 +110,7 @@ class Push:
             self._send(owner, deliveries)
             self.selector.served(owner)
 
-    def _acquire(self, consumer: Consumer, entry: Entry) -> Delivery | None:
+    def _acquire(self, consumer: Consumer, entry: AnyEntry) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""
         start, end = entry.header.base_offset, entry.header.next_offset
         lease = self._engine.acquire(consumer, start, end)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.subscriptions.cursor import Changes
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.subscriptions import CursorRow, SubscriptionRow
 from penstock.tasks import Tasks
@@ -111,7 +112,7 @@ class CursorStore:
         """Have what was not written be written with the next write, which comes soon."""
         self._moved |= rows.keys()
         for subscription, row in rows.items():
-            subscription.cursor.give_back(row.blocks)
+            subscription.cursor.give_back(Changes(row.from_number, row.blocks))
         if self._timer is None and self._saved is None and not self._closing:
             self._timer = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._begin)
 
@@ -119,4 +120,4 @@ class CursorStore:
 def _cursor_row(subscription: Subscription) -> CursorRow:
     cursor = subscription.cursor
     place = subscription.partition.id, subscription.name
-    return CursorRow(*place, cursor.position, cursor.take_changes())
+    return CursorRow(*place, cursor.position, *cursor.take_changes())

@@ -141,8 +141,7 @@ class Subscription:
             )
             self._push.start()
         assert kind is self.kind, "make_room was asked first"
-        self._push.selector.add(consumer)
-        self._push.wake()
+        self._push.add(consumer)
 
     def detach(self, consumer: Consumer) -> None:
         """Remove a consumer; nothing happens when it is gone already."""

@@ -9,7 +9,7 @@ from penstock.broker.reading.entries import ONE_BATCH, READ_BYTES, EntryReader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
@@ -32,7 +32,14 @@ class Upcoming:
             return True
         return self._engine.fresh < self._partition.readable_end()
 
-    async def entries(self) -> Iterator[Entry]:
+    def set_from_file(self, wanted: bool) -> None:
+        """Say whether large batches may come as ranges of a file, from the next one on."""
+        for reader in (self._fresh, self._again):
+            if reader.from_file != wanted:
+                reader.from_file = wanted
+                reader.rewind(reader.position)
+
+    async def entries(self) -> Iterator[AnyEntry]:
         """Return batches to be acquired in their order, as many as are wanted, before anything else
         is awaited. There may be none, although there is more, when the state changed meanwhile.
         """
@@ -44,7 +51,7 @@ class Upcoming:
         await reader.fill()
         return iter(reader.take, None) if reader.position == engine.fresh else iter(())
 
-    def available(self, entry: Entry) -> tuple[int, int]:
+    def available(self, entry: AnyEntry) -> tuple[int, int]:
         """Return which offsets of a batch from `entries` can be acquired."""
         base, end = entry.header.base_offset, entry.header.next_offset
         returned = self._engine.next_returned()
@@ -52,7 +59,7 @@ class Upcoming:
             return max(returned.start, base), min(returned.end, end)
         return max(self._engine.fresh, base), end
 
-    async def _returned_entries(self) -> Iterator[Entry]:
+    async def _returned_entries(self) -> Iterator[AnyEntry]:
         first = self._engine.next_returned()
         assert first is not None, "something came back"
         self._again.rewind(first.start)
@@ -60,8 +67,8 @@ class Upcoming:
         await self._again.fill(READ_BYTES if followed else ONE_BATCH)
         return self._those_that_came_back()
 
-    def _those_that_came_back(self) -> Iterator[Entry]:
-        for entry in iter(self._again.take, None):
+    def _those_that_came_back(self) -> Iterator[AnyEntry]:
+        while (entry := self._again.take()) is not None:
             first = self._engine.next_returned()
             if first is None or first.start < entry.header.base_offset:
                 return

@@ -6,7 +6,9 @@ import asyncio
 import logging
 import time
 import uuid
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.creations import partition_creations
 from penstock.broker.errors import (
@@ -23,29 +25,41 @@ from penstock.broker.topics.config import (
     checked,
     not_in_effect,
 )
-from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
 from penstock.broker.topics.index import TopicIndex
+from penstock.broker.topics.joined import Joined
+from penstock.broker.topics.making import Identities, NewPartitions, PartitionMaker
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.removal import Removal
 from penstock.broker.topics.stored_config import canonical
 from penstock.broker.topics.topic import Topic
 from penstock.broker.topics.watch import watch_files
+from penstock.limits import TOPICS_CHANGED_TOGETHER
 from penstock.metadata.topics import TopicRow, TopicUpdate
+from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
-    from penstock.broker.topics.partition import OwnTopic
     from penstock.broker.topics.storage import Storage
     from penstock.log import Log
     from penstock.memory import Memory
     from penstock.metadata.topics import TopicRepository
 
 logger = logging.getLogger(__name__)
+
+
+class NewTopic(NamedTuple):
+    """What is asked for; `address` is that of the client that asks."""
+
+    name: TopicName
+    partitions: int
+    partitioned: bool = True
+    config: Explicit = NOTHING_SET
+    address: str | None = None
 
 
 class Topics:
@@ -63,7 +77,6 @@ class Topics:
         memory: Memory,
         cluster_id: str,
     ) -> None:
-        self._cluster_id = cluster_id
         self._repository = repository
         self._storage = storage
         self._namespaces = namespaces
@@ -72,12 +85,15 @@ class Topics:
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
         self._index = TopicIndex()
         self._partitions_by_id: dict[int, Partition] = {}
-        self._partition_ids_given = 0
         self._tasks = Tasks()
         self._removal = Removal(repository, storage)
         self._creations = partition_creations()
         # Two clients that ask for the same new topic at once must get the same one.
         self._changing = asyncio.Lock()
+        self._identities = Identities(cluster_id, namespaces)
+        self._maker = PartitionMaker(storage, self._identities, self._conversions, self._open_log)
+        self._creating = Joined(self._create_together, "creating topics")
+        self._deleting = Joined(self._delete_together, "deleting topics")
         self._on_delete: list[Callable[[Topic], None]] = []
         self._before_open: list[Callable[[Partition, Log], Awaitable[None]]] = []
 
@@ -127,10 +143,14 @@ class Topics:
         """Create a topic; its namespace comes into being with it.
 
         `address` is that of the client that asks for it. Raises TopicExistsError,
-        InvalidPartitionCountError, InvalidSettingError, TopicsThrottledError and MetadataError.
+        InvalidPartitionCountError, InvalidSettingError, TopicsThrottledError, StorageError and
+        MetadataError.
         """
-        creating = self._create_in_turn(name, partitions, partitioned, config, address)
-        return await uninterrupted(creating, "creating a topic", refusals=BrokerError)
+        return await self._creating.ask(NewTopic(name, partitions, partitioned, config, address))
+
+    async def create_all(self, asked: Sequence[NewTopic]) -> list[Topic | BaseException]:
+        """Create topics as `create` does, each by itself; return each, or why it was refused."""
+        return await self._creating.ask_all(asked)
 
     async def get_or_create(
         self,
@@ -187,7 +207,11 @@ class Topics:
         Its name can be given again at once; its files are removed in the background.
         Raises UnknownTopicError when somebody else deleted it first.
         """
-        await uninterrupted(self._delete_in_turn(topic), "deleting a topic", refusals=BrokerError)
+        await self._deleting.ask(topic)
+
+    async def delete_all(self, topics: Sequence[Topic]) -> list[BaseException | None]:
+        """Delete topics as `delete` does; return of each why it could not be, or None."""
+        return await self._deleting.ask_all(topics)
 
     async def delete_namespace(self, name: NamespaceName) -> None:
         """Delete a namespace with all its topics. Raises UnknownNamespaceError."""
@@ -198,7 +222,7 @@ class Topics:
     def load(self) -> None:
         """Read the database; logs are opened when they are first used. Blocks."""
         ids_of = self._repository.partition_ids()
-        self._partition_ids_given = self._repository.partition_ids_given()
+        self._maker.ids_given = self._repository.partition_ids_given()
         for row in self._repository.all():
             topic = self._topic(row)
             for index, partition_id in sorted(ids_of.get(topic.id, {}).items()):
@@ -217,14 +241,14 @@ class Topics:
         """From now on close the logs of which files are removed under the running broker."""
         self._tasks.start(watch_files(self._partitions), "looking after the files of logs")
 
-    def _partitions(self) -> list[Partition]:
-        return [partition for topic in self.all() for partition in topic.partitions]
+    def _partitions(self) -> Iterator[Partition]:
+        return chain.from_iterable([*topic.partitions] for topic in self.all())
 
     def identify(self) -> None:
         """Have all folders say what they are: those of older releases don't. Blocks."""
-        topics = self.all()
+        topics, identities = self.all(), self._identities
         self._storage.identify(
-            (self._identity(topic), [self._identity_of(each) for each in topic.partitions])
+            (identities.of_topic(topic), map(identities.of_partition, topic.partitions))
             for topic in topics
         )
 
@@ -239,49 +263,66 @@ class Topics:
         for partition in partitions:
             partition.close()
 
-    async def _create_in_turn(
-        self,
-        name: TopicName,
-        partitions: int,
-        partitioned: bool,
-        config: Explicit,
-        address: str | None,
-    ) -> Topic:
+    async def _create_together(self, asked: Sequence[NewTopic]) -> list[Topic | Exception]:
+        outcomes: dict[int, Topic | Exception] = {}
         async with self._changing:
-            self._check_count(partitions)
-            config = checked(config)
-            self._check_free(name)
-            self._creations.take(address, partitions)
-            await self._namespaces.get_or_create(name.in_namespace)
-            number = self._index.take_iggy_id(name.in_namespace)
-            try:
-                topic = await self._create(name, number, partitions, partitioned, config)
-            except BaseException:
-                self._index.give_back_iggy_id(name.in_namespace, number)
-                raise
-        logger.info("created topic %s with %d partitions", name.kafka, partitions)
-        _warn(topic)
-        return topic
+            while left := [number for number in range(len(asked)) if number not in outcomes]:
+                # Of those that ask for one name the first gets it, if it gets that far.
+                firsts = {asked[number].name.kafka: number for number in reversed(left)}
+                numbers = sorted(firsts.values())
+                created = await self._create_distinct([asked[number] for number in numbers])
+                outcomes |= zip(numbers, created, strict=True)
+        return [outcomes[number] for number in range(len(asked))]
 
-    async def _create(
-        self, name: TopicName, number: int, partitions: int, partitioned: bool, config: Explicit
-    ) -> Topic:
+    async def _create_distinct(self, asked: Sequence[NewTopic]) -> list[Topic | Exception]:
+        """Create topics of which no two have the same name."""
+        pace = Pace()
+        checked_ones = await pace.each(asked, self._checked)
+        allowed = [each for each in checked_ones if isinstance(each, NewTopic)]
+        created = iter(await self._create_allowed(allowed, pace))
+        return [next(created) if isinstance(each, NewTopic) else each for each in checked_ones]
+
+    def _checked(self, asked: NewTopic) -> NewTopic | BrokerError:
+        try:
+            self._check_count(asked.partitions)
+            config = checked(asked.config)
+            self._check_free(asked.name)
+            self._creations.take(asked.address, asked.partitions)
+        except BrokerError as refusal:
+            return refusal
+        return asked._replace(config=config)
+
+    async def _create_allowed(
+        self, asked: Sequence[NewTopic], pace: Pace
+    ) -> list[Topic | Exception]:
+        names = {each.name.in_namespace for each in asked}
+        missing = [name for name in names if self._namespaces.get(name) is None]
+        await asyncio.gather(*map(self._namespaces.get_or_create, missing))
+        wanted = await pace.each(asked, self._wanted)
+        made = zip(wanted, await self._maker.make(wanted), strict=True)
+        return await pace.each(made, lambda each: self._conclude(each[0].topic, each[1]))
+
+    def _wanted(self, asked: NewTopic) -> NewPartitions:
         row = TopicRow(
             uuid.uuid4(),
-            *name,
-            kafka_name=name.kafka,
-            iggy_topic_id=number,
-            partitioned=partitioned,
-            config=config,
+            *asked.name,
+            kafka_name=asked.name.kafka,
+            iggy_topic_id=self._index.take_iggy_id(asked.name.in_namespace),
+            partitioned=asked.partitioned,
+            config=asked.config,
             created_at_us=time.time_ns() // 1000,
         )
-        topic = self._topic(row)
+        insert = partial(self._repository.insert, row)
+        return NewPartitions(self._topic(row), asked.partitions, insert)
 
-        async def insert(ids: Mapping[int, int]) -> None:
-            await self._repository.insert(row, ids)
-
-        await self._make_partitions(topic, partitions, insert)
+    def _conclude(self, topic: Topic, made: list[Partition] | Exception) -> Topic | Exception:
+        if isinstance(made, Exception):
+            self._index.give_back_iggy_id(topic.name.in_namespace, topic.iggy_topic_id)
+            return made
         self._index.add(topic)
+        self._partitions_by_id.update((partition.id, partition) for partition in made)
+        logger.info("created topic %s with %d partitions", topic.name.kafka, len(made))
+        _warn(topic)
         return topic
 
     async def _add_partitions(self, topic: Topic, total: int, address: str | None) -> None:
@@ -294,41 +335,11 @@ class Topics:
                 )
             self._creations.take(address, total - len(topic.partitions))
 
-            async def insert(ids: Mapping[int, int]) -> None:
-                await self._repository.insert_partitions(topic.id, ids)
-
-            await self._make_partitions(topic, total, insert)
-
-    async def _make_partitions(
-        self, topic: Topic, total: int, insert: Callable[[Mapping[int, int]], Awaitable[None]]
-    ) -> None:
-        """Make folders, then rows, then partitions; what fails leaves nothing of them behind."""
-        indexes = range(len(topic.partitions), total)
-        first_id = self._partition_ids_given + 1
-        ids = dict(zip(indexes, range(first_id, first_id + len(indexes)), strict=True))
-        partitions = {
-            index: self._partition_identity(topic, index, partition_id)
-            for index, partition_id in ids.items()
-        }
-        logs = await self._storage.make_logs(
-            self._identity(topic), partitions, topic.config.segment_bytes
-        )
-        try:
-            await insert(ids)
-        except BaseException:
-            for log in logs.values():
-                log.abandon()
-            await self._storage.remove_partitions(topic.id, indexes)
-            raise
-        self._partition_ids_given += len(ids)
-        made = [
-            await Partition.open(
-                *(topic, index, ids[index], logs[index]), self._conversions, self._open_log
-            )
-            for index in indexes
-        ]
-        topic.partitions += made
-        self._partitions_by_id.update((partition.id, partition) for partition in made)
+            insert = partial(self._repository.insert_partitions, topic.id)
+            (made,) = await self._maker.make([NewPartitions(topic, total, insert)])
+            if isinstance(made, Exception):
+                raise made
+            self._partitions_by_id.update((partition.id, partition) for partition in made)
 
     async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         async with self._changing:
@@ -338,7 +349,7 @@ class Topics:
             await self._repository.update(_update_of(topic, name, config))
             self._index.rename(topic, name)
             topic.config = self._config(config)
-            await self._storage.rewrite([self._identity(topic)])
+            await self._storage.rewrite([self._identities.of_topic(topic)])
             _warn(topic)
             for partition in topic.partitions:
                 partition.reconfigured()
@@ -354,66 +365,60 @@ class Topics:
             await self._namespaces.rename(old, new, updates)
             for topic, name in moved.items():
                 self._index.rename(topic, name)
-            await self._storage.rewrite([self._identity(topic) for topic in moved])
+            await self._storage.rewrite([self._identities.of_topic(topic) for topic in moved])
 
-    async def _delete_in_turn(self, topic: Topic) -> None:
+    async def _delete_together(self, topics: Sequence[Topic]) -> list[Exception | None]:
         async with self._changing:
-            self._check_known(topic)
-            await self._delete(topic)
+            return await self._delete_all(topics)
 
     async def _delete_namespace(self, name: NamespaceName) -> None:
-        async with self._changing:
-            for topic in self.in_namespace(name):
-                await self._delete(topic)
-            await self._namespaces.delete(name)
+        is_empty = False
+        while not is_empty:  # Others change topics between groups of them.
+            async with self._changing:
+                topics = self.in_namespace(name)[:TOPICS_CHANGED_TOGETHER]
+                failures = await self._delete_all(topics)
+                for failure in filter(None, failures):
+                    raise failure
+                is_empty = not self.in_namespace(name)
+                if is_empty:
+                    await self._namespaces.delete(name)
 
-    async def _delete(self, topic: Topic) -> None:
+    async def _delete_all(self, topics: Sequence[Topic]) -> list[Exception | None]:
+        """Return of each topic why it could not be deleted, or None."""
+        pace = Pace()
+        distinct = list(dict.fromkeys(topics))
+        failures = await asyncio.gather(*map(self._delete_rows, distinct))
+        outcomes = dict(zip(distinct, failures, strict=True))
+        for topic in distinct:
+            if outcomes[topic] is None:
+                await self._forget(topic, pace)
+        return [outcomes.pop(topic, _unknown(topic)) for topic in topics]
+
+    async def _delete_rows(self, topic: Topic) -> Exception | None:
+        if self.by_id(topic.id) is not topic:
+            return _unknown(topic)
         # First: once its rows are gone, none that refers to them may be written any more.
         for partition in topic.partitions:
             partition.deleted = True
         try:
             await self._repository.delete(topic.id)
-        except BaseException:
+        except Exception as error:
             for partition in topic.partitions:
                 partition.deleted = False
-            raise
+            return error
+        return None
+
+    async def _forget(self, topic: Topic, pace: Pace) -> None:
         self._index.remove(topic)
         for partition in topic.partitions:
             del self._partitions_by_id[partition.id]
             partition.forget()
+            if pace.is_over():
+                await pace.others()
         for listener in self._on_delete:
             listener(topic)
         self._removal.begin(topic.id, topic.partitions)
         logger.info("deleted topic %s", topic.name.kafka)
-
-    def _identity(self, topic: Topic) -> TopicIdentity:
-        namespace = self._namespaces.get(topic.name.in_namespace)
-        assert namespace is not None, "a topic's namespace lasts as long as the topic"
-        return TopicIdentity(
-            self._cluster_id,
-            topic.id.hex,
-            *topic.name,
-            stream_id=namespace.stream_id,
-            iggy_topic_id=topic.iggy_topic_id,
-            partitioned=topic.partitioned,
-            config=topic.config.explicit,
-            created_at_us=topic.created_at_us,
-        )
-
-    def _identity_of(self, partition: Partition) -> PartitionIdentity:
-        return self._partition_identity(partition.topic, partition.index, partition.id)
-
-    def _partition_identity(
-        self, topic: OwnTopic, index: int, partition_id: int
-    ) -> PartitionIdentity:
-        return PartitionIdentity(
-            self._cluster_id,
-            topic.id.hex,
-            topic.name.kafka,
-            index,
-            partition_id,
-            time.time_ns() // 1000,
-        )
 
     def _config(self, explicit: Explicit) -> TopicConfig:
         # One object for all that leave everything to the node, which are most.
@@ -425,7 +430,7 @@ class Topics:
         return Partition(topic, index, partition_id, epoch, self._open_log, self._conversions)
 
     async def _open_log(self, partition: Partition) -> Log:
-        identity = self._identity_of(partition)
+        identity = self._identities.of_partition(partition)
         log = await self._storage.open_log(
             identity, partition.topic.config.segment_bytes, partition.leader_epoch
         )
@@ -449,7 +454,7 @@ class Topics:
 
     def _check_known(self, topic: Topic) -> None:
         if self.by_id(topic.id) is not topic:
-            raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
+            raise _unknown(topic)
 
     def _check_count(self, partitions: int) -> None:
         if not 1 <= partitions <= self._settings.partitions_per_topic_max:
@@ -457,6 +462,10 @@ class Topics:
                 f"{partitions} partitions: a topic has 1 to "
                 f"{self._settings.partitions_per_topic_max}"
             )
+
+
+def _unknown(topic: Topic) -> UnknownTopicError:
+    return UnknownTopicError(f"topic {topic.name.kafka} was deleted")
 
 
 def _warn(topic: Topic) -> None:

@@ -57,21 +57,27 @@ class _Identity:
         """Say so in a folder, durably but for the file's name. Raises OSError."""
         file = folder / IDENTITY_FILE
         unfinished = file.with_suffix(".new")
-        self._write(unfinished)
+        self._write(unfinished, is_flushed=True)
         unfinished.replace(file)
 
-    def write_first(self, folder: Path) -> None:
-        """As `write`, in a folder that nobody knows yet: a crash may leave half of the file."""
-        self._write(folder / IDENTITY_FILE)
+    def write_first(self, folder: Path) -> Path:
+        """Say so in a folder that nobody knows yet; return the file, for the caller to flush.
 
-    def _write(self, file: Path) -> None:
+        Raises OSError. A crash may leave half of the file.
+        """
+        file = folder / IDENTITY_FILE
+        self._write(file, is_flushed=False)
+        return file
+
+    def _write(self, file: Path, *, is_flushed: bool) -> None:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             content = json.dumps({"format": FORMAT, **vars(self)}).encode()
             written = os.write(descriptor, content)
             if written < len(content):
                 raise OSError(errno.ENOSPC, "the disk took only a part of it", str(file))
-            os.fsync(descriptor)
+            if is_flushed:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker.creations import namespace_creations
 from penstock.broker.errors import BrokerError, NamespaceExistsError, UnknownNamespaceError
 from penstock.broker.topics.names import NamespaceName
 from penstock.broker.topics.numbers import LowestFree
@@ -37,6 +38,7 @@ class Namespaces:
             name = NamespaceName(row.tenant, row.namespace)
             self._remember(Namespace(name, row.stream_id, row.created_at_us))
         self._free_ids = LowestFree(self._by_stream_id)
+        self._creations = namespace_creations()
 
     def get(self, name: NamespaceName) -> Namespace | None:
         return self._by_name.get(name)
@@ -47,10 +49,14 @@ class Namespaces:
     def all(self) -> list[Namespace]:
         return sorted(self._by_name.values(), key=lambda namespace: namespace.stream_id)
 
-    async def create(self, name: NamespaceName) -> Namespace:
-        """Create a namespace. Raises NamespaceExistsError and MetadataError."""
+    async def create(self, name: NamespaceName, address: str | None = None) -> Namespace:
+        """Create a namespace; `address` is that of the client that asks for it by itself.
+
+        Raises NamespaceExistsError, NamespacesThrottledError and MetadataError.
+        """
         if name in self._by_name:
             raise NamespaceExistsError(f"stream {name.iggy} exists")
+        self._creations.take(address)
         creating = self._create(name)
         return await uninterrupted(creating, "creating a namespace", refusals=BrokerError)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, cast
 
 from penstock.limits import LOGS_OPENED_TOGETHER
 from penstock.log.errors import LogNotOpenError
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +40,14 @@ def unopened() -> Log:
 
 async def open_all(partitions: Iterable[Openable]) -> None:
     """Return when each of them is open, or can't be opened, which whoever uses it meets then."""
-    closed = [partition for partition in partitions if not partition.is_open]
+    pace = Pace()
+    found: dict[Openable, None] = {}
+    for partition in partitions:
+        if not partition.is_open:
+            found[partition] = None
+        if pace.is_over():
+            await pace.others()
+    closed = list(found)
     for first in range(0, len(closed), LOGS_OPENED_TOGETHER):
         together = closed[first : first + LOGS_OPENED_TOGETHER]
         await asyncio.gather(*(each.opened() for each in together), return_exceptions=True)

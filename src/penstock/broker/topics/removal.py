@@ -1,12 +1,15 @@
-"""Deleted topics' logs and folders go in the background, one topic after another."""
+"""Deleted topics' logs and folders go in the background, a few topics at a time."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from penstock.limits import TOPICS_CHANGED_TOGETHER
 from penstock.metadata.errors import MetadataError
+from penstock.pace import Pace
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -28,12 +31,14 @@ class Removal:
         self._storage = storage
         self._doomed: deque[tuple[UUID, Sequence[Partition]]] = deque()
         self._tasks = Tasks()
+        self._is_running = False
         self._is_closing = False
 
     def begin(self, topic_id: UUID, partitions: Sequence[Partition] = ()) -> None:
         """Remove the folder of a topic that was deleted, once its logs are out of use."""
         self._doomed.append((topic_id, partitions))
-        if not self._tasks:
+        if not self._is_running:
+            self._is_running = True
             self._tasks.start(self._remove_all(), "removing deleted topics")
 
     async def close(self) -> None:
@@ -42,14 +47,26 @@ class Removal:
         await self._tasks.ended()
 
     async def _remove_all(self) -> None:
-        while self._doomed:
-            topic_id, partitions = self._doomed.popleft()
-            for partition in partitions:
-                await partition.abandon()
-            if self._is_closing:
-                continue
-            try:
-                await self._storage.remove_topic(topic_id)
-                await self._repository.forget_deleted(topic_id)
-            except (OSError, MetadataError) as error:
-                logger.warning("a deleted topic's folder is left to the next start: %s", error)
+        try:
+            while self._doomed:
+                count = min(len(self._doomed), TOPICS_CHANGED_TOGETHER)
+                together = [self._doomed.popleft() for _ in range(count)]
+                pace = Pace()
+                for partition in chain.from_iterable(partitions for _, partitions in together):
+                    await partition.abandon()
+                    if pace.is_over():
+                        await pace.others()
+                if not self._is_closing:
+                    await self._remove([topic_id for topic_id, _ in together])
+        finally:
+            self._is_running = False
+
+    async def _remove(self, topic_ids: Sequence[UUID]) -> None:
+        failures = await self._storage.remove_topics(topic_ids)
+        gone = [each for each, failure in zip(topic_ids, failures, strict=True) if failure is None]
+        try:
+            await self._repository.forget_deleted(gone)
+        except MetadataError as error:
+            failures.append(error)
+        for failure in filter(None, failures):
+            logger.warning("a deleted topic's folder is left to the next start: %s", failure)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from penstock.broker.errors import StorageError
+from penstock.broker.topics.folders import failure_of, make_folders
 from penstock.broker.topics.identity import IdentityError
 from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem
 from penstock.log.layout import (
@@ -25,8 +26,9 @@ from penstock.log.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from penstock.broker.topics.folders import NewFolders
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
     from penstock.log import Log
 
@@ -55,17 +57,19 @@ class Storage:
         # One of its own: what takes long keeps nobody from opening a log.
         self._removing = ThreadPoolExecutor(1, thread_name_prefix="removal")
 
-    async def make_logs(
-        self,
-        topic: TopicIdentity,
-        partitions: Mapping[int, PartitionIdentity],
-        segment_bytes: int,
-    ) -> dict[int, Log]:
-        """Make the folders and logs of a topic's new partitions, by index: all of them, or none.
+    async def make_folders(self, wanted: Sequence[NewFolders]) -> list[StorageError | None]:
+        """Make the folders of new partitions, durably: of each topic all of them, or none.
 
-        They are durable on return, and say what they are. Raises StorageError.
+        Returns why those of a topic could not be made, or None.
         """
-        return await self._run(partial(self._make_logs, topic, partitions, segment_bytes))
+        return await self._run(partial(self._make_folders, wanted))
+
+    def new_log(self, topic_id: UUID, index: int, segment_bytes: int) -> Log:
+        """Open the log of a partition whose folder was made just now."""
+        return LocalLog.new(
+            partition_directory(self.data_folder, topic_id, index),
+            *(self._config_of(segment_bytes), self._files, self.flusher, self.leader_epoch),
+        )
 
     async def open_log(
         self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int
@@ -91,13 +95,16 @@ class Storage:
                 _write_missing(partition, folder / str(partition.index))
             _write_missing(topic, folder)
 
-    async def remove_topic(self, topic_id: UUID) -> None:
-        """Remove a topic's folder, if it is there; its logs are closed. Raises OSError."""
+    async def remove_topics(self, topic_ids: Sequence[UUID]) -> list[Exception | None]:
+        """Remove topics' folders, if they are there; their logs are closed.
+
+        Returns why one could not be removed, or None.
+        """
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._removing, self._remove_topic, topic_id)
+        return await loop.run_in_executor(self._removing, self._remove_topics, topic_ids)
 
     async def remove_partitions(self, topic_id: UUID, indexes: Collection[int]) -> None:
-        """Remove what `make_logs` made, for partitions that came to nothing."""
+        """Remove what `make_folders` made, for partitions that came to nothing."""
         await self._run(partial(self._remove_partitions, topic_id, indexes))
 
     def tidy(self, known: Mapping[str, str]) -> None:
@@ -130,41 +137,19 @@ class Storage:
     async def _run(self, job: Callable[[], ResultT]) -> ResultT:
         return await asyncio.get_running_loop().run_in_executor(self._threads, job)
 
-    def _make_logs(
-        self,
-        topic: TopicIdentity,
-        partitions: Mapping[int, PartitionIdentity],
-        segment_bytes: int,
-    ) -> dict[int, Log]:
-        topic_id = UUID(topic.id)
-        try:
-            self._make_folders(topic, partitions)
-            return {
-                index: self._open(topic_id, index, segment_bytes, self.leader_epoch)
-                for index in partitions
-            }
-        except OSError as error:
-            logger.error("no folder was made for a topic: %s", error)  # noqa: TRY400
-            self._remove_partitions(topic_id, partitions)
-            raise StorageError("there is no place for it; the broker's log says why") from error
+    def _make_folders(self, wanted: Sequence[NewFolders]) -> list[StorageError | None]:
+        failures = make_folders(self._files.make_directory, self._topics_folder, wanted)
+        return [
+            None if failure is None else self._refusal(new, failure)
+            for new, failure in zip(wanted, failures, strict=True)
+        ]
 
-    def _make_folders(
-        self, topic: TopicIdentity, partitions: Mapping[int, PartitionIdentity]
-    ) -> None:
-        # Made at the start: where it is gone, so is the whole data folder.
-        self._topics_folder.stat()
-        folder = topic_directory(self.data_folder, UUID(topic.id))
-        for index, identity in partitions.items():
-            partition_folder = folder / str(index)
-            self._files.make_directory(partition_folder)
-            identity.write_first(partition_folder)
-            self._files.sync_directory(partition_folder)
-        is_new = 0 in partitions
-        if is_new:
-            topic.write_first(folder)
-        else:
-            topic.write(folder)
-        self._files.sync_directory(folder)
+    def _refusal(self, new: NewFolders, failure: OSError) -> StorageError:
+        logger.error("no folder was made for a topic: %s", failure)
+        self._remove_partitions(UUID(new.topic.id), new.partitions)
+        refusal = StorageError("there is no place for it; the broker's log says why")
+        refusal.__cause__ = failure
+        return refusal
 
     def _open_log(self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int) -> Log:
         topic_id = UUID(identity.topic_id)
@@ -178,11 +163,16 @@ class Storage:
     def _open(self, topic_id: UUID, index: int, segment_bytes: int, leader_epoch: int) -> Log:
         return LocalLog.open(
             partition_directory(self.data_folder, topic_id, index),
-            replace(self._config, segment_bytes=segment_bytes),
+            self._config_of(segment_bytes),
             self._files,
             self.flusher,
             leader_epoch,
         )
+
+    def _config_of(self, segment_bytes: int) -> LogConfig:
+        if segment_bytes == self._config.segment_bytes:
+            return self._config
+        return replace(self._config, segment_bytes=segment_bytes)
 
     def _rewrite(self, topics: Collection[TopicIdentity]) -> None:
         for topic in topics:
@@ -197,6 +187,9 @@ class Storage:
         folder = topic_directory(self.data_folder, topic_id)
         if folder.is_dir() and not any(each.is_dir() for each in folder.iterdir()):
             _remove_tree(folder)
+
+    def _remove_topics(self, topic_ids: Sequence[UUID]) -> list[Exception | None]:
+        return [failure_of(self._remove_topic, topic_id) for topic_id in topic_ids]
 
     def _remove_topic(self, topic_id: UUID) -> None:
         folder = topic_directory(self.data_folder, topic_id)

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from penstock.limits import FOLDER_CHECK_SECONDS
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +22,13 @@ async def watch_files(partitions: Callable[[], Iterable[Partition]]) -> None:
     lost: set[int] = set()
     while True:
         await asyncio.sleep(FOLDER_CHECK_SECONDS)
-        open_ones = [each for each in partitions() if each.is_open and each.id not in lost]
+        pace = Pace()
+        open_ones = []
+        for each in partitions():
+            if each.is_open and each.id not in lost:
+                open_ones.append(each)
+            if pace.is_over():
+                await pace.others()
         for first in range(0, len(open_ones), _TOGETHER):
             lost |= await _check(open_ones[first : first + _TOGETHER])
 

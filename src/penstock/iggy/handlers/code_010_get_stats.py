@@ -6,28 +6,25 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.iggy import host
-from penstock.iggy.descriptions import message_count, opened, segment_count, size
+from penstock.iggy.descriptions import figures, open_logs
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.server import SERVER_VERSION
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
-    from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
-    from penstock.session import Answer
 
 _MICROSECONDS: Final = 1_000_000
 
 
 @handles(Command.GET_STATS, requests.Empty)
-def get_stats(_request: requests.Empty, call: Call) -> Answer[replies.Stats]:
+async def get_stats(_request: requests.Empty, call: Call) -> replies.Stats:
     """Count everything; whatever the host does not tell is 0."""
     topics = call.broker.topics.all()
-    return opened(topics, lambda: _count(topics, call))
-
-
-def _count(topics: list[Topic], call: Call) -> replies.Stats:
+    await open_logs(topics)
+    held = await figures(topics, Pace())
     process = host.process()
     machine = host.machine(call.broker.data_folder)
     return replies.Stats(
@@ -41,12 +38,12 @@ def _count(topics: list[Topic], call: Call) -> replies.Stats:
         start_time=call.client.server.started_at_us,
         read_bytes=process.read_bytes,
         written_bytes=process.written_bytes,
-        messages_size=sum(map(size, topics)),
+        messages_size=held.size,
         streams_count=len(call.broker.namespaces.all()),
-        topics_count=len(topics),
-        partitions_count=sum(len(topic.partitions) for topic in topics),
-        segments_count=sum(map(segment_count, topics)),
-        messages_count=sum(map(message_count, topics)),
+        topics_count=held.topics,
+        partitions_count=held.partitions,
+        segments_count=held.segments,
+        messages_count=held.messages,
         clients_count=len(call.client.server.clients),
         consumer_groups_count=len(call.broker.topic_groups.all()),
         hostname=machine.hostname,

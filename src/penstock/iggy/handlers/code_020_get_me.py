@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 @handles(Command.GET_ME, requests.Empty)
-def get_me(_request: requests.Empty, call: Call) -> replies.ClientDetails:
+async def get_me(_request: requests.Empty, call: Call) -> replies.ClientDetails:
     """Describe the client and its groups."""
-    return describe_client_fully(call.broker, call.client)
+    return await describe_client_fully(call.broker, call.client)

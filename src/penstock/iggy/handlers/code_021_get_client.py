@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @handles(Command.GET_CLIENT, requests.GetClient)
-def get_client(request: requests.GetClient, call: Call) -> replies.ClientDetails | None:
+async def get_client(request: requests.GetClient, call: Call) -> replies.ClientDetails | None:
     """Describe a client and its groups; nothing when it is not connected."""
     client = call.client.server.clients.get(request.client_id)
-    return None if client is None else describe_client_fully(call.broker, client)
+    return None if client is None else await describe_client_fully(call.broker, client)

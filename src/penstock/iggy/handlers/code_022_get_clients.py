@@ -8,13 +8,15 @@ from penstock.iggy.descriptions import describe_client
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CLIENTS, requests.Empty)
-def get_clients(_request: requests.Empty, call: Call) -> replies.Clients:
+async def get_clients(_request: requests.Empty, call: Call) -> replies.Clients:
     """Describe every client."""
-    clients = call.client.server.clients.values()
-    return replies.Clients([describe_client(call.broker, client) for client in clients])
+    clients = [*call.client.server.clients.values()]
+    described = await Pace().each(clients, lambda client: describe_client(call.broker, client))
+    return replies.Clients(described)

@@ -10,6 +10,7 @@ from penstock.iggy.lookups import stream_name
 from penstock.iggy.topic_options import refuse_any
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.iggy.server import Call
@@ -19,5 +20,5 @@ if TYPE_CHECKING:
 async def create_stream(request: requests.CreateStream, call: Call) -> replies.Stream:
     """Make a stream that lasts; its number is the lowest free one."""
     refuse_any(request.options)
-    stream = await call.broker.namespaces.create(stream_name(request.name))
-    return describe_stream(call.broker, stream)
+    stream = await call.broker.namespaces.create(stream_name(request.name), call.client.address)
+    return await describe_stream(call.broker, stream, Pace())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.descriptions import describe_topic_fully, opened
+from penstock.iggy.descriptions import describe_topic_fully, open_logs
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.wire import replies, requests
@@ -13,14 +13,14 @@ from penstock.iggy.wire.errors import IggyError
 
 if TYPE_CHECKING:
     from penstock.iggy.server import Call
-    from penstock.session import Answer
 
 
 @handles(Command.GET_TOPIC, requests.TopicRequest)
-def get_topic(request: requests.TopicRequest, call: Call) -> Answer[replies.TopicDetails | None]:
+async def get_topic(request: requests.TopicRequest, call: Call) -> replies.TopicDetails | None:
     """Describe a topic; nothing when there is none."""
     try:
         topic = find_topic(call.broker, request.stream, request.topic)
     except IggyError:
         return None
-    return opened([topic], lambda: describe_topic_fully(topic))
+    await open_logs([topic])
+    return await describe_topic_fully(topic)

@@ -26,4 +26,4 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
     topic = await call.broker.topics.create(
         name, request.partitions_count, config=config, address=call.client.address
     )
-    return describe_topic_fully(topic)
+    return await describe_topic_fully(topic)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @handles(Command.GET_CONSUMER_GROUP, requests.ConsumerGroupRequest)
-def get_consumer_group(
+async def get_consumer_group(
     request: requests.ConsumerGroupRequest, call: Call
 ) -> replies.ConsumerGroupDetails | None:
     """Describe a group; nothing when there is none."""
@@ -26,4 +26,4 @@ def get_consumer_group(
         group = call.broker.topic_groups.get(topic, request.group.value)
     except (IggyError, UnknownGroupError):
         return None
-    return describe_group_fully(group)
+    return await describe_group_fully(group)

@@ -9,14 +9,15 @@ from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
 
 @handles(Command.GET_CONSUMER_GROUPS, requests.TopicRequest)
-def get_consumer_groups(request: requests.TopicRequest, call: Call) -> replies.ConsumerGroups:
+async def get_consumer_groups(request: requests.TopicRequest, call: Call) -> replies.ConsumerGroups:
     """Describe every group, without its members."""
     topic = find_topic(call.broker, request.stream, request.topic)
     groups = call.broker.topic_groups.of_topic(topic)
-    return replies.ConsumerGroups([describe_group(group) for group in groups])
+    return replies.ConsumerGroups(await Pace().each(groups, describe_group))

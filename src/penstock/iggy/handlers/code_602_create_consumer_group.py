@@ -22,4 +22,4 @@ async def create_consumer_group(
     topic = find_topic(call.broker, request.stream, request.topic)
     groups = call.broker.topic_groups
     group = await groups.create(topic, request.name, call.client.address)
-    return describe_group_fully(group)
+    return await describe_group_fully(group)

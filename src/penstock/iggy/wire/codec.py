@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.iggy.wire.errors import IggyError
     from penstock.iggy.wire.message import MessageT
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Buffer, Buffers
+    from penstock.session import Buffer, Buffers, Encoded
 
 AskedT = TypeVar("AskedT")
 """What a codec remembers of one request until it is answered."""
@@ -48,8 +48,10 @@ class Codec(Protocol[AskedT]):
     def decode(self, asked: AskedT, kind: type[MessageT]) -> MessageT:
         """Return the request, of the kind that its command has; raises IggyError."""
 
-    def encode(self, asked: AskedT, reply: Reply) -> Buffers:
-        """Return a reply's frame; what it carries of the log is not copied."""
+    def encode(self, asked: AskedT, reply: Reply) -> Encoded:
+        """Return a reply's frame; what it carries of the log is not copied. A long one comes later,
+        and is used up.
+        """
 
     def encode_error(self, asked: AskedT, error: IggyError) -> Buffers:
         """Return the frame of a refusal."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from penstock.iggy.wire import frame as framing
 from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.frame import EvictedError, EvictionReason, RequestHeader
+from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.replies import PolledMessages
 from penstock.iggy.wire.requests import LoginRegister, LoginRegisterWithToken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import CoroutineType
 
     from penstock.iggy.wire.message import MessageT
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Buffer, Buffers, Part
+    from penstock.session import Buffer, Buffers, Encoded, Part
 
 PROTOCOL_VERSION: Final = 11 << 10
 """0.11.0: `major << 20 | minor << 10 | patch`."""
@@ -69,7 +71,9 @@ class CodecV:
     def decode(self, asked: Asked, kind: type[MessageT]) -> MessageT:
         return kind.decode(asked.body)
 
-    def encode(self, asked: Asked, reply: Reply) -> Buffers:
+    def encode(self, asked: Asked, reply: Reply) -> Encoded:
+        if isinstance(reply, Message) and reply.is_long:
+            return cast("CoroutineType[Any, Any, Buffers]", self._encoded_in_steps(asked, reply))
         parts: list[Part] = []
         if framing.has_result_section(asked.header.operation):
             parts.append(framing.ACCEPTED)
@@ -77,6 +81,13 @@ class CodecV:
             parts += [reply.head.encode(), *reply.batches]
         elif reply is not None:
             parts.append(reply.encode())
+        return framing.build_reply(asked.header, parts)
+
+    async def _encoded_in_steps(self, asked: Asked, reply: Message) -> Buffers:
+        parts: list[Part] = []
+        if framing.has_result_section(asked.header.operation):
+            parts.append(framing.ACCEPTED)
+        parts.append(await reply.encode_in_steps())
         return framing.build_reply(asked.header, parts)
 
     def encode_error(self, asked: Asked, error: IggyError) -> Buffers:

@@ -81,10 +81,15 @@ class Reader:
 
 
 class Field(NamedTuple):
-    """How one kind of value is read and written."""
+    """How one kind of value is read and written; of a list, besides, how its items are.
+
+    A list begins with what `head` makes of its length.
+    """
 
     read: Callable[[Reader], Any]
     write: Callable[[bytearray, Any], None]
+    item: Field | None = None
+    head: Callable[[int], bytes] = lambda _: b""
 
 
 class Block(Protocol):
@@ -180,7 +185,7 @@ def counted(item: Field) -> Field:
         for value in values:
             item.write(out, value)
 
-    return Field(read, write)
+    return Field(read, write, item, _U32.pack)
 
 
 def to_the_end(item: Field) -> Field:
@@ -196,7 +201,7 @@ def to_the_end(item: Field) -> Field:
         for value in values:
             item.write(out, value)
 
-    return Field(read, write)
+    return Field(read, write, item)
 
 
 def block(kind: type[Block]) -> Field:

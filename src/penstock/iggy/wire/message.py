@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Annotated, Any, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from penstock.iggy.wire.fields import Field, Reader, block
+from penstock.limits import IGGY_ITEMS_AT_ONCE
+from penstock.pace import Pace
 
 
 class Message:
@@ -25,6 +27,8 @@ class Message:
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:
         """Read a body that holds this message and nothing more; raises IggyError."""
+        if not body and not _layout(cls):
+            return cls()  # A ping, for one, of which many come.
         reader = Reader(body)
         message = cls.read(reader)
         reader.finish()
@@ -34,6 +38,31 @@ class Message:
         """Return this message's bytes."""
         out = bytearray()
         self.write(out)
+        return out
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has so many items that it is to be encoded in steps."""
+        return any(
+            field.item is not None and len(getattr(self, name)) > IGGY_ITEMS_AT_ONCE
+            for name, field in _layout(type(self))
+        )
+
+    async def encode_in_steps(self) -> bytearray:
+        """As `encode`, between the turns of others. The message is used up: its lists are empty."""
+        pace = Pace()
+        out = bytearray()
+        for name, field in _layout(type(self)):
+            value = getattr(self, name)
+            if field.item is None:
+                field.write(out, value)
+                continue
+            out += field.head(len(value))
+            for item in value:
+                field.item.write(out, item)
+                if pace.is_over():
+                    await pace.others()
+            await pace.emptied(value)
         return out
 
 

@@ -21,7 +21,6 @@ INVALID_TXN_STATE.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,7 +31,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
-from penstock.session import Deferred, PeerError
+from penstock.session import Deferred, PeerError, ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer
+    from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -52,7 +51,7 @@ ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 class Written(NamedTuple):
     """A batch in line, what the request waits for, and the part of the answer that says so."""
 
-    ready: asyncio.Future[None]
+    ready: Awaited
     result: ProduceResponse.PartitionProduceResponse
 
 
@@ -60,22 +59,25 @@ class Written(NamedTuple):
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     if call.is_large:
         return _produce_in_steps(request, call)
-    closed = list(_closed(request, call))
+    closed = [partition for partition in _closed(request, call) if partition is not None]
     if closed or call.client.produces.waiting:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call)
     return _produce(request, call)
 
 
-def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition]:
-    """Yield the partitions of which the logs have to be opened before anything is appended."""
+def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
+    """Yield for each batch, and each topic, a partition of which the log is to be opened before
+    anything is appended, or None.
+    """
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     topics = call.broker.topics
     for data in request.topic_data:
         topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
         partitions = () if topic is None else topic.partitions
         for part in data.partition_data:
-            if 0 <= part.index < len(partitions) and not partitions[part.index].is_open:
-                yield partitions[part.index]
+            found = partitions[part.index] if 0 <= part.index < len(partitions) else None
+            yield None if found is None or found.is_open else found
+        yield None
 
 
 async def _produce_in_turn(
@@ -100,18 +102,21 @@ def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | No
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
     pace = Pace()
-    await open_all(set(await pace.each(_closed(request, call), lambda each: each)))
+    closed = await pace.each(_closed(request, call), lambda each: each)
+    await open_all(filter(None, closed))
     written: list[Written] = []
     answer = api("Produce").response()
     await pace.through(_appending(request, call, answer, written))
     outcome = _outcome(request, answer, written)
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(written)
+    return reply
 
 
 def _appending(
     request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
 ) -> Iterator[None]:
-    """Append all batches and answer each, with a pause to take after each."""
+    """Append all batches and answer each, with a pause to take after each, and each topic."""
     response = api("Produce").response
     answer.responses = []
     for data in request.topic_data:
@@ -130,6 +135,7 @@ def _appending(
             except Exception as error:
                 _refuse(result, error)
             yield
+        yield
 
 
 def _outcome(
@@ -158,7 +164,8 @@ def _append(
     result: ProduceResponse.PartitionProduceResponse,
 ) -> Written:
     partition = topic.partition(part.index)
-    offset = partition.append([check_batch(part.records, version)])
+    records = part.records or b""
+    offset = partition.append([records], check_batch(records, version))
     result.base_offset = offset
     result.log_start_offset = partition.start_offset
     ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
@@ -185,8 +192,7 @@ async def _when_all_ready(
 ) -> ProduceResponse | None:
     pace = Pace()
     for ready, result in written:
-        if not ready.done():
-            await asyncio.wait((ready,))
+        await ended(ready)
         if (failure := ready.exception()) is not None:
             _refuse(result, failure)
         if pace.is_over():

@@ -5,8 +5,8 @@ Versions 4-18. Versions 0-3 need messages in formats of before 2017.
 * Stored batches are handed out whole, from the one that contains the offset on. The first one of
   the answer is whole even when it is larger than all limits (KIP-74). A batch of another protocol
   is converted first.
-* Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time:
-  nothing of an answer goes out before all of it is read and checked, and so long the client idles.
+* Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time if
+  they have to be read: nothing of an answer goes out before, and so long the client idles.
 * Where memory is short, the answer ends early, and is empty where there is no room for a while.
 * With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
   partition, or a topic that is deleted meanwhile, ends the wait.
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
@@ -96,7 +97,7 @@ class Reading:
             return 0
         if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
             return 0
-        return max(0, min(self._max_bytes, partition.size_bytes))
+        return max(0, min(self._max_bytes, partition.bytes_from(self.asked.fetch_offset)))
 
     @property
     def is_gone(self) -> bool:
@@ -106,8 +107,7 @@ class Reading:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
         self._begin()
         assert self.partition is not None
-        wanted = min(max_bytes, self._max_bytes)
-        parts = await self._batches(self.partition, wanted)
+        parts = await self._batches(self.partition, max_bytes)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -118,10 +118,12 @@ class Reading:
     async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
         offset, (_, isolation, from_file_bytes) = self.asked.fetch_offset, self._terms
         if from_file_bytes is not None:
-            stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
+            most = min(max_bytes, self.asked.partition_max_bytes)
+            stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
             if stored is not None and len(stored) >= from_file_bytes:
                 return [stored]
-        return [*await partition.read(offset, max_bytes, Magic.KAFKA, isolation)]
+        most = min(max_bytes, self._max_bytes)
+        return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
@@ -163,22 +165,26 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     readings: list[Reading] = []
     pace = Pace()
     for topic in request.topics:
-        found = await pace.each(topic.partitions, partial(_find, topic, call, terms))
-        readings += found
+        first = len(readings)
+        readings += await pace.each(topic.partitions, partial(_find, topic, call, terms))
+        results = await pace.each(readings[first:], attrgetter("result"))
         topics.append(
             response.FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=[r.result for r in found]
+                topic=topic.topic, topic_id=topic.topic_id, partitions=results
             )
         )
+        if pace.is_over():
+            await pace.others()
     await open_all(each.partition for each in readings if each.partition is not None)
     with call.broker.memory.reading() as held:
-        if not await _read_in_time(readings, request, held, pace):
-            return response(responses=topics)
-        waits = readings and request.max_wait_ms > 0
+        in_time = await _read_in_time(readings, request, held, pace)
+        waits = in_time and readings and request.max_wait_ms > 0
         if waits and not await _suffices(readings, request.min_bytes, pace):
             await _wait(readings, request, call, pace)
             if not call.client.is_gone:
                 await _read_in_time(readings, request, held, pace)
+    if call.is_large:
+        await pace.emptied(readings)
     return response(responses=topics)
 
 
@@ -217,10 +223,19 @@ async def _read_in_time(
     try:
         await within(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS), read())
     except TimeoutError:
-        _leave_rest_empty(readings)
+        await _leave_rest_empty(readings, pace)
         return False
-    held.set(sum(each.bytes_held for each in readings))
+    held.set(await _bytes_held(readings, pace))
     return True
+
+
+async def _bytes_held(readings: list[Reading], pace: Pace) -> int:
+    bytes_held = 0
+    for reading in readings:
+        bytes_held += reading.bytes_held
+        if pace.is_over():
+            await pace.others()
+    return bytes_held
 
 
 async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int:
@@ -234,8 +249,10 @@ async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> 
     return wanted
 
 
-def _leave_rest_empty(readings: list[Reading]) -> None:
+async def _leave_rest_empty(readings: list[Reading], pace: Pace) -> None:
     for reading in readings:
+        if pace.is_over():
+            await pace.others()
         if not reading.failed and not reading.bytes_read:
             try:
                 reading.leave_empty()
@@ -277,7 +294,12 @@ async def _suffices(readings: list[Reading], min_bytes: int, pace: Pace) -> bool
 async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace: Pace) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
     changed = asyncio.Event()
-    partitions = {reading.partition for reading in readings if reading.partition is not None}
+    partitions: set[Partition] = set()
+    for reading in readings:
+        if reading.partition is not None:
+            partitions.add(reading.partition)
+        if pace.is_over():
+            await pace.others()
     for partition in partitions:
         partition.add_listener(changed.set)
     try:

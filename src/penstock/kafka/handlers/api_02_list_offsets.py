@@ -12,6 +12,7 @@ Versions 1-11.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.reading.conversion import in_thread
@@ -59,9 +60,7 @@ NOTHING: Final = RecordTime(-1, -1)
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     response = api("ListOffsets").response
     pace = Pace()
-    asked = await pace.counted(
-        (topic.name, part.partition_index) for topic in request.topics for part in topic.partitions
-    )
+    asked = await _times_asked(request, pace)
     isolation = isolation_of(request.isolation_level)
     topics = []
     for topic in request.topics:
@@ -84,7 +83,21 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
             if pace.is_over():
                 await pace.others()
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=results))
+        if pace.is_over():
+            await pace.others()
     return response(topics=topics)
+
+
+async def _times_asked(request: ListOffsetsRequest, pace: Pace) -> Counter[tuple[str, int]]:
+    times = Counter[tuple[str, int]]()
+    for topic in request.topics:
+        for part in topic.partitions:
+            times[topic.name, part.partition_index] += 1
+            if pace.is_over():
+                await pace.others()
+        if pace.is_over():
+            await pace.others()
+    return times
 
 
 async def _find(

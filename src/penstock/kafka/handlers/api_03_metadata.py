@@ -14,8 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.errors import TopicExistsError, TopicsThrottledError
+from penstock.broker.errors import (
+    InvalidTopicNameError,
+    TopicExistsError,
+    TopicsThrottledError,
+)
+from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.topic import Topic
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
@@ -30,7 +36,6 @@ from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
-    from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import MetadataRequest, MetadataResponse
 
@@ -56,24 +61,33 @@ async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
 
 async def _create_missing(
     asked_topics: list[MetadataRequest.MetadataRequestTopic], call: Call, pace: Pace
-) -> dict[str | None, Exception]:
+) -> dict[str | None, BaseException]:
     """Return why those that could not be created were not, by name."""
-    failures: dict[str | None, Exception] = {}
+    failures: dict[str | None, BaseException] = {}
+    missing: dict[str, NewTopic] = {}
     for asked in asked_topics:
         if asked.name is not None and _is_missing(asked.name, call):
             try:
-                await call.broker.topics.get_or_create(
-                    TopicName.from_kafka(asked.name), address=call.client.address
-                )
-            except (TopicExistsError, TopicsThrottledError):
-                # The first is found under Kafka's name all the same. The second is missing: that
-                # is what clients know to ask for again (KIP-599).
-                continue
-            except Exception as error:
+                missing[asked.name] = _new_topic(asked.name, call)
+            except InvalidTopicNameError as error:
                 failures[asked.name] = error
         if pace.is_over():
             await pace.others()
-    return failures
+
+    created = await call.broker.topics.create_all([*missing.values()])
+    # What exists is found under Kafka's name all the same. What may not be created for now is
+    # missing: that is what clients know to ask for again (KIP-599).
+    expected = (Topic, TopicExistsError, TopicsThrottledError)
+    outcomes = zip(missing, created, strict=True)
+    return failures | {name: each for name, each in outcomes if not isinstance(each, expected)}
+
+
+def _new_topic(name: str, call: Call) -> NewTopic:
+    return NewTopic(
+        TopicName.from_kafka(name),
+        call.broker.settings.default_partitions,
+        address=call.client.address,
+    )
 
 
 def _is_missing(name: str | None, call: Call) -> bool:
@@ -85,7 +99,7 @@ async def _look_up(
     request: MetadataRequest,
     call: Call,
     pace: Pace,
-    failure: Exception | None,
+    failure: BaseException | None,
 ) -> MetadataResponse.MetadataResponseTopic:
     if failure is not None:
         return _failure(asked, failure)
@@ -103,7 +117,7 @@ async def _look_up(
 
 
 def _failure(
-    asked: MetadataRequest.MetadataRequestTopic, error: Exception
+    asked: MetadataRequest.MetadataRequestTopic, error: BaseException
 ) -> MetadataResponse.MetadataResponseTopic:
     return api("Metadata").response.MetadataResponseTopic(
         error_code=refusal(error).code, name=asked.name, topic_id=asked.topic_id, partitions=[]

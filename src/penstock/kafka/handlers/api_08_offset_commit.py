@@ -60,6 +60,8 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
                 name=topic.name, topic_id=topic.topic_id, partitions=results
             )
         )
+        if pace.is_over():
+            await pace.others()
     await _commit(request.group_id, offsets, accepted, call)
     return response(topics=topics)
 

@@ -76,7 +76,10 @@ async def _topics_of_one_group(
         return response.OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
     found = await _topics(request.group_id, asked, call, pace)
-    return await pace.each_awaited(found, of_topic)
+    topics = await pace.each_awaited(found, of_topic)
+    for no_longer_needed in (asked, found):
+        await pace.emptied(no_longer_needed or [])
+    return topics
 
 
 async def _topics(

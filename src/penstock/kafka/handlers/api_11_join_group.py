@@ -17,7 +17,7 @@ from penstock.broker.groups.member import JoinRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
-from penstock.limits import GROUP_BYTES
+from penstock.limits import GROUP_BYTES, KAFKA_MEMBER_PROTOCOLS
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
 
 
 def _join_request(request: JoinGroupRequest, call: Call) -> JoinRequest:
+    if len(request.protocols) > KAFKA_MEMBER_PROTOCOLS:
+        raise GroupFullError(f"a member offers at most {KAFKA_MEMBER_PROTOCOLS} protocols")
     # Before it is copied: the group would refuse it with the copy in hand.
     if sum(len(protocol.metadata) for protocol in request.protocols) > GROUP_BYTES:
         raise GroupFullError(f"what members say of themselves is over {GROUP_BYTES} bytes")

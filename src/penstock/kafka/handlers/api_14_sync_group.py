@@ -14,7 +14,7 @@ from penstock.broker.groups.member import SyncRequest
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
-from penstock.limits import GROUP_BYTES
+from penstock.limits import GROUP_BYTES, GROUP_MEMBERS
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -38,6 +38,8 @@ async def sync_group(request: SyncGroupRequest, call: Call) -> SyncGroupResponse
 
 
 def _sync_request(request: SyncGroupRequest) -> SyncRequest:
+    if len(request.assignments) > GROUP_MEMBERS:
+        raise GroupFullError(f"an assignment is for at most {GROUP_MEMBERS} members")
     # Before it is copied: the group would refuse it with the copy in hand.
     if sum(len(each.assignment) for each in request.assignments) > GROUP_BYTES:
         raise GroupFullError(f"an assignment has at most {GROUP_BYTES} bytes")

@@ -22,19 +22,22 @@ CLASSIC: Final = "classic"
 @handles(api("ListGroups"), 0, 5)
 async def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     response = api("ListGroups").response
-    states = {state.lower() for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
+    pace = Pace()
+    states = await pace.counted(map(str.lower, request.states_filter))
+    types = await pace.counted(map(str.lower, request.types_filter))
     if types and CLASSIC not in types:
         return response()
-    pace = Pace()
-    found = await all_groups(call.broker, pace)
-    groups = await pace.each(
-        (group for group in found if not states or group.state.value.lower() in states),
-        lambda group: response.ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type,
-            group_state=group.state.value,
-            group_type=CLASSIC,
-        ),
-    )
+    groups = []
+    for group in await all_groups(call.broker, pace):
+        if not states or group.state.value.lower() in states:
+            groups.append(
+                response.ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state.value,
+                    group_type=CLASSIC,
+                )
+            )
+        if pace.is_over():
+            await pace.others()
     return response(groups=groups)

@@ -1,5 +1,7 @@
 """CreateTopics: create topics, each by itself, ready for use when the answer comes.
 
+Those of one request share flushes and transactions.
+
 Versions 2-7; version 5 on returns the configuration, version 7 the id.
 
 * Partitions -1 (version 4 on) means the node's default, replication factor -1 the only one there
@@ -19,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
+from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError
@@ -32,11 +35,13 @@ from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
+    from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 USE_DEFAULT: Final = -1
 FIRST_VERSION_WITH_DEFAULTS: Final = 4
+FIRST_VERSION_WITH_CONFIGS: Final = 5
 FIRST_VERSION_WITH_THROTTLING: Final = 6
 REPLICATION_FACTOR: Final = 1
 
@@ -47,39 +52,59 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
     throttle = Throttle(call.version >= FIRST_VERSION_WITH_THROTTLING)
     pace = Pace()
     names = await pace.counted(topic.name for topic in request.topics)
+    planned = await pace.each_awaited(
+        request.topics, lambda each: _plan(each, names[each.name], call, pace)
+    )
+    allowed = [each for each in planned if isinstance(each, NewTopic)]
+    created: list[Topic | BaseException | None] = [None] * len(allowed)
+    if not request.validate_only:
+        created = [*await call.broker.topics.create_all(allowed)]
+
+    outcomes = iter(created)
     results = []
-    for topic in request.topics:
+    for topic, plan in zip(request.topics, planned, strict=True):
         result = response.CreatableTopicResult(name=topic.name)
         results.append(result)
-        try:
-            check_asked_once(names[topic.name])
-            await _create(topic, result, request.validate_only, call)
-        except Exception as error:
-            result.error_code, result.error_message = throttle.refusal(error)
+        outcome = next(outcomes) if isinstance(plan, NewTopic) else plan
+        if isinstance(outcome, BaseException):
+            result.error_code, result.error_message = throttle.refusal(outcome)
+        elif isinstance(plan, NewTopic):
+            _describe(plan, outcome, result, call)
         if pace.is_over():
             await pace.others()
+    for no_longer_needed in (planned, allowed, created):
+        await pace.emptied(no_longer_needed)
     return response(throttle_time_ms=throttle.milliseconds, topics=results)
 
 
-async def _create(
-    asked: CreateTopicsRequest.CreatableTopic,
+async def _plan(
+    asked: CreateTopicsRequest.CreatableTopic, times_asked: int, call: Call, pace: Pace
+) -> NewTopic | Exception:
+    """Return what is to be created, or why nothing is."""
+    try:
+        check_asked_once(times_asked)
+        name = TopicName.from_kafka(asked.name)
+        partitions = await _partitions(asked, call, pace)
+        config = check_configs((await _configs(asked, pace)).items())
+    except Exception as error:
+        return error
+    if call.broker.topics.by_kafka_name(asked.name) is not None:
+        return TopicExistsError(f"topic {asked.name} exists")
+    return NewTopic(name, partitions, config=config, address=call.client.address)
+
+
+def _describe(
+    plan: NewTopic,
+    topic: Topic | None,
     result: CreateTopicsResponse.CreatableTopicResult,
-    validate_only: bool,
     call: Call,
 ) -> None:
-    broker = call.broker
-    name = TopicName.from_kafka(asked.name)
-    partitions = _partitions(asked, call)
-    config = check_configs((each.name, each.value) for each in asked.configs)
-    if broker.topics.by_kafka_name(asked.name) is not None:
-        raise TopicExistsError(f"topic {asked.name} exists")
-    if not validate_only:
-        topic = await broker.topics.create(
-            name, partitions, config=config, address=call.client.address
-        )
+    if topic is not None:
         result.topic_id = topic.id
-    result.num_partitions = partitions
+    result.num_partitions = plan.partitions
     result.replication_factor = REPLICATION_FACTOR
+    if call.version < FIRST_VERSION_WITH_CONFIGS:
+        return
     result.configs = [
         api("CreateTopics").response.CreatableTopicConfigs(
             name=entry.name,
@@ -88,13 +113,22 @@ async def _create(
             config_source=entry.source,
             is_sensitive=False,
         )
-        for entry in topic_entries(TopicConfig.of(config, broker.settings))
+        for entry in topic_entries(TopicConfig.of(plan.config, call.broker.settings))
     ]
 
 
-def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call) -> int:
+async def _configs(asked: CreateTopicsRequest.CreatableTopic, pace: Pace) -> dict[str, str | None]:
+    configs = {}
+    for each in asked.configs:
+        configs[each.name] = each.value
+        if pace.is_over():
+            await pace.others()
+    return configs
+
+
+async def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call, pace: Pace) -> int:
     if asked.assignments:
-        return _assigned_partitions(asked, call.broker)
+        return await _assigned_partitions(asked, call.broker, pace)
     if asked.replication_factor not in (USE_DEFAULT, REPLICATION_FACTOR):
         raise RequestError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -112,16 +146,18 @@ def _checked(count: int, broker: Broker) -> int:
     return count
 
 
-def _assigned_partitions(asked: CreateTopicsRequest.CreatableTopic, broker: Broker) -> int:
+async def _assigned_partitions(
+    asked: CreateTopicsRequest.CreatableTopic, broker: Broker, pace: Pace
+) -> int:
     if (asked.num_partitions, asked.replication_factor) != (USE_DEFAULT, USE_DEFAULT):
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "an assignment is given, and partitions or replicas too"
         )
     count = len(asked.assignments)
-    numbers = sorted(each.partition_index for each in asked.assignments)
-    if numbers != list(range(count)):
+    numbers = await pace.counted(each.partition_index for each in asked.assignments)
+    if len(numbers) < count or min(numbers) < 0 or max(numbers) >= count:
         raise RequestError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions are numbered from 0 without gaps"
         )
-    check_assignments(asked.assignments, broker)
-    return count
+    await check_assignments(asked.assignments, broker, pace)
+    return _checked(count, broker)

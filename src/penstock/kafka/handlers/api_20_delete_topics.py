@@ -1,13 +1,14 @@
 """DeleteTopics: delete topics with their messages, by name or (version 6 on) by id.
 
-Versions 1-6. A topic that is asked for twice, or by name and id at once, is INVALID_REQUEST; an
-unknown one is 3 by name and 100 by id.
+Versions 1-6. Those of one request share transactions. A topic that is asked for twice, or by name
+and id at once, is INVALID_REQUEST; an unknown one is 3 by name and 100 by id.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.topics.topic import Topic
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_id, topic_by_name
@@ -17,7 +18,6 @@ from penstock.pace import Pace
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DeleteTopicsRequest, DeleteTopicsResponse
 
@@ -27,25 +27,40 @@ FIRST_VERSION_WITH_IDS: Final = 6
 @handles(api("DeleteTopics"), 1, 6)
 async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     response = api("DeleteTopics").response
-    asked: list[tuple[str | None, UUID]] = [(name, NO_UUID) for name in request.topic_names]
-    if call.version >= FIRST_VERSION_WITH_IDS:
-        asked = [(topic.name, topic.topic_id) for topic in request.topics]
     pace = Pace()
+    if call.version >= FIRST_VERSION_WITH_IDS:
+        asked = await pace.each(request.topics, lambda topic: (topic.name, topic.topic_id))
+    else:
+        asked = await pace.each(request.topic_names, lambda name: (name, NO_UUID))
     times = await pace.counted(asked)
+    found = await pace.each(asked, lambda each: _found(*each, times[each], call))
+    topics = [each for each in found if isinstance(each, Topic)]
+    failures = iter(await call.broker.topics.delete_all(topics))
+
     results = []
-    for name, topic_id in asked:
+    for (name, topic_id), topic in zip(asked, found, strict=True):
         result = response.DeletableTopicResult(name=name, topic_id=topic_id)
         results.append(result)
-        try:
-            check_asked_once(times[name, topic_id])
-            topic = _find(name, topic_id, call)
+        failure: BaseException | None
+        if isinstance(topic, Topic):
             result.name, result.topic_id = topic.name.kafka, topic.id
-            await call.broker.topics.delete(topic)
-        except Exception as error:
-            result.error_code, result.error_message = refusal(error)
+            failure = next(failures)
+        else:
+            failure = topic
+        if failure is not None:
+            result.error_code, result.error_message = refusal(failure)
         if pace.is_over():
             await pace.others()
     return response(responses=results)
+
+
+def _found(name: str | None, topic_id: UUID, times: int, call: Call) -> Topic | Exception:
+    """Return what is to be deleted, or why nothing is."""
+    try:
+        check_asked_once(times)
+        return _find(name, topic_id, call)
+    except Exception as error:
+        return error
 
 
 def _find(name: str | None, topic_id: UUID, call: Call) -> Topic:

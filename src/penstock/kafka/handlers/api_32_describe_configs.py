@@ -46,7 +46,8 @@ async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Descr
         except Exception as error:
             result.error_code, result.error_message = refusal(error)
         else:
-            keys = resource.configuration_keys
+            asked = resource.configuration_keys
+            keys = None if asked is None else await pace.counted(asked)
             result.configs = [
                 _describe(entry, resource.resource_type, request.include_synonyms)
                 for entry in entries

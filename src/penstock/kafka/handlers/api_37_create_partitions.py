@@ -39,7 +39,7 @@ async def create_partitions(
         results.append(result)
         try:
             check_asked_once(names[asked.name])
-            await _grow(asked, request.validate_only, call)
+            await _grow(asked, request.validate_only, call, pace)
         except Exception as error:
             result.error_code, result.error_message = throttle.refusal(error)
         if pace.is_over():
@@ -48,7 +48,10 @@ async def create_partitions(
 
 
 async def _grow(
-    asked: CreatePartitionsRequest.CreatePartitionsTopic, validate_only: bool, call: Call
+    asked: CreatePartitionsRequest.CreatePartitionsTopic,
+    validate_only: bool,
+    call: Call,
+    pace: Pace,
 ) -> None:
     topic = topic_by_name(call.broker, asked.name)
     added = asked.count - len(topic.partitions)
@@ -61,6 +64,6 @@ async def _grow(
             raise RequestError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"each of {added} new partitions has a place"
             )
-        check_assignments(asked.assignments, call.broker)
+        await check_assignments(asked.assignments, call.broker, pace)
     if not validate_only:
         await call.broker.topics.add_partitions(topic, asked.count, address=call.client.address)

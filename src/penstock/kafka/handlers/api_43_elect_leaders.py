@@ -15,10 +15,9 @@ from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import topic_by_name
 from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ElectLeadersRequest, ElectLeadersResponse
 
@@ -26,21 +25,34 @@ if TYPE_CHECKING:
 @handles(api("ElectLeaders"), 0, 2)
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
     response = api("ElectLeaders").response
-    results = []
-    for topic, partitions in _asked(request, call):
-        found = [await _elect(topic, index, call) for index in partitions]
-        results.append(response.ReplicaElectionResult(topic=topic, partition_result=found))
-    return response(replica_election_results=results)
+    pace = Pace()
+
+    async def elected(
+        asked: ElectLeadersRequest.TopicPartitions,
+    ) -> ElectLeadersResponse.ReplicaElectionResult:
+        found = await pace.each_awaited(
+            asked.partitions, lambda index: _elect(asked.topic, index, call)
+        )
+        return response.ReplicaElectionResult(topic=asked.topic, partition_result=found)
+
+    asked = request.topic_partitions
+    if asked is None:
+        asked = await _failed(call, pace)
+    return response(replica_election_results=await pace.each_awaited(asked, elected))
 
 
-def _asked(request: ElectLeadersRequest, call: Call) -> Iterable[tuple[str, list[int]]]:
-    if request.topic_partitions is not None:
-        return [(asked.topic, asked.partitions) for asked in request.topic_partitions]
-    failed = {
-        topic.name.kafka: [each.index for each in topic.partitions if each.has_failed]
-        for topic in call.broker.topics.all()
-    }
-    return [(name, partitions) for name, partitions in failed.items() if partitions]
+async def _failed(call: Call, pace: Pace) -> list[ElectLeadersRequest.TopicPartitions]:
+    asked_type = api("ElectLeaders").request.TopicPartitions
+    asked = []
+    for topic in call.broker.topics.all():
+        failed = await pace.each(
+            (each for each in topic.partitions if each.has_failed), lambda each: each.index
+        )
+        if failed:
+            asked.append(asked_type(topic=topic.name.kafka, partitions=failed))
+        if pace.is_over():
+            await pace.others()
+    return asked
 
 
 async def _elect(topic: str, index: int, call: Call) -> ElectLeadersResponse.PartitionResult:

@@ -18,7 +18,7 @@ class Throttle:
         self._is_known = is_known
         self.milliseconds = 0
 
-    def refusal(self, error: Exception) -> Refusal:
+    def refusal(self, error: BaseException) -> Refusal:
         """Return what to say of one topic."""
         refused = refusal(error)
         if not isinstance(error, TopicsThrottledError):

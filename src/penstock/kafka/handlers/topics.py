@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.wire.messages import CreatePartitionsRequest, CreateTopicsRequest
+    from penstock.pace import Pace
 
     Assignment = (
         CreateTopicsRequest.CreatableReplicaAssignment
@@ -53,10 +54,12 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
     return topic
 
 
-def check_assignments(assignments: Sequence[Assignment], broker: Broker) -> None:
+async def check_assignments(assignments: Sequence[Assignment], broker: Broker, pace: Pace) -> None:
     """Refuse what places a partition on anything but one node, which is there (KIP-195)."""
     nodes = broker.cluster.node_ids
     for each in assignments:
+        if pace.is_over():
+            await pace.others()
         if len(each.broker_ids) != 1 or each.broker_ids[0] not in nodes:
             raise RequestError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"a partition is on one of the nodes {nodes}"

@@ -48,7 +48,7 @@ from penstock.kafka.wire.frames import (
 )
 from penstock.kafka.wire.primitives import NO_UUID, MalformedMessageError, TooManyElementsError
 from penstock.kafka.wire.schema import Versions
-from penstock.kafka.wire.structs import Struct
+from penstock.kafka.wire.structs import Struct, taking_apart
 
 if TYPE_CHECKING:
     # The same function, with the types of each API's messages.
@@ -79,4 +79,5 @@ __all__ = [
     "encode_response",
     "encode_response_in_steps",
     "frame_size",
+    "taking_apart",
 ]

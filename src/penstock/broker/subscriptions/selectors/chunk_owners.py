@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.log.batches import StoredBatch
 from penstock.log.header import ATTRIBUTE_CHUNK
 from penstock.records.errors import MalformedBatchError
 from penstock.records.pulsar.chunks import is_chunk
 
 if TYPE_CHECKING:
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.records.pulsar.chunks import ChunkInfo
 
@@ -24,7 +25,7 @@ class ChunkOwners:
     def __init__(self) -> None:
         self._owners: dict[str, Consumer] = {}
 
-    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+    def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
         """Return who gets an entry: the owner of its message, or else the one who was chosen."""
         chunk = _chunk(entry)
         if chunk is None:
@@ -42,8 +43,8 @@ class ChunkOwners:
         self._owners = {uuid: c for uuid, c in self._owners.items() if c is not consumer}
 
 
-def _chunk(entry: Entry) -> ChunkInfo | None:
-    if not entry.header.attributes & ATTRIBUTE_CHUNK:
+def _chunk(entry: AnyEntry) -> ChunkInfo | None:
+    if isinstance(entry, StoredBatch) or not entry.header.attributes & ATTRIBUTE_CHUNK:
         return None
     try:
         return is_chunk(entry.batch)

@@ -12,7 +12,7 @@ from penstock.broker.subscriptions.selectors.selector import Selector
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
 
 FAILOVER_DELAY_SECONDS: Final = 1.0
@@ -42,7 +42,7 @@ class OneActive(Selector):
             return None
         return self.active
 
-    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+    def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
         del entry
         return chosen
 

@@ -11,7 +11,7 @@ from penstock.broker.subscriptions.selectors.selector import Selector
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.topics.partition import Partition
@@ -50,7 +50,7 @@ class RoundRobin(Selector):
         self._blocked = self._engine.leases.unacknowledged >= bound
         return self._blocked
 
-    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+    def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
         return self._chunks.owner(entry, chosen)
 
     def served(self, consumer: Consumer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from penstock.broker.reading.entries import Entry
+    from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.topics.partition import Partition
@@ -41,7 +41,7 @@ class Selector(ABC):
         """Return who gets what goes out next, or None while nobody can take anything."""
 
     @abstractmethod
-    def owner(self, entry: Entry, chosen: Consumer) -> Consumer:
+    def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
         """Return who gets a batch: the one who was chosen, unless it has to be another one."""
 
     @abstractmethod

@@ -1,0 +1,123 @@
+"""Threads that wait for the disk, and the one way in which the event loop hears what they did.
+
+A change of threads costs as much as several small requests do. So a job is one entry in one queue,
+and of all that ended before the loop came round to it, it hears in one turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, TypeAlias
+
+
+class News:
+    """What threads have to say to one event loop: functions for it to call, in their order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._is_announced = False
+
+    def add(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Have the loop call a function soon. Any thread may say so."""
+        self._calls.append((call, arguments))
+        if not self._is_announced:
+            self._is_announced = True
+            with suppress(RuntimeError):  # The loop is closed: there are no waiters any more.
+                self.loop.call_soon_threadsafe(self._hear)
+
+    def _hear(self) -> None:
+        self._is_announced = False  # Before the look: what comes after it is announced again.
+        try:
+            for _ in range(len(self._calls)):
+                call, arguments = self._calls.popleft()
+                call(*arguments)
+        except BaseException:
+            self.loop.call_soon(self._hear)  # The others have done nothing wrong.
+            raise
+
+
+class Job:
+    """Something that a thread does once."""
+
+    __slots__ = ("_ended", "_run", "error")
+
+    def __init__(self, run: Callable[[], None]) -> None:
+        self._run = run
+        self._ended = threading.Lock()
+        self._ended.acquire()
+        self.error: BaseException | None = None
+        """What it failed with, once it has ended; None where it succeeded."""
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._ended.locked()
+
+    def wait(self) -> None:
+        """Block until it has ended."""
+        with self._ended:
+            pass
+
+    def do(self) -> None:
+        """Called once, by its thread."""
+        try:
+            self._run()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._ended.release()
+
+
+Then: TypeAlias = Callable[[Job], None]
+
+
+class Threads:
+    """Up to so many threads, each started when none is free, that do jobs."""
+
+    def __init__(self, most: int, name: str) -> None:
+        assert most > 0, "a job needs a thread"
+        self._most = most
+        self._name = name
+        self._threads: list[threading.Thread] = []
+        self._jobs: SimpleQueue[tuple[Job, Then | None] | None] = SimpleQueue()
+        self._free: deque[None] = deque()
+        """As many entries as threads wait for a job; whoever puts one in line takes one out."""
+
+    def do(self, run: Callable[[], None], then: Then | None = None) -> Job:
+        """Have a thread do something, and call `then` in that thread once it has ended."""
+        job = Job(run)
+        self._jobs.put((job, then))
+        try:
+            self._free.pop()
+        except IndexError:
+            self._start_another()
+        return job
+
+    def close(self) -> None:
+        """Return when all jobs are done."""
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _start_another(self) -> None:
+        if len(self._threads) < self._most:
+            name = f"{self._name}_{len(self._threads)}"
+            thread = threading.Thread(target=self._work, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _work(self) -> None:
+        while (entry := self._jobs.get()) is not None:
+            job, then = entry
+            job.do()
+            if then is not None:
+                then(job)
+            del entry, job, then  # While it waits, it keeps nothing alive.
+            if self._jobs.empty():
+                self._free.append(None)

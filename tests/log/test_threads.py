@@ -1,0 +1,145 @@
+"""The threads that wait for the disk: how many there are, and how the event loop hears of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from faulty_files import FaultyFileSystem
+from log_batches import append, make_batch, open_log
+from penstock.log import Flusher, LogConfig
+from penstock.log.threads import Job, News, Threads
+
+
+class CountedLoop:
+    """The part of an event loop that threads use, which counts how often they wake it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.woken = 0
+
+    def call_soon_threadsafe(self, call: Callable[[], None]) -> None:
+        self.woken += 1
+        self._loop.call_soon_threadsafe(call)
+
+    def call_soon(self, call: Callable[[], None]) -> None:
+        self._loop.call_soon(call)
+
+
+def nothing() -> None:
+    """A job that is over as it begins."""
+
+
+@pytest.fixture
+def threads() -> Iterator[Threads]:
+    threads = Threads(2, "test")
+    yield threads
+    threads.close()
+
+
+async def test_the_loop_is_woken_once_for_all_that_ended_meanwhile(threads: Threads) -> None:
+    loop: Any = CountedLoop(asyncio.get_running_loop())
+    news = News(loop)
+    heard: list[int] = []
+    jobs = [
+        threads.do(nothing, lambda _, number=number: news.add(heard.append, number))
+        for number in range(100)
+    ]
+    for job in jobs:
+        job.wait()
+    threads.close()  # All of them have said so; this loop has not had a turn since.
+    assert heard == []
+    assert loop.woken == 1
+    await asyncio.sleep(0.01)
+    assert sorted(heard) == list(range(100))
+    news.add(heard.append, 100)
+    assert loop.woken == 2, "the next one is announced again"
+
+
+async def test_what_fails_in_the_loop_keeps_nothing_from_the_others() -> None:
+    loop = asyncio.get_running_loop()
+    failures: list[Any] = []
+    loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
+    news, heard = News(loop), asyncio.Event()
+    news.add(int, "no number")
+    news.add(heard.set)
+    await asyncio.wait_for(heard.wait(), 5)
+    assert [type(failure) for failure in failures] == [ValueError]
+
+
+async def test_a_thread_is_started_only_where_none_is_free(threads: Threads) -> None:
+    names: set[str] = set()
+
+    def note() -> None:
+        names.add(threading.current_thread().name)
+
+    for _ in range(50):
+        threads.do(note).wait()
+        await asyncio.sleep(0)
+    # Between a job's end and the next one's wait, another thread may be started.
+    assert names <= {"test_0", "test_1"}
+    gate = threading.Event()
+
+    def hold() -> None:
+        assert gate.wait(10)
+
+    held = [threads.do(hold) for _ in range(2)]
+    waits = threads.do(note)
+    assert not waits.has_ended, "there are two threads, and both are busy"
+    gate.set()
+    for job in (*held, waits):
+        job.wait()
+
+
+async def test_a_job_says_what_it_failed_with_and_its_thread_goes_on(threads: Threads) -> None:
+
+    def fail() -> None:
+        raise ValueError("made to fail")
+
+    for _ in range(3):
+        failed = threads.do(fail)
+        failed.wait()
+        assert isinstance(failed.error, ValueError)
+    well = threads.do(nothing)
+    well.wait()
+    assert well.error is None
+
+
+async def test_a_write_and_the_flush_after_it_are_one_visit_of_one_thread(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    """A producer that waits for the write, and a reader that waits for the flush."""
+    log = open_log(disk, flusher, LogConfig())
+    await log.flushed(append(log, make_batch()))
+    visits: list[Job] = []
+    for pool in (flusher.writing, flusher.flushing):
+        _count(pool, visits)
+    offset = append(log, make_batch())
+    log.flush_soon(at_once=True)
+    gate = threading.Event()
+
+    def hold_up(operation: str, _path: object) -> None:
+        if operation == "fdatasync":
+            assert gate.wait(10)
+
+    disk.hook = hold_up
+    await asyncio.wait_for(log.written(offset), 5)
+    assert log.flushed_offset <= offset < log.written_offset, "the flush does not hold it up"
+    gate.set()
+    await log.flushed(offset)
+    assert len(visits) == 1
+    log.close()
+
+
+def _count(pool: Threads, jobs: list[Job]) -> None:
+    do = pool.do
+
+    def counted(*words: Any) -> Job:
+        jobs.append(do(*words))
+        return jobs[-1]
+
+    pool.do = counted  # type: ignore[method-assign]
