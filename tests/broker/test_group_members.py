@@ -98,7 +98,7 @@ async def test_a_promised_id_can_be_given_back(house: House) -> None:
     with pytest.raises(MemberIdRequiredError) as refusal:
         house.join(required=True)
     house.groups.leave("g", refusal.value.member_id, None)
-    assert house.group.is_deletable
+    assert house.group.is_idle
 
 
 async def test_unknown_groups_have_no_members(house: House) -> None:
@@ -189,7 +189,7 @@ async def test_a_static_member_leaves_by_its_instance(house: House) -> None:
 async def test_commits_need_a_settled_generation_or_no_group(house: House) -> None:
     check = house.groups.check_commit
     check("g", "", None, -1)
-    with pytest.raises(IllegalGenerationError):
+    with pytest.raises(UnknownMemberError):
         check("g", "m", None, 1)
     waiting = house.join()
     with pytest.raises(UnknownMemberError):
@@ -217,6 +217,19 @@ async def test_only_a_group_without_members_can_be_deleted(house: House) -> None
     house.groups.delete("g")
     assert group.state is GroupState.DEAD
     assert list(house.groups.all()) == []
+
+
+async def test_an_id_that_was_handed_out_keeps_no_group(house: House) -> None:
+    with pytest.raises(MemberIdRequiredError) as refusal:
+        house.join(required=True)
+    assert not house.group.is_idle
+    house.groups.delete("g")
+    assert list(house.groups.all()) == []
+    with pytest.raises(UnknownMemberError):
+        house.join(refusal.value.member_id)
+    (member,) = house.settle(house.join())
+    house.clock.advance(5)
+    house.heartbeat(member)
 
 
 # Whatever the order

@@ -18,6 +18,8 @@ from penstock.broker.groups.classic import GroupSettings
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 GROUP = "readers"
+GROUP_OPERATIONS, NOT_ASKED = 3400, -(1 << 31)
+"""Read, delete, describe, describe and alter configs: what Kafka 4.3 without an authorizer says."""
 AT_ONCE = GroupSettings(initial_rebalance_delay_ms=0)
 
 
@@ -254,16 +256,27 @@ async def test_each_partition_of_a_commit_is_judged_by_itself(dialog: Dialog) ->
 
 async def test_only_members_commit_to_a_group_that_has_some(dialog: Dialog) -> None:
     await dialog.create_topic()
-    assert (
-        await commit(dialog, GROUP, 1, member_id="m", generation_id_or_member_epoch=1)
-        == ErrorCode.ILLEGAL_GENERATION
-    )
     joined = await stable(dialog)
     member = {"member_id": joined.member_id, "generation_id_or_member_epoch": 1}
     assert await commit(dialog, GROUP, 4) == ErrorCode.UNKNOWN_MEMBER_ID
     assert await commit(dialog, GROUP, 4, **member) == 0
     member["generation_id_or_member_epoch"] = 2
     assert await commit(dialog, GROUP, 4, **member) == ErrorCode.ILLEGAL_GENERATION
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+async def test_a_commit_by_an_unknown_member_is_refused_as_that(
+    dialog: Dialog, version: int
+) -> None:
+    await dialog.create_topic()
+    assert await commit(dialog, "by-offsets", 1) == 0
+    await stable(dialog)
+    stranger = {"member_id": "ghost", "generation_id_or_member_epoch": 1}
+    for group in (GROUP, "by-offsets", "nobody-knows"):
+        code = await commit(dialog, group, 9, version=version, **stranger)
+        assert code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert (await committed(dialog, "by-offsets"))[0][0] == 1
+    assert await committed(dialog, "nobody-knows", topic=None) == []
 
 
 async def test_offsets_are_there_after_a_restart(tmp_path: Path) -> None:
@@ -299,6 +312,37 @@ async def test_groups_are_deleted_with_their_offsets(dialog: Dialog) -> None:
     assert [each.error_code for each in response.results] == [0, 0]
     assert await committed(dialog, "simple", topic=None) == []
     assert (await dialog.ask("ListGroups")).groups == []
+
+
+@pytest.mark.parametrize("version", range(3))
+async def test_an_id_to_join_with_keeps_no_group_from_being_deleted(
+    dialog: Dialog, version: int
+) -> None:
+    promised = await dialog.ask("JoinGroup", 9, **join_fields())
+    assert promised.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    response = await dialog.ask("DeleteGroups", version, groups_names=[GROUP])
+    assert response.results[0].error_code == 0
+    assert (await dialog.ask("ListGroups")).groups == []
+    late = await dialog.ask("JoinGroup", 9, **join_fields(promised.member_id))
+    assert late.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert (await stable(dialog)).error_code == 0
+
+
+@pytest.mark.parametrize("version", range(3, 7))
+async def test_authorized_operations_of_groups_are_told_where_asked(
+    dialog: Dialog, version: int
+) -> None:
+    await stable(dialog)
+    for asked, of_group in ((True, GROUP_OPERATIONS), (False, NOT_ASKED)):
+        response = await dialog.ask(
+            "DescribeGroups",
+            version,
+            groups=[GROUP, "missing"],
+            include_authorized_operations=asked,
+        )
+        known, missing = (each.authorized_operations for each in response.groups)
+        assert known == of_group
+        assert missing == (NOT_ASKED if version >= 6 else of_group)
 
 
 async def test_the_coordinator_is_the_one_node(dialog: Dialog) -> None:

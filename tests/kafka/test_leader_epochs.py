@@ -77,6 +77,27 @@ async def test_each_leadership_ends_where_the_next_one_wrote(written: Path) -> N
         assert await epoch_of(dialog, -1) == (5, RUNS)
 
 
+@pytest.mark.parametrize("version", [2, 3, 4])
+async def test_an_epoch_that_is_yet_to_come_has_no_end(written: Path, version: int) -> None:
+    request = api("OffsetForLeaderEpoch").request
+    async with kafka_broker(written) as broker:
+        dialog = Dialog(broker)
+        for believed, code in (
+            (-1, ErrorCode.NONE),
+            (RUNS, ErrorCode.NONE),
+            (RUNS + 1, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ):
+            for epoch in (-1, RUNS + 1, 2**31 - 1):
+                part = request.OffsetForLeaderPartition(
+                    partition=0, current_leader_epoch=believed, leader_epoch=epoch
+                )
+                topic = request.OffsetForLeaderTopic(topic=TOPIC, partitions=[part])
+                response = await dialog.ask("OffsetForLeaderEpoch", version, topics=[topic])
+                (result,) = response.topics[0].partitions
+                answer = (result.error_code, result.leader_epoch, result.end_offset)
+                assert answer == (code, -1, -1)
+
+
 async def test_the_batches_carry_the_epoch_of_their_run(written: Path) -> None:
     async with kafka_broker(written) as broker:
         topic = broker.topics.by_kafka_name(TOPIC)

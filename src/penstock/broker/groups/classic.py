@@ -96,7 +96,8 @@ class Group:
         return self._members.all
 
     @property
-    def is_deletable(self) -> bool:
+    def is_idle(self) -> bool:
+        """Whether nobody is in it, and nobody is about to join."""
         return self.state is GroupState.EMPTY and not self._promised
 
     def join(self, request: JoinRequest) -> asyncio.Future[Joined]:
@@ -176,8 +177,11 @@ class Group:
         return member.id
 
     def delete(self) -> None:
-        """End the group, which must be deletable."""
-        assert self.is_deletable, "only a group without members is deleted"
+        """End the group, which must be empty. Ids that were handed out are unknown from now on."""
+        assert self.state is GroupState.EMPTY, "only a group without members is deleted"
+        self.stop()
+        self._promised.clear()
+        self._promised_held.set(0)
         self._enter(GroupInput.DELETE)
 
     def restore(self, group: ClassicGroupRow, members: Iterable[ClassicMemberRow]) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from penstock import limits
 from penstock.broker.errors import (
     GroupFullError,
-    IllegalGenerationError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
     NonEmptyGroupError,
@@ -20,6 +19,7 @@ from penstock.broker.errors import (
     UnknownMemberError,
 )
 from penstock.broker.groups.classic import Group, GroupSettings
+from penstock.broker.groups.states import GroupState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,19 +107,22 @@ class GroupRegistry:
     def check_commit(
         self, group_id: str, member_id: str, group_instance_id: str | None, generation: int
     ) -> None:
-        """Check that offsets may be committed; a consumer that is in no group may use any name."""
+        """Check that offsets may be committed; a consumer that is in no group may use any name.
+
+        Raises UnknownMemberError where a member of a group that nobody is in wants to.
+        """
         group = self._groups.get(group_id)
         if group is not None:
             group.check_commit(member_id, group_instance_id, generation)
         elif generation >= 0:
-            raise IllegalGenerationError(f"group {group_id} has no members")
+            raise UnknownMemberError(f"group {group_id} has no members")
 
     def delete(self, group_id: str) -> None:
         """Forget a group without members; raises UnknownGroupError and NonEmptyGroupError."""
         group = self._groups.get(group_id)
         if group is None:
             raise UnknownGroupError(f"no group is named {group_id}")
-        if not group.is_deletable:
+        if group.state is not GroupState.EMPTY:
             raise NonEmptyGroupError(f"group {group_id} has members")
         group.delete()
         del self._groups[group_id]
@@ -135,7 +138,7 @@ class GroupRegistry:
     def _create(self, group_id: str) -> Group:
         assert group_id not in self._groups, "a group is made once"
         if len(self._groups) >= limits.KAFKA_GROUPS:
-            for group in [group for group in self._groups.values() if group.is_deletable]:
+            for group in [group for group in self._groups.values() if group.is_idle]:
                 self.delete(group.id)
         if len(self._groups) >= limits.KAFKA_GROUPS:
             raise GroupFullError(f"the broker has {limits.KAFKA_GROUPS} groups with members")

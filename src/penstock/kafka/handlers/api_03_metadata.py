@@ -102,7 +102,7 @@ async def _look_up(
     failure: BaseException | None,
 ) -> MetadataResponse.MetadataResponseTopic:
     if failure is not None:
-        return _failure(asked, failure)
+        return _failure(asked, request, failure)
     try:
         if asked.name is not None:
             # A name that no topic may have has another error than one that no topic has.
@@ -112,15 +112,19 @@ async def _look_up(
         else:
             topic = topic_by_id(call.broker, asked.topic_id)
     except Exception as error:
-        return _failure(asked, error)
+        return _failure(asked, request, error)
     return await _describe(topic, request, call, pace)
 
 
 def _failure(
-    asked: MetadataRequest.MetadataRequestTopic, error: BaseException
+    asked: MetadataRequest.MetadataRequestTopic, request: MetadataRequest, error: BaseException
 ) -> MetadataResponse.MetadataResponseTopic:
     return api("Metadata").response.MetadataResponseTopic(
-        error_code=refusal(error).code, name=asked.name, topic_id=asked.topic_id, partitions=[]
+        error_code=refusal(error).code,
+        name=asked.name,
+        topic_id=asked.topic_id,
+        partitions=[],
+        topic_authorized_operations=_topic_operations(request),
     )
 
 
@@ -134,10 +138,13 @@ async def _describe(
         partitions=await pace.each(
             topic.partitions, lambda partition: _describe_partition(partition, call)
         ),
-        topic_authorized_operations=ALL_TOPIC_OPERATIONS
-        if request.include_topic_authorized_operations
-        else OPERATIONS_NOT_ASKED,
+        topic_authorized_operations=_topic_operations(request),
     )
+
+
+def _topic_operations(request: MetadataRequest) -> int:
+    asked = request.include_topic_authorized_operations
+    return ALL_TOPIC_OPERATIONS if asked else OPERATIONS_NOT_ASKED
 
 
 def _describe_partition(

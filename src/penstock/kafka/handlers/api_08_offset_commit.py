@@ -4,12 +4,14 @@ Versions 2-10.
 
 * A member has to be of the current generation; with generation -1 and no member id anybody may
   commit to a group that has no members. The answer comes when the offsets are durable.
+* A member that the group does not know is 25, in a group that is not there too.
 * Each partition is judged by itself: an unknown one does not keep the others from being committed.
   Metadata of more than 4096 bytes is refused as 12.
 * Version 10 names topics by id.
 
-Deviation: offsets are kept until their group or topic is deleted; the retention time of versions
-2-4 is ignored.
+Deviations: offsets are kept until their group or topic is deleted; the retention time of versions
+2-4 is ignored. A member of a group that is not there is 22 before version 9 in Kafka and 69 from
+then on, which no client expects: at 25 all of them join anew.
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Describ
 
     async def described(group_id: str) -> DescribeGroupsResponse.DescribedGroup:
         group = await _describe(group_id, call, pace)
-        group.authorized_operations = operations
+        if group.error_code == ErrorCode.NONE:
+            group.authorized_operations = operations
         return group
 
     groups = await pace.each_awaited(request.groups, described)

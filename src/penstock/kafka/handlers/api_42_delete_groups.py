@@ -1,6 +1,8 @@
 """DeleteGroups: forget groups without members, with their committed offsets.
 
 Versions 0-2. 68 while a group has members, 69 for one that is not there, 24 for one without a name.
+A client that was given a member id and has not joined with it yet is no member: it is asked to join
+anew.
 """
 
 from __future__ import annotations

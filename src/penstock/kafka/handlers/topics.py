@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 """Read, write, create, delete, alter, describe, describe and alter configs: nobody is refused."""
-ALL_GROUP_OPERATIONS: Final = sum(1 << bit for bit in (3, 6, 8))
+ALL_GROUP_OPERATIONS: Final = sum(1 << bit for bit in (3, 6, 8, 10, 11))
 ALL_CLUSTER_OPERATIONS: Final = sum(1 << bit for bit in (5, 7, 8, 9, 10, 11, 12))
 OPERATIONS_NOT_ASKED: Final = -(1 << 31)
 
