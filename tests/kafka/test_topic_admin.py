@@ -318,7 +318,8 @@ async def test_the_broker_tells_its_own(dialog: Dialog) -> None:
         (2, "missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (2, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (4, "1", ErrorCode.INVALID_REQUEST),
-        (32, "group", ErrorCode.INVALID_REQUEST),
+        (32, "", ErrorCode.INVALID_REQUEST),
+        (16, "metrics", ErrorCode.INVALID_REQUEST),
     ],
 )
 async def test_what_has_no_configuration_is_refused(
@@ -330,7 +331,7 @@ async def test_what_has_no_configuration_is_refused(
 def test_every_default_is_a_value_that_may_be_written() -> None:
     defaults = topic_entries(TopicConfig.of({}, BrokerSettings()))
     kept = check_configs((entry.name, entry.value) for entry in defaults)
-    assert kept == {SETTING_OF_KEY[entry.name]: entry.default for entry in defaults}
+    assert kept == {SETTING_OF_KEY[entry.name]: entry.value for entry in defaults}
 
 
 async def test_log_directories_tell_folder_and_sizes(dialog: Dialog, tmp_path: Path) -> None:

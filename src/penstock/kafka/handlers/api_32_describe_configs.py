@@ -1,23 +1,25 @@
-"""DescribeConfigs: the configuration of topics and of the broker.
+"""DescribeConfigs: the configuration of topics, of the broker and of groups.
 
 Versions 1-4. All keys are listed with their defaults, or those that were asked for. An unknown
-topic is 3, an illegal name 17, another node than this one 42; other kinds of resources are 42 too.
+topic is 3, an illegal name 17, another node than this one 42; a group without a name and other
+kinds of resources are 42 too. A group need not be there, as in Kafka. What is not a topic's is
+read-only.
+
+Deviation: what a request asks for more than once is 42 each time. The answer to a small request
+would have no bound otherwise, and clients ask for sets.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
-from penstock.kafka.handlers.config_entries import (
-    ConfigEntry,
-    ConfigSource,
-    broker_entries,
-    topic_entries,
-)
+from penstock.kafka.handlers.config_entries import ConfigEntry, topic_entries
+from penstock.kafka.handlers.node_configs import group_entries, node_entries
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import topic_by_name
+from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
 
@@ -27,12 +29,16 @@ if TYPE_CHECKING:
 
 TOPIC: Final = 2
 BROKER: Final = 4
+GROUP: Final = 32
 
 
 @handles(api("DescribeConfigs"), 1, 4)
 async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     response = api("DescribeConfigs").response
     pace = Pace()
+    times = await pace.counted(
+        (each.resource_type, each.resource_name) for each in request.resources
+    )
     results = []
     for resource in request.resources:
         result = response.DescribeConfigsResult(
@@ -42,17 +48,17 @@ async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Descr
         )
         results.append(result)
         try:
+            check_asked_once(times[resource.resource_type, resource.resource_name])
             entries = _entries(resource, call)
         except Exception as error:
             result.error_code, result.error_message = refusal(error)
         else:
             asked = resource.configuration_keys
             keys = None if asked is None else await pace.counted(asked)
-            result.configs = [
-                _describe(entry, resource.resource_type, request.include_synonyms)
-                for entry in entries
-                if keys is None or entry.name in keys
-            ]
+            result.configs = await pace.each(
+                [entry for entry in entries if keys is None or entry.name in keys],
+                partial(_describe, resource.resource_type, request.include_synonyms),
+            )
         if pace.is_over():
             await pace.others()
     return response(results=results)
@@ -71,28 +77,29 @@ def _entries(
         if name not in ("", str(this_node)):
             raise RequestError(ErrorCode.INVALID_REQUEST, f"there is no node {name}")
         # Without a name it asks for what was changed for all nodes while they run: nothing.
-        return broker_entries(call.broker.settings, this_node) if name else []
+        return node_entries(call) if name else []
+    if resource.resource_type == GROUP:
+        if not name:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "the group has no name")
+        return group_entries()
     raise RequestError(
         ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} are not served"
     )
 
 
 def _describe(
-    entry: ConfigEntry, resource_type: int, include_synonyms: bool
+    resource_type: int, include_synonyms: bool, entry: ConfigEntry
 ) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     response = api("DescribeConfigs").response
-    synonyms = [(entry.value, entry.source)]
-    if entry.source is ConfigSource.TOPIC:
-        synonyms.append((entry.default, ConfigSource.DEFAULT))
     return response.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
-        read_only=resource_type == BROKER,
+        read_only=resource_type != TOPIC,
         config_source=entry.source,
         is_sensitive=False,
         synonyms=[
-            response.DescribeConfigsSynonym(name=entry.name, value=value, source=source)
-            for value, source in (synonyms if include_synonyms else ())
+            response.DescribeConfigsSynonym(name=name, value=value, source=source)
+            for name, value, source in (entry.synonyms if include_synonyms else ())
         ],
         config_type=entry.type,
         documentation=None,

@@ -1,16 +1,51 @@
-"""Configuration entries as DescribeConfigs and CreateTopics show them."""
+"""Configuration entries as DescribeConfigs and CreateTopics show them, and those of topics."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.settings import SETTINGS
 from penstock.kafka.topic_configs import SETTING_OF_KEY, ConfigType, type_of
 
 if TYPE_CHECKING:
-    from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.config import TopicConfig
+
+NODE_KEYS: Final = {
+    "cleanup.policy": "log.cleanup.policy",
+    "compression.type": "compression.type",
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.zstd.level": "compression.zstd.level",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "flush.messages": "log.flush.interval.messages",
+    "flush.ms": "log.flush.interval.ms",
+    "index.interval.bytes": "log.index.interval.bytes",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
+    "max.message.bytes": "message.max.bytes",
+    "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+    "message.timestamp.type": "log.message.timestamp.type",
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "min.insync.replicas": "min.insync.replicas",
+    "preallocate": "log.preallocate",
+    "retention.bytes": "log.retention.bytes",
+    "retention.ms": "log.retention.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.index.bytes": "log.index.size.max.bytes",
+    "segment.jitter.ms": "log.roll.jitter.ms",
+    "segment.ms": "log.roll.ms",
+    "unclean.leader.election.enable": "unclean.leader.election.enable",
+    "penstock.flush": "penstock.flush",
+}
+"""What Kafka calls a topic's key where it holds for all topics of a node."""
+
+_BUILT_IN: Final = BrokerSettings()
 
 
 class ConfigSource(IntEnum):
@@ -19,12 +54,28 @@ class ConfigSource(IntEnum):
     DEFAULT = 5
 
 
-class ConfigEntry(NamedTuple):
+class Synonym(NamedTuple):
+    """A value that a key would have if those before it were not set, and who says so."""
+
     name: str
     value: str
-    type: ConfigType
     source: ConfigSource
-    default: str
+
+
+class ConfigEntry(NamedTuple):
+    """One key; the first of its synonyms is in effect, and there is one at least."""
+
+    name: str
+    type: ConfigType
+    synonyms: list[Synonym]
+
+    @property
+    def value(self) -> str:
+        return self.synonyms[0].value
+
+    @property
+    def source(self) -> ConfigSource:
+        return self.synonyms[0].source
 
 
 def topic_entries(config: TopicConfig) -> list[ConfigEntry]:
@@ -35,42 +86,30 @@ def topic_entries(config: TopicConfig) -> list[ConfigEntry]:
     return [_topic_entry(config, key, name) for key, name in SETTING_OF_KEY.items()]
 
 
-def _topic_entry(config: TopicConfig, key: str, name: str) -> ConfigEntry:
-    default = SETTINGS[name].write(config.default(name))
-    value = config.explicit.get(name)
-    source = ConfigSource.DEFAULT if value is None else ConfigSource.TOPIC
-    return ConfigEntry(key, default if value is None else value, type_of(key), source, default)
-
-
-def broker_entries(settings: BrokerSettings, node_id: int) -> list[ConfigEntry]:
-    """What consoles ask a broker for, under Kafka's names."""
-    static = [
-        ("broker.id", str(node_id), ConfigType.INT),
-        ("auto.create.topics.enable", str(settings.auto_create_topics).lower(), ConfigType.BOOLEAN),
-        ("num.partitions", str(settings.default_partitions), ConfigType.INT),
-        ("log.segment.bytes", str(settings.log.segment_bytes), ConfigType.INT),
-        (
-            "group.initial.rebalance.delay.ms",
-            str(settings.groups.initial_rebalance_delay_ms),
-            ConfigType.INT,
-        ),
-        (
-            "group.min.session.timeout.ms",
-            str(settings.groups.session_timeout_ms_min),
-            ConfigType.INT,
-        ),
-        (
-            "group.max.session.timeout.ms",
-            str(settings.groups.session_timeout_ms_max),
-            ConfigType.INT,
-        ),
-        ("delete.topic.enable", "true", ConfigType.BOOLEAN),
-        ("default.replication.factor", "1", ConfigType.INT),
-        ("offsets.topic.replication.factor", "1", ConfigType.INT),
-        ("min.insync.replicas", "1", ConfigType.INT),
-        ("message.max.bytes", str(SETTINGS["max_message_bytes"].default), ConfigType.INT),
-    ]
+def default_entries(node: BrokerSettings) -> list[ConfigEntry]:
+    """What holds for the topics of a node that don't say otherwise, under the node's keys."""
     return [
-        ConfigEntry(name, value, kind, ConfigSource.STATIC_BROKER, value)
-        for name, value, kind in static
+        ConfigEntry(node_key, type_of(key), _of_node(node, key, SETTING_OF_KEY[key]))
+        for key, node_key in NODE_KEYS.items()
     ]
+
+
+def synonyms(name: str, value: str, built_in: str) -> list[Synonym]:
+    """What a node says of a key that has a default: the operator's word where there is one."""
+    default = Synonym(name, built_in, ConfigSource.DEFAULT)
+    if value == built_in:
+        return [default]
+    return [Synonym(name, value, ConfigSource.STATIC_BROKER), default]
+
+
+def _topic_entry(config: TopicConfig, key: str, name: str) -> ConfigEntry:
+    of_node = _of_node(config.node, key, name)
+    value = config.explicit.get(name)
+    own = [] if value is None else [Synonym(key, value, ConfigSource.TOPIC)]
+    return ConfigEntry(key, type_of(key), own + of_node)
+
+
+def _of_node(node: BrokerSettings, key: str, name: str) -> list[Synonym]:
+    setting = SETTINGS[name]
+    value, built_in = setting.default_on(node), setting.default_on(_BUILT_IN)
+    return synonyms(NODE_KEYS.get(key, key), setting.write(value), setting.write(built_in))
