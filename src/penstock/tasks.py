@@ -25,7 +25,10 @@ class Ended(NamedTuple, Generic[ResultT]):
 
 
 class Rest(Generic[ResultT]):
-    """What is left of a coroutine after its first step; it is closed where nobody awaits it."""
+    """What is left of a coroutine after its first step.
+
+    Where nobody comes to await it, it is closed, and what it waits for cancelled, as by a task.
+    """
 
     __slots__ = ("_awaited", "_work")
 
@@ -34,7 +37,12 @@ class Rest(Generic[ResultT]):
         self._awaited = awaited
 
     def __await__(self) -> Generator[Any, Any, ResultT]:
-        return _steps(self._work, self._awaited)
+        awaited, self._awaited = self._awaited, None
+        return _steps(self._work, awaited)
+
+    def __del__(self) -> None:
+        if self._awaited is not None:
+            self._awaited.cancel()
 
 
 class _OfThread(threading.local):
