@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,10 +20,11 @@ from penstock.limits import (
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
 )
-from penstock.log.header import HEADER_SIZE, Magic
+from penstock.log.header import HEADER_SIZE, Magic, stamp, walk
 from penstock.memory import Memory
 from penstock.records import Wanted, join_in_steps
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
+from penstock.session import Buffer
 from stored_batches import (
     Record,
     at_offset,
@@ -188,3 +190,31 @@ def test_last_chunks_of_nothing_are_not_looked_for_without_end(
     assert asked <= CHUNK_RUNS
     assert len(caplog.messages) == 2
     assert "499 messages behind it" in caplog.messages[1]
+
+
+@pytest.mark.parametrize("epochs", [(4, 4, 4, 4), (0, 3, 3, 5)])
+@pytest.mark.parametrize("target", [Magic.KAFKA, Magic.PULSAR, Magic.IGGY])
+async def test_batches_keep_their_leader_epochs(target: Magic, epochs: tuple[int, ...]) -> None:
+    """A Kafka consumer that saw an older epoch reads again from its end after every restart."""
+    stored = b""
+    for offset, epoch in enumerate(epochs):
+        of_kafka = kafka_batch([Record(b"value")], offset)
+        of_pulsar = pulsar_batch(entry(metadata(), b"value"), offset)
+        batch = bytearray(of_kafka if offset % 2 else of_pulsar)
+        stamp(batch, offset, epoch)
+        stored += batch
+    converted = await conversion.convert(LOG, memoryview(stored), target, HELD)
+    found = epochs_of(converted)
+    assert found.keys() == set(range(len(epochs)))
+    if target is Magic.KAFKA:
+        assert found == dict(enumerate(epochs))
+
+
+def epochs_of(batches: Sequence[Buffer]) -> dict[int, int]:
+    """The leader epoch that each offset is said to be of."""
+    return {
+        offset: header.leader_epoch
+        for part in batches
+        for _, header in walk(part)
+        for offset in range(header.base_offset, header.last_offset + 1)
+    }
