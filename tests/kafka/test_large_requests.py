@@ -42,8 +42,10 @@ def describe_configs() -> dict[str, object]:
     resource_type = api("DescribeConfigs").request.DescribeConfigsResource
     return {
         "resources": [
-            resource_type(resource_type=2, resource_name=TOPIC, configuration_keys=[])
-            for _ in range(MANY // 10)
+            resource_type(
+                resource_type=32, resource_name=f"group-{number}", configuration_keys=None
+            )
+            for number in range(MANY)
         ]
     }
 
@@ -65,7 +67,7 @@ Check = Callable[[Any], int]
 
 REQUESTS: dict[str, tuple[int, Callable[[], dict[str, object]], Check]] = {
     "Metadata": (9, metadata, lambda answer: len(answer.topics)),
-    "DescribeConfigs": (4, describe_configs, lambda answer: 10 * len(answer.results)),
+    "DescribeConfigs": (4, describe_configs, lambda answer: len(answer.results)),
     "CreateTopics": (5, create_topics, lambda answer: len(answer.topics)),
     "FindCoordinator": (
         4,
