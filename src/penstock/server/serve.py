@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits, records
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
-from penstock.records.kernels import cache as kernel_cache
+from penstock.records.kernels import library as kernel_library
 from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EXIT_INTERRUPTED_TWICE: Final = 130
+_EXPOSED: Final = (
+    "listening on %s: whoever reaches these ports reads and writes every topic, for there is no "
+    "security yet; keep strangers out by a firewall, or listen on 127.0.0.1"
+)
 
 
 @dataclass(frozen=True)
@@ -80,16 +84,8 @@ class Server:
             self._listeners.append(listener)
             self._connections.ports[protocol] = listener.address.port
         if any(listener.is_exposed for listener in self._listeners):
-            logger.warning(
-                "listening on %s: whoever reaches these ports reads and writes every topic, "
-                "unencrypted, for there is no security yet; keep strangers out by a firewall, or "
-                "listen on 127.0.0.1",
-                self._config.host,
-            )
+            logger.warning(_EXPOSED, self._config.host)
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
-        if not kernel_cache.is_complete():
-            # Once after an installation, and before a client waits for it.
-            self._tasks.start(records.prepare(), "compiling the conversion of records")
 
     async def stop(self, seconds: float = limits.SHUTDOWN_SECONDS) -> None:
         """End in order: nothing new, what was asked is answered in time, the rest is cut."""
@@ -107,9 +103,10 @@ class Server:
 async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     """Serve until SIGINT or SIGTERM. `started` is called once, when clients can connect.
 
-    Raises DataFolderError, ListenError and what Broker.open raises.
+    Raises DataFolderError, ListenError, KernelsError and what Broker.open raises.
     """
     _outlive_hang_ups()
+    kernel_library.require()
     _allow_open_files()
     keep_freed_memory(config.memory_bytes or default_budget())
     with DataFolderLock(config.data_folder) as lock:
