@@ -18,7 +18,12 @@ import pytest
 
 from broker_process import BrokerProcess
 from penstock import limits
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
 from penstock.clients.kafka.client import KafkaClient
+from penstock.server.config import Config
+from penstock.server.listeners import PROTOCOLS
+from penstock.server.serve import Server
 
 StartServer = Callable[..., BrokerProcess]
 
@@ -198,7 +203,7 @@ def test_a_client_at_the_wrong_port_is_named_once_with_the_right_one(
                 meet(address, FIRST_WORDS[name])
     for said in expected:
         server.wait_for_log(said)
-        assert server.log.count(said) == 1
+        assert server.log.count(said) == 1, server.log
 
 
 def test_junk_at_a_port_is_told_what_the_ports_are(server: BrokerProcess) -> None:
@@ -218,3 +223,37 @@ def test_two_protocols_at_one_port_are_refused(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "kafka_port and pulsar_port are both 7000" in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("host", "is_exposed"), [("0.0.0.0", True), ("localhost", False)])
+async def test_ports_that_others_reach_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, *, is_exposed: bool
+) -> None:
+    config = Config(data_folder=tmp_path, host=host, kafka_port=0, pulsar_port=0, iggy_port=0)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    server = Server(broker, config)
+    try:
+        await server.start()
+    finally:
+        await server.stop()
+        await broker.close()
+    assert ("there is no security yet" in caplog.text) is is_exposed
+
+
+def test_a_start_loads_only_what_a_broker_needs() -> None:
+    modules = ["cli.app", "cli.serve", "server.serve"]
+    modules += [f"{protocol}.session" for protocol in PROTOCOLS]
+    code = f"import sys, {', '.join(f'penstock.{each}' for each in modules)}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.split())
+    assert "penstock.broker.broker" in loaded
+    assert not loaded & {
+        "numba",
+        "llvmlite",
+        "pyarrow",
+        "rich",
+        "email",
+        "tomllib",
+        "multiprocessing",
+    }
+    assert len(loaded) < 660, "each one is half a millisecond of every start"

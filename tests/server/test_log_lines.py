@@ -78,7 +78,9 @@ def test_what_was_left_out_is_told_once(lines, kept, now):
 def test_what_is_said_once_a_minute_is_said_of_each_address_and_about_each_thing(lines, kept, now):
     for what in ("wrong port", "other wrong port"):
         for address in ("10.0.0.1", "10.0.0.2"):
-            say(5, address, once=what)
+            say(1, address, once=what)
+            now[0] += 0.1
+            say(4, address, once=what)
     assert len(kept.written) == 4
     now[0] += limits.STRANGER_LINE_SECONDS
     say(5, "10.0.0.1", once="wrong port")

@@ -77,6 +77,7 @@ def test_a_database_that_somebody_else_has_locked(
 ) -> None:
     file = tmp_path / DATABASE_FILE
     MetadataStore.open(file).close_now()
+    caplog.clear()
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
     other.execute("PRAGMA locking_mode=EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")

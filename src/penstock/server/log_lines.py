@@ -61,13 +61,18 @@ class LogLines(logging.Filter):
         with self._lock:
             is_written = (
                 (address is None or self._addresses.take((kind, address), now))
-                and (not once or self._once.take((once, str(address)), now))
+                and (not once or self._is_first(once, address, now))
                 and self._kinds.take(kind, now)
             )
             if not is_written:
                 self._left_out[kind] += 1
                 self._last[kind] = record
         return is_written
+
+    def _is_first(self, once: str, address: str | None, now: float) -> bool:
+        key = (once, address or "")
+        # A whole one has to be there: part of one is back at once.
+        return self._once.wait(key, now) == 0 and self._once.take(key, now)
 
     def report(self) -> None:
         """Say how many lines were left out since the last report."""
