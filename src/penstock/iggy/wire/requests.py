@@ -29,6 +29,16 @@ class Empty(Message):
 
 
 @dataclass(frozen=True, slots=True)
+class ClientVersion(Message):
+    """What every login begins with, whatever its version makes of the rest."""
+
+    protocol_version: U32
+    """`major << 20 | minor << 10 | patch`."""
+    sdk_name: ShortText
+    sdk_version: ShortText
+
+
+@dataclass(frozen=True, slots=True)
 class LoginRegister(Message):
     """Log in with a password and open a session."""
 
