@@ -28,6 +28,7 @@ from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
 from penstock.metadata.topics import TopicRepository
+from penstock.slow_steps import blocked_by
 from penstock.tasks import all_uninterrupted
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class Broker:
             self.memory,
             leadership.cluster_id,
         )
-        self.offsets = CommittedOffsets(OffsetRepository(store), self.topics.has_partition)
+        self.offsets = CommittedOffsets(
+            OffsetRepository(store), self.topics.has_partition, self.memory
+        )
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         creations = group_creations()
         self.groups = GroupRegistry(settings.groups, self._group_store, self.memory, creations)
@@ -76,7 +79,7 @@ class Broker:
         self._properties = PropertyRepository(store)
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
-        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
+        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
         self.topics.on_delete(self._forget)
 
     @classmethod
@@ -96,15 +99,8 @@ class Broker:
             raise
         storage = Storage(data_folder, settings.log, leadership.epoch)
         broker = cls(store, storage, settings, leadership)
-        broker.topics.load()
-        if not properties.folders_are_identified():
-            broker.topics.identify()
-            properties.folders_were_identified()
-        broker.topic_groups.load()
-        broker.subscriptions.load()
-        broker.topics.watch()
-        # Last: sessions of members begin with it.
-        broker.groups.restore(broker._group_store.load())
+        with blocked_by("reading what the database %s has", data_folder / DATABASE_FILE):
+            broker._load()
         return broker
 
     async def reopen(self, partition: Partition) -> bool:
@@ -128,6 +124,17 @@ class Broker:
         await self.topics.close()
         await self._store.close()
         self._storage.close()
+
+    def _load(self) -> None:
+        self.topics.load()
+        if not self._properties.folders_are_identified():
+            self.topics.identify()
+            self._properties.folders_were_identified()
+        self.topic_groups.load()
+        self.subscriptions.load()
+        self.topics.watch()
+        # Last: sessions of members begin with it.
+        self.groups.restore(self._group_store.load())
 
     def _forget(self, topic: Topic) -> None:
         self.offsets.forget_partitions(partition.id for partition in topic.partitions)

@@ -116,6 +116,20 @@ ADDRESS_LOG_LINES_A_MINUTE: Final = Limit(
     when_hit="lines of this kind about this address are left out, and counted",
 )
 
+SLOW_STEP_SECONDS: Final = Limit(
+    1,
+    "seconds that a step, such as opening a log or removing topics, takes without a word",
+    protects="the operator from silence about what goes on",
+    when_hit="a line says what goes on, and another one at its end how long it took",
+)
+
+STRANGER_LINE_SECONDS: Final = Limit(
+    60,
+    "seconds between two lines about clients of one address that came to the wrong port",
+    protects="the log from clients that try again and again",
+    when_hit="lines that would say the same are left out, and counted",
+)
+
 LOG_REPORT_SECONDS: Final = Limit(
     60,
     "seconds between two lines that say how many of a kind were left out",
@@ -358,7 +372,8 @@ TOPIC_GROUPS: Final = Limit(
 
 COMMITTED_OFFSET_BYTES: Final = Limit(
     256 * MIB,
-    "bytes of committed offsets, with the names of who committed and their notes: some 800,000",
+    "bytes of committed offsets, with the names of who committed and their notes: some 800,000; "
+    "with subscriptions no more than a quarter of the budget for memory",
     protects="memory and the database from names that clients make up",
     when_hit="offsets of other partitions and of new names are not committed; those that are there "
     "move on",
@@ -366,7 +381,8 @@ COMMITTED_OFFSET_BYTES: Final = Limit(
 
 SUBSCRIPTIONS: Final = Limit(
     100_000,
-    "subscriptions, durable or not",
+    "subscriptions, durable or not; with committed offsets no more than have room in a quarter of "
+    "the budget for memory, which is some 16,000 of the least",
     protects="memory and the database",
     when_hit="the next one is not created",
 )
