@@ -130,6 +130,16 @@ def test_following_ends_where_it_is_told_to(
     assert process.returncode == 0
 
 
+def test_lines_fit_a_topic_that_takes_only_small_batches(penstock: Penstock, topic: str) -> None:
+    name = f"{topic}-small"
+    penstock("topic", "create", name, "--config", "max.message.bytes=500")
+    lines = [f"line {number}" for number in range(200)]
+    penstock("produce", name, stdin="\n".join(lines))
+    assert penstock("consume", name).stdout.splitlines() == lines
+    said = penstock("produce", name, "--whole", stdin="x" * 1000, code=1).stderr
+    assert "MESSAGE_TOO_LARGE" in said
+
+
 def test_a_line_without_the_separator_is_named(penstock: Penstock, topic: str) -> None:
     said = penstock("produce", topic, "-k", ":", stdin="a:1\nb\nc:3\n", code=1).stderr
     assert 'message 2 of the input: no ":" between key and value' in said
@@ -176,6 +186,8 @@ def test_what_cannot_be_printed_is_refused_with_a_reason(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("x", "no JSON: Expecting value"),
+        ("\xff", "it is not UTF-8"),
         ("[1]", "not a JSON object"),
         ("{}", 'there is no "value"'),
         ('{"vlaue": "x"}', 'unknown name "vlaue"'),
@@ -188,12 +200,12 @@ def test_what_cannot_be_printed_is_refused_with_a_reason(
         ('{"value": "x", "headers": [{"value": "x"}]}', 'a header has a "name"'),
         ('{"value": "x", "headers": [{"name": "\\ud800"}]}', "half a surrogate pair"),
         ('{"value": "x", "timestamp": "soon"}', '"timestamp" is such as'),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_an_object_that_is_no_message_is_refused(text: str, said: str) -> None:
     with pytest.raises(MessageError, match=re.escape(said)):
-        parsed_message(text.encode(), now_ms=0)
+        parsed_message(text.encode("latin-1"), now_ms=0)
 
 
 def test_a_time_that_no_calendar_has_is_null() -> None:

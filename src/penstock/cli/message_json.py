@@ -50,7 +50,11 @@ def parsed_message(text: bytes, now_ms: int) -> Record:
 
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise MessageError("JSON that is nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise MessageError("no JSON: it is not UTF-8") from error
+    except ValueError as error:
         raise MessageError(f"no JSON: {error}") from error
     _check_names(found, _KNOWN)
     if not found.keys() & {"value", "value_base64"}:

@@ -93,14 +93,27 @@ class _Writer:
         self.written = 0
 
     def write(self, records: list[Record]) -> None:
-        from penstock.clients.kafka.record_batch import encode_batch
-
         by_partition: dict[int, list[Record]] = {}
         for record in records:
             by_partition.setdefault(self._choose(record.key), []).append(record)
         for partition, chosen in by_partition.items():
-            self._client.produce(self._topic, partition, encode_batch(chosen))
-            self.written += len(chosen)
+            self._send(partition, chosen)
+
+    def _send(self, partition: int, records: list[Record]) -> None:
+        """Write records together, or in halves where the topic takes no batch of that size."""
+        from penstock.clients.kafka.client import KafkaError
+        from penstock.clients.kafka.record_batch import encode_batch
+
+        try:
+            self._client.produce(self._topic, partition, encode_batch(records))
+        except KafkaError as error:
+            if error.code.name != "MESSAGE_TOO_LARGE" or len(records) == 1:
+                raise
+            middle = len(records) // 2
+            self._send(partition, records[:middle])
+            self._send(partition, records[middle:])
+        else:
+            self.written += len(records)
 
     def _choose(self, key: bytes | None) -> int:
         from penstock.clients.kafka.partitioner import partition_of
