@@ -156,6 +156,7 @@ def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) 
             1,
             "retention.ms is 60000, which is not in effect in this version",
         ),
+        (["consume", "\udcff"], 2, "a name on the command line is not UTF-8"),
         (["group", "describe", "no-such-group"], 1, "'penstock group list' shows all"),
     ],
 )

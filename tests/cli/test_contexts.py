@@ -92,6 +92,14 @@ def test_a_file_that_is_none_is_named(command: Penstock, home: Path, text: str) 
     assert "no broker answers" in command("topic", "list", "--server", NOBODY, code=1).stderr
 
 
+def test_an_address_in_the_file_is_checked_as_any_other(command: Penstock, home: Path) -> None:
+    file = home / "penstock" / "contexts.json"
+    file.parent.mkdir()
+    file.write_text('{"current": "a", "contexts": {"a": {"server": "nonsense"}}}')
+    said = command("topic", "list", code=2).stderr
+    assert 'context a: "nonsense" is refused; what is needed is HOST:PORT' in said
+
+
 def test_a_folder_that_cannot_be_written_is_named(command: Penstock, home: Path) -> None:
     (home / "penstock").write_text("a file")
     said = command("context", "set", "a", NOBODY, code=1).stderr

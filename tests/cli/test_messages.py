@@ -154,6 +154,7 @@ def test_a_line_without_the_separator_is_named(penstock: Penstock, topic: str) -
         (["-k", ""], 2, "--key-separator: it is empty; what is needed is a text such as ':'"),
         (["-D", ""], 2, "--delimiter: it is empty"),
         (["-H", "=x"], 2, "what is needed is NAME=VALUE"),
+        (["-H", "\udcff=x"], 2, "what is needed is NAME=VALUE"),
         (["--key", "a", "-k", ":"], 2, "give one of them"),
         (["--json", "--whole"], 2, "--json says all of a message"),
         (["--json"], 1, "message 1 of the input: no JSON"),

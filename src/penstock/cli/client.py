@@ -57,6 +57,8 @@ def connected(server: str) -> Iterator[KafkaClient]:
     except KafkaError as error:
         hint = _NEXT_STEPS.get(error.code.name)
         raise CommandError(f"{hint} ({error})" if hint else str(error)) from error
+    except UnicodeEncodeError as error:
+        raise UsageError("a name on the command line is not UTF-8") from error
     except OSError as error:
         reason = str(error).removeprefix(f"no broker answers at {server}: ")
         raise CommandError(

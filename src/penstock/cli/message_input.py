@@ -57,7 +57,7 @@ def messages(stream: BufferedIOBase, shape: Shape) -> Iterator[list[Record]]:
 def parsed_header(text: str) -> tuple[str, bytes | None]:
     """Return the header that NAME=VALUE describes; NAME alone has the value null."""
     name, found, value = text.partition("=")
-    if not name:
+    if not name or not _is_text(name):
         raise UsageError(f'--header: "{text}" is refused; what is needed is NAME=VALUE')
     return name, value.encode("utf-8", "surrogateescape") if found else None
 
@@ -96,6 +96,11 @@ def _record(piece: bytes, shape: Shape) -> Record:
         shape.headers,
         now_ms,
     )
+
+
+def _is_text(argument: str) -> bool:
+    """Whether a word of the command line was UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def _shown(data: bytes) -> str:

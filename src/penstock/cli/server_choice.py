@@ -6,7 +6,7 @@ import os
 import re
 from typing import Final, NamedTuple
 
-from penstock.cli.context_file import load_contexts
+from penstock.cli.context_file import Contexts, load_contexts
 from penstock.cli.failure import UsageError
 
 DEFAULT_SERVER: Final = "127.0.0.1:9092"
@@ -30,13 +30,18 @@ def choose_server(flag: str | None, context: str | None) -> Choice:
     if flag is not None:
         return Choice(checked_address(flag, "--server"), "--server")
     if context is not None:
-        return Choice(load_contexts().server(context), f"context {context}")
+        return _of_context(load_contexts(), context)
     if variable := os.environ.get(SERVER_VARIABLE):
         return Choice(checked_address(variable, SERVER_VARIABLE), SERVER_VARIABLE)
     contexts = load_contexts()
     if contexts.current is not None:
-        return Choice(contexts.server(contexts.current), f"context {contexts.current}")
+        return _of_context(contexts, contexts.current)
     return Choice(DEFAULT_SERVER, "default")
+
+
+def _of_context(contexts: Contexts, name: str) -> Choice:
+    origin = f"context {name}"
+    return Choice(checked_address(contexts.server(name), origin), origin)
 
 
 def checked_address(text: str, place: str) -> str:
