@@ -61,7 +61,8 @@ stubs: $(INSTALLED) ## Write the type stubs of Kafka's messages again
 	$(BIN)/python -m penstock.kafka.wire.stubs
 
 clean: ## Remove what was built, but no data folder
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist \
+		src/penstock/records/kernels/compiled
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml
@@ -75,9 +76,9 @@ endif
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# Done here so that no client waits for it: half a minute, once for each state of the source.
+# A minute, once for each state of the source of `records`.
 kernels: $(INSTALLED)
-	@$(BIN)/python -m penstock.records.kernels.compile
+	@$(BIN)/python -m kernel_compiler
 
 java:
 	@java -version >/dev/null 2>&1 || { \

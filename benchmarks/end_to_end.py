@@ -1,13 +1,15 @@
 """How long a message takes from its producer to a consumer that waits for it, at a steady rate.
 
 Producer and consumer are real clients in this process; the time is that between the call that sends
-a message and the one that returns it.
+a message and the one that returns it. Nobody sees what is not flushed, so before each of them the
+floor is measured on the same file system: a write and a flush each time, at the same rate.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import statistics
 import struct
 import tempfile
@@ -27,6 +29,7 @@ from penstock.demo.processes import running_broker
 TIMEOUT_SECONDS = 60
 STAMP = struct.Struct("d")
 WARM_UP_SECONDS = 0.5
+FLOOR = "one write and flush"
 
 Send = Callable[[bytes], None]
 Receive = Callable[[], bytes]
@@ -78,6 +81,23 @@ def pulsar_clients(address: str) -> Iterator[tuple[Send, Receive]]:
     client.close()
 
 
+def floor(path: Path, rate: int, seconds: float, size: int) -> list[float]:
+    """Append to a file and flush it at a rate; return the seconds of each write with its flush."""
+    taken: list[float] = []
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        began = time.perf_counter()
+        for number in range(int(rate * seconds)):
+            time.sleep(max(0.0, began + number / rate - time.perf_counter()))
+            start = time.perf_counter()
+            os.write(descriptor, bytes(size))
+            os.fdatasync(descriptor)
+            taken.append(time.perf_counter() - start)
+    finally:
+        os.close(descriptor)
+    return taken
+
+
 def latencies(send: Send, receive: Receive, rate: int, seconds: float, size: int) -> list[float]:
     """Send at a rate, receive beside it; return the seconds of each message after the warm-up."""
     count = int(rate * (seconds + WARM_UP_SECONDS))
@@ -101,20 +121,23 @@ def latencies(send: Send, receive: Receive, rate: int, seconds: float, size: int
 
 def measured(folder: Path, arguments: argparse.Namespace) -> dict[str, float]:
     numbers: dict[str, float] = {}
+    floors: list[float] = []
+    load = (arguments.rate, arguments.seconds, arguments.bytes)
     with running_broker(folder) as addresses:
         for title, clients in (
             ("kafka acks=all", kafka(addresses["kafka"], "all")),
             ("kafka acks=1", kafka(addresses["kafka"], "1")),
             ("pulsar", pulsar_clients(addresses["pulsar"])),
         ):
+            floors += floor(folder / "floor", *load)
             with clients as (send, receive):
-                taken = latencies(
-                    *(send, receive, arguments.rate, arguments.seconds, arguments.bytes)
-                )
-            cuts = statistics.quantiles(taken, n=100)
-            numbers[f"{title}, p50 ms"] = cuts[49] * 1000
-            numbers[f"{title}, p99 ms"] = cuts[98] * 1000
-    return numbers
+                numbers |= quantiles(title, latencies(send, receive, *load))
+    return numbers | quantiles(FLOOR, floors)
+
+
+def quantiles(title: str, taken: list[float]) -> dict[str, float]:
+    cuts = statistics.quantiles(taken, n=100)
+    return {f"{title}, p50 ms": cuts[49] * 1000, f"{title}, p99 ms": cuts[98] * 1000}
 
 
 def main() -> None:
@@ -126,8 +149,10 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
         numbers = measured(Path(name), arguments)
+    print(f"{'':40}{'':10}{'times the floor':>17}")
     for title, number in numbers.items():
-        print(f"{title:40}{number:10.2f}")
+        least = numbers[f"{FLOOR},{title.rpartition(',')[2]}"]
+        print(f"{title:40}{number:10.2f}{number / least:17.1f}")
     saved.compare("end-to-end", numbers, save=arguments.save)
 
 

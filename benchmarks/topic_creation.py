@@ -96,10 +96,13 @@ def iggy_loads(address: str) -> Iterator[tuple[str, Load]]:
     yield "iggy CREATE_TOPIC", Load(peer, create)
 
 
-def create(load: Load, numbers: Iterator[int], topics: int) -> None:
-    for _ in range(max(1, topics // load.together)):
+def create(load: Load, numbers: Iterator[int], topics: int) -> int:
+    """Create about so many topics; return how many."""
+    requests = -(-topics // load.together)
+    for _ in range(requests):
         names = [f"topic-{next(numbers)}" for _ in range(load.together)]
         load.peer.exchange(load.request(names), 1)
+    return requests * load.together
 
 
 def measure(folder: Path, sizes: list[int], topics: int) -> dict[str, float]:
@@ -108,18 +111,19 @@ def measure(folder: Path, sizes: list[int], topics: int) -> dict[str, float]:
     with running_broker(folder) as addresses:
         broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
         made, numbers = folder / "data" / "topics", count()
-        loads = dict(kafka_loads(addresses["kafka"]))
-        filling = loads[f"kafka CreateTopics of {TOGETHER}"]
-        loads |= dict(pulsar_loads(addresses["pulsar"])) | dict(iggy_loads(addresses["iggy"]))
         for size in sizes:
+            kafka = dict(kafka_loads(addresses["kafka"]))
             if (missing := size - next(numbers) - 1) > 0:
-                create(filling, numbers, missing)
+                create(kafka[f"kafka CreateTopics of {TOGETHER}"], numbers, missing)
+            # Not before: those that say nothing for long are closed.
+            pulsar = pulsar_loads(addresses["pulsar"])
+            loads = kafka | dict(pulsar) | dict(iggy_loads(addresses["iggy"]))
             for name, load in loads.items():
                 before, began = cpu_seconds(broker), time.perf_counter()
-                create(load, numbers, topics)
+                created = create(load, numbers, topics)
                 seconds = time.perf_counter() - began
-                cost = (cpu_seconds(broker) - before) / topics * 1000
-                print(f"{name:28}{size:8}{cost:10.2f} ms{topics / seconds:10.0f}/s", flush=True)
+                cost = (cpu_seconds(broker) - before) / created * 1000
+                print(f"{name:28}{size:8}{cost:10.2f} ms{created / seconds:10.0f}/s", flush=True)
                 measured[f"{name}, at {size}"] = cost
         expected = next(numbers) - len(sizes)
         assert len([*made.iterdir()]) == expected, "what was refused costs nothing"

@@ -248,6 +248,15 @@ class Reading(Holding):
     def __exit__(self, *_: object) -> None:
         self.set(0)
 
+    def try_grant(self, size: int) -> bool:
+        """Hold `size` more bytes if they fit now."""
+        memory = self._memory
+        memory.measure()
+        if size > memory.room(self.size):
+            return False
+        self.set(self.size + size)
+        return True
+
     async def grant(self, wanted: int, least: int = limits.LITTLE_MEMORY_BYTES) -> int:
         """Hold `wanted` more bytes, or as many as there are, and return how many.
 

@@ -77,8 +77,26 @@ class PeerError(Exception):
     """
 
 
+class Awaited(Protocol):
+    """Something that ends by itself, as an `asyncio.Future` does; many may wait for the same."""
+
+    def done(self) -> bool: ...
+
+    def exception(self) -> BaseException | None: ...
+
+    def add_done_callback(self, call: Callable[[Any], object], /) -> None: ...
+
+
+async def ended(awaited: Awaited) -> None:
+    """Return when it is done, whatever its outcome. To be cancelled means nothing to it."""
+    if not awaited.done():
+        future = asyncio.get_running_loop().create_future()
+        awaited.add_done_callback(lambda _: None if future.done() else future.set_result(None))
+        await future
+
+
 class Deferred(Generic[ReplyT_co]):
-    """A reply that waits for one future only, so that nobody needs a task to wait for it.
+    """A reply that waits for one thing only, so that nobody needs a task to wait for it.
 
     `make` is called once, when `ready` is done, with what `ready` failed with or None. Nothing
     cancels it, so `ready` is something that ends whatever the client does: a flush, for one.
@@ -86,9 +104,7 @@ class Deferred(Generic[ReplyT_co]):
 
     __slots__ = ("make", "ready")
 
-    def __init__(
-        self, ready: asyncio.Future[None], make: Callable[[BaseException | None], ReplyT_co]
-    ) -> None:
+    def __init__(self, ready: Awaited, make: Callable[[BaseException | None], ReplyT_co]) -> None:
         self.ready = ready
         self.make = make
 
@@ -97,7 +113,7 @@ class Deferred(Generic[ReplyT_co]):
         return self.make(self.ready.exception())
 
     def __await__(self) -> Generator[Any, None, ReplyT_co]:
-        yield from asyncio.wait((self.ready,)).__await__()
+        yield from ended(self.ready).__await__()
         return self.result()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from penstock.limits import (
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
 )
-from penstock.log.header import Magic
+from penstock.log.header import HEADER_SIZE, Magic, stamp, walk
+from penstock.memory import Memory
 from penstock.records import Wanted, join_in_steps
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
+from penstock.session import Buffer
 from stored_batches import (
     Record,
     at_offset,
@@ -35,6 +38,8 @@ from stored_batches import (
 
 LOG: Any = None
 """Nothing here is read from a log."""
+HELD = Memory().reading()
+MIB = 1 << 20
 
 
 def zstd_entry() -> bytes:
@@ -76,7 +81,7 @@ def converting(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("stored", SMALL.values(), ids=SMALL)
 async def test_what_is_small_is_converted_at_once(stored: bytes, converting: list[str]) -> None:
-    assert await conversion.convert(LOG, memoryview(stored), Magic.IGGY)
+    assert await conversion.convert(LOG, memoryview(stored), Magic.IGGY, HELD)
     assert converting == [threading.main_thread().name]
 
 
@@ -85,7 +90,7 @@ async def test_what_may_be_large_inside_is_converted_beside_the_loop(
     stored: bytes, converting: list[str]
 ) -> None:
     target = Magic.PULSAR if stored[16] != Magic.PULSAR else Magic.IGGY
-    assert await conversion.convert(LOG, memoryview(stored), target)
+    assert await conversion.convert(LOG, memoryview(stored), target, HELD)
     assert len(converting) == 1
     assert converting[0].startswith("conversion")
 
@@ -107,9 +112,65 @@ async def test_few_conversions_run_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     await records.prepare()
     monkeypatch.setattr(conversion, "_convert", slow)
     stored = memoryview(LARGE["compressed"])
-    waiting = [conversion.convert(LOG, stored, Magic.PULSAR) for _ in range(10)]
+    waiting = [conversion.convert(LOG, stored, Magic.PULSAR, Memory().reading()) for _ in range(10)]
     await asyncio.gather(*waiting)
     assert most == CONVERSION_THREADS
+
+
+@pytest.fixture
+def reserved(monkeypatch: pytest.MonkeyPatch) -> tuple[Memory, list[int]]:
+    """A budget, and what readers had reserved of it whenever a conversion ran."""
+    budget, sizes = Memory(256 * MIB), []
+
+    def convert(_pieces: object, _target: Magic) -> list[bytes]:
+        time.sleep(0.02)
+        sizes.append(budget.reads.used)
+        return [b"converted"]
+
+    monkeypatch.setattr(conversion, "_convert", convert)
+    return budget, sizes
+
+
+async def convert_together(budget: Memory, stored: bytes, count: int) -> None:
+    async def one() -> None:
+        with budget.reading() as held:
+            await conversion.convert(LOG, memoryview(stored), Magic.PULSAR, held)
+
+    await records.prepare()
+    await asyncio.gather(*[one() for _ in range(count)])
+    assert budget.reads.used == 0
+
+
+async def test_what_inflates_is_reserved_before_it_begins(
+    reserved: tuple[Memory, list[int]],
+) -> None:
+    budget, sizes = reserved
+    bomb = zstd_batch(60 * MIB)
+    assert len(bomb) < MIB // 16
+    await convert_together(budget, bomb, 4)
+    assert len(sizes) == 4
+    assert 120 * MIB <= min(sizes) <= max(sizes) < 256 * MIB, "one after the other"
+
+
+async def test_where_memory_stays_short_one_conversion_goes_on_at_a_time(
+    reserved: tuple[Memory, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion, "CONVERSION_WAIT_SECONDS", 0.05)
+    budget, sizes = reserved
+    budget.answers.take(budget.budget)
+    await convert_together(budget, zstd_batch(60 * MIB), 3)
+    assert len(sizes) == 3
+    assert max(sizes) < 130 * MIB
+
+
+def zstd_batch(size: int) -> bytes:
+    """A small batch of Kafka that inflates to so much."""
+    plain = kafka_batch([Record(b"v")])
+    body = bytes(zstd.compress(bytes(size)))
+    batch = bytearray(plain[:HEADER_SIZE] + body)
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[22] |= 4
+    return bytes(batch)
 
 
 def test_last_chunks_of_nothing_are_not_looked_for_without_end(
@@ -129,3 +190,31 @@ def test_last_chunks_of_nothing_are_not_looked_for_without_end(
     assert asked <= CHUNK_RUNS
     assert len(caplog.messages) == 2
     assert "499 messages behind it" in caplog.messages[1]
+
+
+@pytest.mark.parametrize("epochs", [(4, 4, 4, 4), (0, 3, 3, 5)])
+@pytest.mark.parametrize("target", [Magic.KAFKA, Magic.PULSAR, Magic.IGGY])
+async def test_batches_keep_their_leader_epochs(target: Magic, epochs: tuple[int, ...]) -> None:
+    """A Kafka consumer that saw an older epoch reads again from its end after every restart."""
+    stored = b""
+    for offset, epoch in enumerate(epochs):
+        of_kafka = kafka_batch([Record(b"value")], offset)
+        of_pulsar = pulsar_batch(entry(metadata(), b"value"), offset)
+        batch = bytearray(of_kafka if offset % 2 else of_pulsar)
+        stamp(batch, offset, epoch)
+        stored += batch
+    converted = await conversion.convert(LOG, memoryview(stored), target, HELD)
+    found = epochs_of(converted)
+    assert found.keys() == set(range(len(epochs)))
+    if target is Magic.KAFKA:
+        assert found == dict(enumerate(epochs))
+
+
+def epochs_of(batches: Sequence[Buffer]) -> dict[int, int]:
+    """The leader epoch that each offset is said to be of."""
+    return {
+        offset: header.leader_epoch
+        for part in batches
+        for _, header in walk(part)
+        for offset in range(header.base_offset, header.last_offset + 1)
+    }

@@ -18,6 +18,7 @@ from penstock.broker.topics.partition import Partition
 from penstock.limits import CONVERTED_RUNS
 from penstock.log import CorruptBatchError, Log, OffsetOutOfRangeError
 from penstock.log.header import Magic, build_header, walk
+from penstock.memory import Reading
 from penstock.records import MalformedBatchError
 from receivers import message_batch
 from stored_batches import Record, kafka_batch
@@ -40,9 +41,9 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     convert = conversion_cache.convert
 
-    async def counted(log: Log, stored: memoryview, target: Magic) -> Any:
+    async def counted(log: Log, stored: memoryview, target: Magic, held: Reading) -> Any:
         sizes.append(len(stored))
-        return await convert(log, stored, target)
+        return await convert(log, stored, target, held)
 
     monkeypatch.setattr(conversion_cache, "convert", counted)
     return sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,18 +32,6 @@ FOLDER = Path("/data/0")
 CONFIG = LogConfig(segment_bytes=4_000, checkpoint_bytes=8_000)
 
 Open = Callable[..., Any]
-
-
-@pytest.fixture
-def flusher() -> Iterator[Flusher]:
-    flusher = Flusher(threads=2)
-    yield flusher
-    flusher.close()
-
-
-@pytest.fixture
-def disk() -> FaultyFileSystem:
-    return FaultyFileSystem()
 
 
 @pytest.fixture

@@ -62,18 +62,6 @@ class Gate:
 
 
 @pytest.fixture
-def flusher() -> Iterator[Flusher]:
-    flusher = Flusher(threads=2)
-    yield flusher
-    flusher.close()
-
-
-@pytest.fixture
-def disk() -> FaultyFileSystem:
-    return FaultyFileSystem()
-
-
-@pytest.fixture
 def gate(disk: FaultyFileSystem) -> Iterator[Gate]:
     gate = Gate(disk)
     yield gate

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import stretches
-from kafka_dialog import TOPIC, Dialog, FakeTransport, kafka_broker
+from kafka_dialog import TOPIC, Dialog, kafka_broker
 from penstock.kafka.handlers import HANDLERS
-from penstock.kafka.session import KafkaSession
 from penstock.kafka.wire import api
 from penstock.kafka.wire.schema import Field, StructType
 
@@ -116,7 +115,7 @@ async def longest(folder: Path, many: Many, elements: int, bar: float) -> float:
         dialog = Dialog(broker)
         await dialog.create_topic()
         frame = dialog.frame(many.name, many.version, request(many, elements))
-        asker = stretches.Asker(KafkaSession(broker, FakeTransport()))
+        asker = stretches.Asker(dialog.session)
         found: list[float] = []
         while len(found) < TRIES and min(found, default=bar) >= bar:
             found.append(await asker.stretch(frame))

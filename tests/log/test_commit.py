@@ -98,7 +98,11 @@ async def test_an_appender_that_gives_up_harms_nobody(
     log = open_log(disk, flusher, LARGE)
     gate = Gate(disk)
     gate.shut()
-    tasks = [log.flushed(append(log, make_batch())) for _ in range(3)]
+
+    async def durable(offset: int) -> None:
+        await log.flushed(offset)
+
+    tasks = [asyncio.create_task(durable(append(log, make_batch()))) for _ in range(3)]
     await gate.held_up()
     tasks[1].cancel()
     gate.open()

@@ -13,6 +13,8 @@ import pytest
 from faulty_files import FaultyFileSystem, Survival, failing
 from log_batches import DIRECTORY, SMALL, append, fill, make_batch, open_log, read_all
 from penstock.log import Flusher, LocalLog, LogConfig, LogFailedError, LogWriteError
+from penstock.log.interface import Outcome
+from penstock.session import ended
 
 FIRST = DIRECTORY / f"{0:020d}.log"
 ERRORS = [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE]
@@ -26,8 +28,8 @@ def always(*operations: str, error: int = errno.ENOSPC) -> Callable[[str, Path],
     return hook
 
 
-async def outcomes(waiting: list[asyncio.Future[None]]) -> list[type[BaseException] | None]:
-    await asyncio.wait(waiting)
+async def outcomes(waiting: list[Outcome]) -> list[type[BaseException] | None]:
+    await asyncio.gather(*map(ended, waiting))
     return [type(error) if (error := each.exception()) else None for each in waiting]
 
 

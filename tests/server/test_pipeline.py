@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -240,6 +241,26 @@ async def test_answers_that_become_ready_together_are_given_in_turns(peer: Peer)
     for number in range(10):
         assert peer.take_turn(steps=10) == (number < 9)
         assert len(peer.written) == 10 * (number + 1)
+
+
+async def test_requests_that_wait_for_the_same_thing_are_one_waiter(peer: Peer) -> None:
+    class Counted(asyncio.Future[None]):
+        waiters = 0
+
+        def add_done_callback(self, *words: Any, **named: Any) -> None:
+            self.waiters += 1
+            super().add_done_callback(*words, **named)
+
+    first, second = Counted(), Counted()
+    for ready in [first] * 50 + [second] * 50 + [first]:
+        peer.ask(lambda ready=ready: deferred(ready), lane=None)
+    second.set_result(None)
+    await turns()
+    assert peer.written == [], "the answers keep their order"
+    first.set_result(None)
+    await turns()
+    assert b"".join(peer.written) == b"deferred" * 101
+    assert (first.waiters, second.waiters) == (2, 1)
 
 
 async def test_what_comes_while_others_wait_for_their_turn_waits_behind_them(peer: Peer) -> None:

@@ -40,6 +40,7 @@ async def read(log: Log, offset: int, max_bytes: int) -> memoryview:
 def write_now(log: Log) -> None:
     """Have what was appended written in this turn of the loop, where a thread would do it later."""
     if isinstance(log, LocalLog):
+        log._appender.hand_over()
         log._appender.writer.write()
         log._commit._take_over()
 

@@ -28,8 +28,11 @@ ZSTD: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
 
 
-def check_batch(records: Buffer | None, version: int) -> Buffer:
-    """Return the one batch that a partition's part of a Produce request is. Raises RequestError."""
+def check_batch(records: Buffer, version: int) -> BatchHeader:
+    """Return the header of the one batch that a partition's part of a Produce request is.
+
+    Raises RequestError.
+    """
     if not records:
         raise RequestError(ErrorCode.INVALID_RECORD, "there is no batch")
     if len(records) < HEADER_SIZE:
@@ -46,7 +49,7 @@ def check_batch(records: Buffer | None, version: int) -> Buffer:
             f"{header.record_count} records with a last offset of {header.last_offset_delta}",
         )
     _check_attributes(header, version)
-    return records
+    return header
 
 
 def _check_size(header: BatchHeader, size: int) -> None:

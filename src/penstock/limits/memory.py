@@ -44,6 +44,13 @@ LEAST_MEMORY_BYTES: Final = Limit(
     when_hit="the connection waits until it fits, as those who hold more do",
 )
 
+CONVERSION_WAIT_SECONDS: Final = Limit(
+    3,
+    "seconds that a large conversion waits for memory, one at a time",
+    protects="readers from waiting for one another, each with what it has read",
+    when_hit="it is carried out beyond the budget, alone",
+)
+
 SHORTAGE_SECONDS: Final = Limit(
     1,
     "seconds that somebody waits for memory before others are cut",

@@ -36,17 +36,17 @@ KAFKA_FETCH_BYTES: Final = Limit(
 
 KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
     2 * MIB,
-    "bytes of one partition in an answer to a Kafka Fetch with a min_bytes of 0 or 1, the default",
+    "bytes of one partition read for a Kafka Fetch with a min_bytes of 0 or 1, the default",
     protects="other clients' time from one read, and the client's own: it waits for the first byte "
     "until the last one is read and checked",
-    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for",
+    when_hit="the answer ends early; a consumer that sets fetch.min.bytes gets all it asks for, "
+    "and so does one whose answer goes from the file, of which nothing is read before it goes out",
 )
 
 KAFKA_CONVERSION_SECONDS: Final = Limit(
     5,
     "seconds, or the wait that the client asks for where that is longer",
-    protects="a consumer that does not want to wait, while the conversions compile, once after "
-    "an installation",
+    protects="a consumer that does not want to wait, while much is converted for it",
     when_hit="the answer has what was read so far; the consumer fetches on",
 )
 

@@ -11,7 +11,7 @@ from penstock.log.header import HEADER_SIZE, BatchHeader, stamp
 from penstock.log.index import SegmentIndex
 from penstock.log.scan import MAGICS
 from penstock.log.segment import Segment
-from penstock.log.writer import LogWriter, QueuedBatch
+from penstock.log.writer import BATCHES_TOGETHER, LogWriter, QueuedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +54,15 @@ class Appender:
         self.failed_writes = 0
         """How often a write failed and was taken back."""
         self._written_segment = recovered.segments[-1] if recovered.is_extendable else None
+        self._active: Segment | None
+        self._position: int
         self._failing_since: int | None = None
         """The bytes that were written when writes began to fail."""
         self.writer = LogWriter(directory, files, self._written_segment, self.end_offset)
+        self._line: list[QueuedBatch] = []
+        """Batches of one segment, to be handed over together."""
+        self.handed_over_offset = self.end_offset
+        """Everything below was handed over to the writer."""
         self._go_on_behind_what_is_written()
 
     @property
@@ -76,24 +82,36 @@ class Appender:
         if segment is None or self._is_full(segment, last_offset, size):
             segment = self._begin_segment()
         stamp(parts[0], base_offset, self._leader_epoch)
-        self.writer.queue.append(
-            QueuedBatch(
-                *(segment, self._position, parts, size, base_offset, last_offset),
-                *(header.max_timestamp, header.magic),
-            )
+        line = self._line
+        if len(line) >= BATCHES_TOGETHER:
+            line = self.hand_over()
+        position, time, magic = self._position, header.max_timestamp, header.magic
+        line.append(
+            QueuedBatch(segment, position, parts, size, base_offset, last_offset, time, magic)
         )
-        self._position += size
+        self._position = position + size
         self.unchecked_bytes += size
         self.end_offset = last_offset + 1
         assert self.written_offset <= base_offset < self.end_offset, "offsets only grow"
         return base_offset
+
+    def hand_over(self) -> list[QueuedBatch]:
+        """Leave to the writer what was appended; return where what comes next stands in line.
+
+        What is handed over together goes into the file in one call, or none of it does.
+        """
+        if self._line:
+            self.writer.queue.append(self._line)
+            self._line = []
+            self.handed_over_offset = self.end_offset
+        return self._line
 
     def begin_segment(self) -> None:
         """Have a new segment take what comes, so that the last one can be removed like others."""
         if self._active is not None and self._position == 0:
             return
         segment = self._begin_segment()
-        self.writer.queue.append(
+        self._line.append(
             QueuedBatch(segment, 0, (), 0, self.end_offset, self.end_offset - 1, -1, 0)
         )
 
@@ -118,6 +136,7 @@ class Appender:
             return None
         self._report_failure(failure)
         self.writer.queue.clear()
+        self._line.clear()
         self._go_on_behind_what_is_written()
         self.writer.failure = None
         return failure
@@ -131,7 +150,7 @@ class Appender:
     def _go_on_behind_what_is_written(self) -> None:
         self._active = self._written_segment
         self._position = 0 if self._active is None else self._active.size
-        self.end_offset = self.written_offset
+        self.end_offset = self.handed_over_offset = self.written_offset
 
     def _report_failure(self, failure: OSError) -> None:
         self.failed_writes += 1
@@ -155,6 +174,7 @@ class Appender:
 
     def _begin_segment(self) -> Segment:
         """Plan a new segment behind all that stands in line; the writer makes its file."""
+        self.hand_over()
         stem = self._directory / f"{self.end_offset:020d}"
         index = SegmentIndex(self._files, stem, self._config.index_interval_bytes)
         segment = Segment(

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
-from penstock.log.interface import durable_already
+from penstock.log.interface import Outcome
 from penstock.log.reading import Readers
 from penstock.log.threads import Job, News, Threads
 from penstock.log.waiters import Waiters
@@ -109,19 +109,19 @@ class GroupCommit:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._take_turn)
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when everything up to and with `offset` is written; fails with LogError."""
         if offset < self._appender.written_offset:
-            return durable_already()
-        return self._written.join(offset, self.failure)
+            return Outcome.known()
+        return self._written.join(self._shared(offset), self.failure)
 
-    def reach(self, offset: int) -> asyncio.Future[None]:
+    def reach(self, offset: int) -> Outcome:
         """Done when everything up to and with `offset` is durable; fails with LogError."""
         if offset < self.flushed_offset:
-            return durable_already()
+            return Outcome.known()
         if self._running is None or offset >= self._running_offset:
             self.ask()
-        return self._flushed.join(offset, self.failure)
+        return self._flushed.join(self._shared(offset), self.failure)
 
     def whole_round(self) -> asyncio.Future[None]:
         """Done when a round that has yet to begin is over, checkpoint and all; fails with LogError,
@@ -199,9 +199,14 @@ class GroupCommit:
         self._drop_timer()
         self.fail(LogClosedError("the log is closed"))
 
+    def _shared(self, offset: int) -> int:
+        """Return the offset to wait for: of what is handed over together, all or none succeeds."""
+        return min(offset, self._appender.handed_over_offset)
+
     def _take_turn(self) -> None:
         """Hand over to the threads what this turn of the loop has brought."""
         self._has_turn = False
+        self._appender.hand_over()
         if self.failure is not None:
             return
         if self._is_asked and self._running is None:
@@ -238,6 +243,7 @@ class GroupCommit:
             return
         self._is_asked = False
         self._drop_timer()
+        self._appender.hand_over()
         then = None
         try:
             round_ = self._begin()

@@ -81,9 +81,13 @@ class BatchHeader(NamedTuple):
         return self.base_offset + self.last_offset_delta + 1
 
 
+_new_tuple: Final = tuple.__new__
+"""As `BatchHeader._make`, without counting the values: their number is the format's."""
+
+
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read the header at `position`; raises struct.error where fewer than 61 bytes are left."""
-    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    return _new_tuple(BatchHeader, HEADER.unpack_from(buffer, position))
 
 
 def walk(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from penstock.session import ended
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +105,7 @@ class Log(Protocol):
         LogFailedError.
         """
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when `offset` is written. Where it can't be, it fails with LogWriteError: nothing of
         that batch and of those behind it is left, and their offsets are given out again. So it is
         asked for in the same turn of the loop as the append.
@@ -112,7 +113,7 @@ class Log(Protocol):
         Fails with LogFailedError and LogClosedError too.
         """
 
-    def flushed(self, offset: int) -> asyncio.Future[None]:
+    def flushed(self, offset: int) -> Outcome:
         """Done when `offset` is on stable storage; fails as `written` does."""
 
     def flush_soon(self, *, at_once: bool = False) -> None:
@@ -188,8 +189,52 @@ class Log(Protocol):
         """Return when nothing, such as a flush, uses a log that was abandoned."""
 
 
-def durable_already() -> asyncio.Future[None]:
-    """Return what `Log.flushed` returns where nothing is left to wait for."""
-    future = asyncio.get_running_loop().create_future()
-    future.set_result(None)
-    return future
+class Outcome:
+    """Whether something is done, for any number of waiters, none of which can cancel it.
+
+    It asks nothing of the event loop, so many small requests may share one at no cost.
+    """
+
+    __slots__ = ("_calls", "_failure", "_is_done")
+
+    def __init__(self) -> None:
+        self._calls: list[Callable[[Outcome], object]] = []
+        self._failure: LogError | None = None
+        self._is_done = False
+
+    @classmethod
+    def known(cls, failure: LogError | None = None) -> Outcome:
+        """Return one that is done."""
+        outcome = cls()
+        outcome.settle(failure)
+        return outcome
+
+    def settle(self, failure: LogError | None = None) -> None:
+        """It is done, or will never be. The callbacks are called at once."""
+        assert not self._is_done, "it is done once"
+        self._is_done = True
+        self._failure = failure
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call(self)
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def exception(self) -> LogError | None:
+        """Return what it failed with; None where it succeeded."""
+        assert self._is_done, "nobody knows yet"
+        return self._failure
+
+    def add_done_callback(self, call: Callable[[Outcome], object]) -> None:
+        """Have `call` called when it is done. It does not raise, and does little."""
+        if self._is_done:
+            call(self)
+        else:
+            self._calls.append(call)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Return when it is done. Raises LogError."""
+        yield from ended(self).__await__()
+        if self._failure is not None:
+            raise self._failure

@@ -26,7 +26,7 @@ from penstock.log.errors import (
     OffsetOutOfRangeError,
 )
 from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, walk
-from penstock.log.interface import SavedState
+from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
@@ -206,12 +206,12 @@ class LocalLog:
             self._commit.write()
         return base_offset
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when the operating system has `offset`; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be written"
         return self._commit.written(offset)
 
-    def flushed(self, offset: int) -> asyncio.Future[None]:
+    def flushed(self, offset: int) -> Outcome:
         """Done when `offset` is on stable storage; fails with LogError, as `Log` says."""
         assert offset < self.end_offset, "only what was appended can be flushed"
         return self._commit.reach(offset)

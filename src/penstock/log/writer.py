@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_TOGETHER: Final = 512
+BATCHES_TOGETHER: Final = 512
 """With a header and a body each, as many as one vectored write takes."""
 
 
@@ -85,7 +85,8 @@ class LogWriter:
     def __init__(
         self, directory: Path, files: FileSystem, active: Segment | None, end_offset: int
     ) -> None:
-        self.queue: deque[QueuedBatch] = deque()
+        self.queue: deque[list[QueuedBatch]] = deque()
+        """Each entry is of one segment, and is written as a whole or not at all."""
         self.written: deque[Written] = deque()
         self.failure: OSError | None = None
         self._directory = directory
@@ -158,12 +159,11 @@ class LogWriter:
 
     def _next_batches(self) -> list[QueuedBatch]:
         """Take those from the line that go into one segment with one system call."""
-        batches = [self.queue.popleft()]
-        segment = batches[0].segment
-        while self.queue and len(batches) < _BATCHES_TOGETHER:
-            if self.queue[0].segment is not segment:
+        batches = self.queue.popleft()
+        while self.queue and len(batches) + len(self.queue[0]) <= BATCHES_TOGETHER:
+            if self.queue[0][0].segment is not batches[0].segment:
                 break
-            batches.append(self.queue.popleft())
+            batches += self.queue.popleft()
         return batches
 
     def _file_of(self, segment: Segment) -> File:
@@ -214,11 +214,12 @@ class LogWriter:
 
     def _index(self, batches: list[QueuedBatch]) -> None:
         segment = batches[0].segment
+        add, base_offset = segment.index.add, segment.base_offset
         for batch in batches:
             if batch.parts:
-                relative = batch.last_offset - segment.base_offset
+                relative = batch.last_offset - base_offset
                 try:
-                    segment.index.add(batch.position, batch.size, relative, batch.max_timestamp)
+                    add(batch.position, batch.size, relative, batch.max_timestamp)
                 except OSError as error:
                     self._warn_of_index(segment, error)
 
@@ -237,14 +238,17 @@ class LogWriter:
 def _runs(batches: Sequence[QueuedBatch]) -> list[SoundRun]:
     """Join what stands side by side and is of one encoding, but for boundaries to remember."""
     runs: list[SoundRun] = []
+    first = last = batches[0]
     for batch in batches:
-        start = Place(batch.position, batch.base_offset)
-        if runs and _may_grow(runs[-1], batch.magic):
-            start = runs.pop().start
-        end_position = batch.position + batch.size
-        runs.append(SoundRun(start, end_position, batch.last_offset + 1, batch.magic))
+        length = batch.position - first.position
+        if batch.magic != first.magic or length >= BOUNDARY_SPACING_BYTES:
+            runs.append(_run(first, last))
+            first = batch
+        last = batch
+    runs.append(_run(first, last))
     return runs
 
 
-def _may_grow(run: SoundRun, magic: int) -> bool:
-    return run.magic == magic and run.end_position - run.start.position < BOUNDARY_SPACING_BYTES
+def _run(first: QueuedBatch, last: QueuedBatch) -> SoundRun:
+    start = Place(first.position, first.base_offset)
+    return SoundRun(start, last.position + last.size, last.last_offset + 1, first.magic)

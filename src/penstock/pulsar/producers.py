@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
+    from penstock.session import Awaited
 
 
 class ProducerOwner(Protocol):
@@ -38,7 +39,7 @@ class Producer:
     owner: ProducerOwner
     mode: ProducerAccessMode.ValueType
     topic_epoch: int | None = None
-    last_sent: asyncio.Future[None] | None = None
+    last_sent: Awaited | None = None
     """What the receipt of the last message waits for. Where that failed, the producer has ended:
     its client connects anew and sends again, in order, all that it has no receipt for.
     """

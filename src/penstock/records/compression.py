@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 import cramjam
 import numpy as np
 
+from penstock.records.bounds import zstd_bound
 from penstock.records.columns import Bytes
 from penstock.records.errors import MalformedBatchError
 
@@ -40,10 +41,13 @@ def _over_limit() -> MalformedBatchError:
     return MalformedBatchError("the batch inflates to more bytes than it may")
 
 
-def growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflater:
+def growing(
+    decompress_into: Callable[[memoryview, memoryview], int], bound: Callable[[memoryview], int]
+) -> Inflater:
     """Return an inflater for a codec that does not say how much comes out: it guesses upwards."""
 
     def inflate(compressed: memoryview, limit: int) -> Bytes:
+        limit = min(limit, bound(compressed))
         size = min(limit, max(_FIRST_GUESS, 4 * len(compressed)))
         while True:
             out = np.empty(size, np.uint8)
@@ -59,10 +63,11 @@ def growing(decompress_into: Callable[[memoryview, memoryview], int]) -> Inflate
     return inflate
 
 
-def deflate(window_bits: int) -> Inflater:
+def deflate(window_bits: int, bound: Callable[[memoryview], int] | None = None) -> Inflater:
     """Return an inflater for what zlib wrote with this size of window."""
 
     def inflate(compressed: memoryview, limit: int) -> Bytes:
+        limit = limit if bound is None else min(limit, bound(compressed))
         stream = zlib.decompressobj(window_bits)
         inflated = stream.decompress(compressed, limit + 1)
         if len(inflated) > limit:
@@ -83,4 +88,4 @@ def snappy(compressed: memoryview, limit: int) -> Bytes:
     return out[: cramjam.snappy.decompress_raw_into(compressed, out.data)]
 
 
-zstd: Final = growing(cramjam.zstd.decompress_into)
+zstd: Final = growing(cramjam.zstd.decompress_into, zstd_bound)

@@ -56,7 +56,8 @@ class Answers:
         """Keep a place for an answer to come."""
         slot = Slot(request_bytes)
         self._slots.append(slot)
-        self._count_request(request_bytes)
+        self.request_bytes += request_bytes
+        self._memory.receiving.take(request_bytes)
         return slot
 
     def settle(self, slot: Slot, parts: Buffers | None) -> None:
@@ -64,10 +65,16 @@ class Answers:
         slot.done = True
         if parts is not None:
             slot.parts = parts
-        if slot is self._slots[0]:
+        slots = self._slots
+        if slot is not slots[0]:
+            self._hold(slot)
+        elif len(slots) > 1 and slots[1].done:
             self._write_in_order()
         else:
-            self._hold(slot)
+            slots.popleft()
+            self._count_request(-slot.request_bytes)
+            if slot.parts:
+                self._write(slot.parts)
 
     def add(self, parts: Buffers) -> None:
         """Give an answer that needed no waiting."""

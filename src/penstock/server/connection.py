@@ -208,10 +208,7 @@ class Connection(asyncio.BufferedProtocol):
             self._turns.soon(self)
 
     def work_came(self) -> None:
-        if len(self._answers) > 1:
-            self._turns.soon(self)
-        else:
-            self._turns.now(self)
+        self._turns.soon(self)
 
     def failed(self, error: Exception) -> None:
         if isinstance(error, PeerError):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
 from penstock.server.turns import Turn
-from penstock.session import Buffers, Deferred, Encoded, Request, Session
+from penstock.session import Awaited, Buffers, Deferred, Encoded, Request, Session
 from penstock.tasks import Ended, Rest, Tasks, begin
 
 AnyRequest: TypeAlias = Request[Any]
@@ -28,7 +28,7 @@ class Owner(Protocol):
     """The connection, as its pipeline sees it."""
 
     def settled(self) -> None:
-        """An answer that was owed has its place in the order now."""
+        """Answers that were owed have their places in the order now."""
 
     def work_came(self) -> None:
         """There is something for `Pipeline.go_on` to do."""
@@ -57,12 +57,14 @@ class Pipeline:
 
     __slots__ = (
         "_answers",
+        "_awaited",
         "_lanes",
         "_may_begin",
         "_owner",
         "_ready",
         "_session",
         "_tasks",
+        "_waiting",
         "held_back",
         "name",
     )
@@ -74,6 +76,9 @@ class Pipeline:
         self.name = name
         self._lanes: Lanes[Parked] = Lanes(session.conflicts)
         self._tasks = Tasks()
+        self._awaited: Awaited | None = None
+        """What those that began last wait for."""
+        self._waiting: list[Ready] = []
         self._ready: deque[Ready] = deque()
         self._may_begin = False
         self.held_back = False
@@ -106,11 +111,8 @@ class Pipeline:
 
     def go_on(self, turn: Turn) -> bool:
         """Give answers that are ready, and begin what was parked; return whether time is left."""
-        ready = self._ready
-        while ready:
-            self._finish(*ready.popleft())
-            if turn.is_over():
-                return False
+        if self._ready and not self._finish_ready(turn):
+            return False
         while self._may_begin and not self.held_back:
             self._begin_parked()
             if turn.is_over():
@@ -148,7 +150,7 @@ class Pipeline:
             if isinstance(answer, Deferred):
                 if not answer.ready.done():
                     slot = slot or self._reserve(request.lane, size)
-                    answer.ready.add_done_callback(partial(self._is_ready, request, slot, answer))
+                    self._await(answer.ready).append(Ready(request, slot, answer))
                     return
                 answer = answer.result()
             parts = request.encode(answer)
@@ -168,11 +170,26 @@ class Pipeline:
             self._lanes.start(lane)
         return self._answers.reserve(size)
 
-    def _is_ready(
-        self, request: AnyRequest, slot: Slot, answer: Deferred[Any], _ready: object
-    ) -> None:
-        self._ready.append(Ready(request, slot, answer))
+    def _await(self, awaited: Awaited) -> list[Ready]:
+        """Return where a request waits; those that follow one another wait together."""
+        if awaited is not self._awaited:
+            self._awaited, self._waiting = awaited, []
+            awaited.add_done_callback(partial(self._are_ready, self._waiting))
+        return self._waiting
+
+    def _are_ready(self, waiting: list[Ready], _awaited: object) -> None:
+        self._ready.extend(waiting)
+        self._awaited = None
         self._owner.work_came()
+
+    def _finish_ready(self, turn: Turn) -> bool:
+        """Give answers that are ready; return whether time is left."""
+        ready, is_over = self._ready, False
+        while ready and not is_over:
+            self._finish(*ready.popleft())
+            is_over = turn.is_over()
+        self._owner.settled()
+        return not is_over
 
     def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
         parts: Encoded = None
@@ -186,7 +203,7 @@ class Pipeline:
         if isinstance(parts, CoroutineType):
             self._run_soon(request, slot, parts)
         else:
-            self._settle(request, slot, parts)
+            self._place(request, slot, parts)
 
     def _run_soon(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]
@@ -213,8 +230,11 @@ class Pipeline:
                 self._owner.work_came()
 
     def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
-        self._answers.settle(slot, parts)
+        self._place(request, slot, parts)
         self._owner.settled()
+
+    def _place(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
+        self._answers.settle(slot, parts)
         lane = request.lane
         if lane is not None and self._lanes.end(lane):
             self._may_begin = True

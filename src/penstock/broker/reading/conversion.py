@@ -8,16 +8,21 @@ functions release the interpreter.
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from penstock import records
 from penstock.limits import (
     CONVERSION_THREADS,
+    CONVERSION_WAIT_SECONDS,
     CONVERTED_AT_ONCE_BATCHES,
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
+    DECODED_ROWS,
     INFLATED_BATCH_BYTES,
 )
 from penstock.log import CorruptBatchError
@@ -26,21 +31,30 @@ from penstock.log.header import Magic, build_header, stamp, walk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock import memory
     from penstock.log import Log
     from penstock.session import Buffer
 
 _LOOK_BACK_BYTES: Final = 1 << 20
+_COPIES: Final = 2
+"""Of what is inflated: as it is read, and as it is handed out."""
+_ROW_BYTES: Final = 100
+"""Of the tables of records and headers, for each record."""
 _threads: Final = ThreadPoolExecutor(CONVERSION_THREADS, "conversion")
+_locks: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]()
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
+async def convert(
+    log: Log, stored: memoryview, target: Magic, held: memory.Reading
+) -> list[Buffer]:
     """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
 
     For Kafka and Iggy a chunked message is one record at the offset of its last chunk. Where
     `stored` says nothing to the reader, there is one batch without records in its place, so that
     the reader moves on. The last batches are left out where all together take too much memory.
+    What it takes is reserved by `held` before it begins, which may have to wait for it.
 
     Raises MalformedBatchError for a body that its own protocol could not read either.
     """
@@ -48,8 +62,45 @@ async def convert(log: Log, stored: memoryview, target: Magic) -> list[Buffer]:
     pieces: list[Buffer] = [stored]
     if target != Magic.PULSAR:
         pieces = await _whole_messages(log, stored)
-    converted = await _work(pieces, _convert, pieces, target)
-    return converted or [_gap(stored, target)]
+    if is_small(pieces):
+        return _convert(pieces, target) or [_gap(stored, target)]
+    await _reserve(held, await in_thread(bytes_taken, pieces))
+    return await in_thread(_convert, pieces, target) or [_gap(stored, target)]
+
+
+def bytes_taken(pieces: list[Buffer]) -> int:
+    """Return about how many bytes a conversion takes at most: inflated, joined, and made anew."""
+    inflated = found = 0
+    for piece in pieces:
+        for position, header in walk(piece):
+            found += header.record_count
+            batch = memoryview(piece)[position : position + header.size]
+            inflated += records.inflated_bytes(batch)
+    rows = min(found, DECODED_ROWS)
+    return _COPIES * min(inflated, INFLATED_BATCH_BYTES) + _ROW_BYTES * rows
+
+
+async def _reserve(held: memory.Reading, size: int) -> None:
+    """Hold so many bytes more.
+
+    What is large and does not fit is reserved by one after the other, each of which waits a while
+    and then goes on: readers hold what they have read until it is converted, so that all of them
+    could wait for one another.
+    """
+    if held.try_grant(size):
+        return
+    async with _large_conversions():
+        try:
+            async with asyncio.timeout(CONVERSION_WAIT_SECONDS):
+                await held.grant(size, size)
+        except TimeoutError:
+            held.set(held.size + size)
+
+
+def _large_conversions() -> asyncio.Lock:
+    """The lock of this event loop for what did not fit at once."""
+    loop = asyncio.get_running_loop()
+    return _locks.setdefault(loop, asyncio.Lock())
 
 
 def is_small(pieces: list[Buffer]) -> bool:
@@ -96,11 +147,30 @@ def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
     size = 0
     for piece in pieces:
         for part in records.convert(piece, target):
+            if target == Magic.KAFKA:
+                _keep_leader_epochs(part, piece)
             converted.append(part)
             size += len(part)
             if size > INFLATED_BATCH_BYTES:
                 return converted
     return converted
+
+
+def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
+    """Give converted batches the leader epochs of those that they were made of.
+
+    A Kafka consumer asks each new leader where the epoch of what it read last ended, and reads on
+    from there (KIP-320). What was Kafka's own is handed on as it is stored, and has its epoch.
+    """
+    epochs = [(header.base_offset, header.leader_epoch) for _, header in walk(stored)]
+    if not any(epoch for _, epoch in epochs):
+        return
+    view = memoryview(converted)
+    for position, header in walk(converted):
+        following = bisect_right(epochs, header.base_offset, key=itemgetter(0))
+        _, epoch = epochs[max(0, following - 1)]
+        if header.leader_epoch != epoch:
+            stamp(view[position:], header.base_offset, epoch)
 
 
 def _gap(stored: memoryview, target: Magic) -> bytearray:

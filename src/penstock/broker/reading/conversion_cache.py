@@ -90,7 +90,7 @@ class _Part(NamedTuple):
 
 
 def _measured(part: Buffer) -> _Part:
-    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numba
+    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numpy
 
     table = batch_headers.read_batch_headers(columns.as_bytes(part))
     next_offsets = table[field.BASE_OFFSET] + table[field.LAST_DELTA] + 1
@@ -196,14 +196,16 @@ class ConversionCache:
         return converted.take(offset, max_bytes, end, at_least_one=at_least_one).parts
 
     async def _convert(self, log: Log, stored: Batches, target: Magic) -> ConvertedRun:
-        try:
-            parts = await convert(log, stored.data, target)
-        except MalformedBatchError as error:
-            stored = whole_before(stored, error.base_offset)
-            if not stored.data:
-                raise
-            parts = await convert(log, stored.data, target)
-        converted = await _run_of(parts, len(stored.data))
+        with self.memory.reading() as held:
+            try:
+                parts = await convert(log, stored.data, target, held)
+            except MalformedBatchError as error:
+                stored = whole_before(stored, error.base_offset)
+                if not stored.data:
+                    raise
+                held.set(0)
+                parts = await convert(log, stored.data, target, held)
+            converted = await _run_of(parts, len(stored.data))
         self._keep(log, target, converted)
         return converted
 

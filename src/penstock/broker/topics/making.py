@@ -89,6 +89,8 @@ class PartitionMaker:
 
     async def make(self, wanted: Sequence[NewPartitions]) -> list[list[Partition] | Exception]:
         """Return each topic's new partitions, which it has now, or why none of them was made."""
+        if not wanted:
+            return []
         pace = Pace()
         ids = [self._take_ids(each) for each in wanted]
         folders = await pace.each(zip(wanted, ids, strict=True), self._folders)

@@ -18,7 +18,7 @@ from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
-from penstock.log.interface import durable_already
+from penstock.log.interface import Outcome
 from penstock.metadata.errors import MetadataError
 from penstock.tasks import Tasks
 
@@ -210,10 +210,11 @@ class Partition:
         del isolation  # No transaction is ever open.
         return self.safe_offset
 
-    def append(self, parts: Sequence[Buffer]) -> int:
+    def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
 
-        `parts[0]` starts with the header, is writable, and is stamped in place. The caller has
+        `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
+        stamped in place. The caller has
         checked the batch's checksum and count. A batch that an idempotent producer repeats is not
         written again: its first offset is returned. Calls are written in their order. The caller
         asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
@@ -222,7 +223,7 @@ class Partition:
         OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
         """
         self._check_alive()
-        header = read_header(parts[0])
+        header = header or read_header(parts[0])
         self.topic.config.check_batch(header)
         duplicate = self.producers.check(header)
         if duplicate is not None:
@@ -233,7 +234,7 @@ class Partition:
             self.producers.update(batch, self._log.written_offset)
         return base_offset
 
-    def durable(self, offset: int) -> asyncio.Future[None]:
+    def durable(self, offset: int) -> Outcome:
         """Done when the batch at `offset` may be acknowledged as the topic's flush policy says.
 
         For whoever waits for no flush there is `written`. Fails with LogWriteError when the batch
@@ -243,7 +244,7 @@ class Partition:
             return self._log.flushed(offset)
         return self.written(offset)
 
-    def written(self, offset: int) -> asyncio.Future[None]:
+    def written(self, offset: int) -> Outcome:
         """Done when the operating system has the batch at `offset`; it is safe soon after.
 
         Fails with LogWriteError and LogFailedError.
@@ -253,13 +254,13 @@ class Partition:
             self._log.flush_soon(at_once=bool(self._listeners))
         return self._log.written(offset)
 
-    def flushed(self) -> asyncio.Future[None]:
+    def flushed(self) -> Outcome:
         """Done when all that was appended is on stable storage, whatever the flush policy.
 
         Fails with LogFailedError.
         """
         if self._log.end_offset == self._log.start_offset:
-            return durable_already()
+            return Outcome.known()
         return self._log.flushed(self._log.end_offset - 1)
 
     async def read(

@@ -123,7 +123,7 @@ def build_request(header: RequestHeader, body: Buffer) -> Buffers:
 
 def build_reply(request: RequestHeader, body: Buffers = (), *, status: int = 0) -> Buffers:
     """Return the parts of the reply to `request`; the parts of `body` are not copied."""
-    out = _start(FrameKind.REPLY, sum(len(part) for part in body))
+    out = _start(FrameKind.REPLY, sum(map(len, body)))
     _REPLY.pack_into(
         out,
         _REPLY_AT,

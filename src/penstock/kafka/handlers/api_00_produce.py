@@ -21,7 +21,6 @@ INVALID_TXN_STATE.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,7 +31,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
-from penstock.session import Deferred, PeerError
+from penstock.session import Deferred, PeerError, ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer
+    from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -52,7 +51,7 @@ ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 class Written(NamedTuple):
     """A batch in line, what the request waits for, and the part of the answer that says so."""
 
-    ready: asyncio.Future[None]
+    ready: Awaited
     result: ProduceResponse.PartitionProduceResponse
 
 
@@ -165,7 +164,8 @@ def _append(
     result: ProduceResponse.PartitionProduceResponse,
 ) -> Written:
     partition = topic.partition(part.index)
-    offset = partition.append([check_batch(part.records, version)])
+    records = part.records or b""
+    offset = partition.append([records], check_batch(records, version))
     result.base_offset = offset
     result.log_start_offset = partition.start_offset
     ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
@@ -192,8 +192,7 @@ async def _when_all_ready(
 ) -> ProduceResponse | None:
     pace = Pace()
     for ready, result in written:
-        if not ready.done():
-            await asyncio.wait((ready,))
+        await ended(ready)
         if (failure := ready.exception()) is not None:
             _refuse(result, failure)
         if pace.is_over():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock import limits
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -35,3 +36,16 @@ def consumer_of(call: Call, consumer_id: int) -> PulsarConsumer:
     if consumer is None:
         raise RefusedError(ServerError.MetadataError, f"consumer {consumer_id} not found")
     return consumer
+
+
+def check_one_more(kind: str, count: int, most: int, name: str) -> None:
+    """Refuse a consumer or a producer (its `kind`) beyond `most` of a connection, of which `count`
+    are there, and one with too long a name.
+    """
+    if count >= most:
+        raise RefusedError(ServerError.NotAllowedError, f"the connection has {count} {kind}s")
+    longest = limits.PULSAR_CLIENT_NAME
+    if len(name) > longest:
+        raise RefusedError(
+            ServerError.NotAllowedError, f"a {kind}'s name has at most {longest} characters"
+        )

@@ -12,7 +12,7 @@ from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.consumer import PulsarConsumer
 from penstock.pulsar.errors import RETRIED_SUBSCRIBE, RefusedError, refused
-from penstock.pulsar.handlers.answers import refusal, success
+from penstock.pulsar.handlers.answers import check_one_more, refusal, success
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import position_at, position_at_time
 from penstock.pulsar.topics import open_partition
@@ -41,7 +41,9 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
         return success(request.request_id)
     if request.consumer_id in client.opening_consumers:
         raise RefusedError(ServerError.ServiceNotReady, "this consumer is being created")
-    _check_count(client, request)
+    count = len(client.consumers) + len(client.opening_consumers)
+    most = limits.PULSAR_CONNECTION_CONSUMERS
+    check_one_more("consumer", count, most, request.consumer_name)
     client.opening_consumers[request.consumer_id] = request
     try:
         return await _subscribe(client, request)
@@ -77,18 +79,6 @@ async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand |
         return None  # The client went, or closed the consumer, before it had it.
     client.consumers[consumer.id] = consumer
     return success(request.request_id)
-
-
-def _check_count(client: Client, request: CommandSubscribe) -> None:
-    """Refuse one more than there may be."""
-    count = len(client.consumers) + len(client.opening_consumers)
-    if count >= limits.PULSAR_CONNECTION_CONSUMERS:
-        raise RefusedError(ServerError.NotAllowedError, f"the connection has {count} consumers")
-    if len(request.consumer_name) > limits.PULSAR_CLIENT_NAME:
-        most = limits.PULSAR_CLIENT_NAME
-        raise RefusedError(
-            ServerError.NotAllowedError, f"a consumer's name has at most {most} characters"
-        )
 
 
 def _check(request: CommandSubscribe) -> SubscriptionKind:

@@ -8,7 +8,7 @@ from penstock import limits
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import refusal
+from penstock.pulsar.handlers.answers import check_one_more, refusal
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.producers import Producer
 from penstock.pulsar.topics import open_partition
@@ -34,7 +34,9 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
         return _success(request, known)
     if request.producer_id in client.opening_producers:
         raise RefusedError(ServerError.ServiceNotReady, "this producer is being created")
-    _check(client, request)
+    count = len(client.producers) + len(client.opening_producers)
+    most = limits.PULSAR_CONNECTION_PRODUCERS
+    check_one_more("producer", count, most, request.producer_name)
     client.opening_producers[request.producer_id] = request
     try:
         producer = await _open(client, request)
@@ -48,18 +50,6 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
     if not producer.ready.done():
         producer.ready.add_done_callback(lambda ready: _announce(client, request, producer, ready))
     return _success(request, producer)
-
-
-def _check(client: Client, request: CommandProducer) -> None:
-    """Refuse one more than there may be."""
-    count = len(client.producers) + len(client.opening_producers)
-    if count >= limits.PULSAR_CONNECTION_PRODUCERS:
-        raise RefusedError(ServerError.NotAllowedError, f"the connection has {count} producers")
-    if len(request.producer_name) > limits.PULSAR_CLIENT_NAME:
-        most = limits.PULSAR_CLIENT_NAME
-        raise RefusedError(
-            ServerError.NotAllowedError, f"a producer's name has at most {most} characters"
-        )
 
 
 async def _open(client: Client, request: CommandProducer) -> Producer:

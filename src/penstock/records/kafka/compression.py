@@ -9,12 +9,10 @@ import cramjam
 import numpy as np
 
 from penstock.limits import INFLATED_BATCH_BYTES
+from penstock.records.bounds import XERIAL_HEADER_SIZE, XERIAL_MAGIC, gzip_bound, lz4_bound
 from penstock.records.columns import Bytes
 from penstock.records.compression import Inflater, deflate, growing, inflate, snappy, zstd
 from penstock.records.errors import MalformedBatchError
-
-XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_SIZE: Final = 16
 
 
 def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATCH_BYTES) -> Bytes:
@@ -29,7 +27,7 @@ def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
     """Java's producer frames snappy as the xerial library does, librdkafka sends one raw block."""
     if bytes(compressed[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
         return snappy(compressed, limit)
-    position, left, parts = _XERIAL_HEADER_SIZE, limit, []
+    position, left, parts = XERIAL_HEADER_SIZE, limit, []
     while position < len(compressed):
         size = int.from_bytes(compressed[position : position + 4], "big")
         position += 4
@@ -42,8 +40,8 @@ def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
 
 
 _CODECS: Final[dict[int, Inflater]] = {
-    1: deflate(16 + zlib.MAX_WBITS),
+    1: deflate(16 + zlib.MAX_WBITS, gzip_bound),
     2: _snappy_or_xerial,
-    3: growing(cramjam.lz4.decompress_into),
+    3: growing(cramjam.lz4.decompress_into, lz4_bound),
     4: zstd,
 }
