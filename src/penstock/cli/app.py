@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from penstock.cli.completion import complete_context
 from penstock.cli.consume import consume_command
+from penstock.cli.contexts import context_app
 from penstock.cli.demo import demo_command
 from penstock.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
 from penstock.cli.groups import group_app
@@ -22,7 +24,7 @@ from penstock.cli.produce import produce_command
 from penstock.cli.recover import recover_command
 from penstock.cli.serve import serve_command
 from penstock.cli.topics import topic_app
-from penstock.cli.version import version_command
+from penstock.cli.version import print_version, version_command
 
 app = typer.Typer(
     name="penstock",
@@ -33,12 +35,35 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def _options(
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete_context,
+            help="Speak to the broker of this context; 'penstock context list' shows them.",
+        ),
+    ] = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=print_version, help="Print the version, and end."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
 app.command("serve")(serve_command)
 app.command("demo")(demo_command)
 app.add_typer(topic_app, name="topic")
 app.command("produce")(produce_command)
 app.command("consume")(consume_command)
 app.add_typer(group_app, name="group")
+app.add_typer(context_app, name="context")
 app.add_typer(pipeline_app, name="pipeline")
 app.command("recover")(recover_command)
 app.command("version")(version_command)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
+from penstock.cli.completion import GroupName
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE)
 
 @group_app.command("describe")
 def describe_command(
-    name: Annotated[str, typer.Argument(help="The group's name.")],
+    name: GroupName,
     server: Server = DEFAULT_SERVER,
     output: Output = Format.TABLE,
 ) -> None:

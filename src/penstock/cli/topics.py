@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
+from penstock.cli.completion import TopicName
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
+from penstock.limits import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
@@ -17,15 +19,17 @@ topic_app = typer.Typer(
     help="Create, list, describe, reopen and delete topics.", no_args_is_help=True
 )
 
-Name: TypeAlias = Annotated[str, typer.Argument(help="The topic's Kafka name.")]
 Output: TypeAlias = Annotated[Format, FormatOption]
 
 
 @topic_app.command("create")
 def create_command(
-    name: Name,
+    name: TopicName,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", help="Number of partitions.", min=1)
+        int,
+        typer.Option(
+            "--partitions", "-p", help="Number of partitions.", min=1, max=TOPIC_PARTITIONS
+        ),
     ] = 1,
     config: Annotated[
         list[str] | None,
@@ -56,7 +60,7 @@ def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE)
 
 @topic_app.command("describe")
 def describe_command(
-    name: Name,
+    name: TopicName,
     settings: Annotated[
         bool, typer.Option("--settings", help="Show the topic's settings too; JSON has them.")
     ] = False,
@@ -77,7 +81,7 @@ def describe_command(
 
 @topic_app.command("reopen")
 def reopen_command(
-    name: Name, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
+    name: TopicName, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
 ) -> None:
     """Have a topic take writes again after the disk failed to flush some: it is read from the disk
     again. Do it once the disk is well; a restart of the broker does the same.
@@ -95,7 +99,7 @@ def reopen_command(
 
 @topic_app.command("delete")
 def delete_command(
-    name: Name,
+    name: TopicName,
     server: Server = DEFAULT_SERVER,
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

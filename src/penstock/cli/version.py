@@ -1,4 +1,4 @@
-"""`penstock version`."""
+"""`penstock version` and `penstock --version`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import Format, FormatOption, print_json
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version alone, as `--version` does, and end."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"penstock {version('penstock-broker')}")
+        raise typer.Exit
 
 
 def version_command(output: Annotated[Format, FormatOption] = Format.TABLE) -> None:

@@ -18,6 +18,9 @@ from typing import Final, NamedTuple
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
 DEFAULT_FILE: Final = Path("penstock.toml")
 _FILE_VARIABLE: Final = "PENSTOCK_CONFIG"
+CLIENT_VARIABLES: Final = frozenset({"PENSTOCK_SERVER"})
+"""What the commands that speak to a broker read; no setting of one."""
+
 _KUBERNETES: Final = re.compile(r"PENSTOCK_(SERVICE_|PORT$|PORT_\d)")
 """What Kubernetes sets for a service that happens to be named `penstock`."""
 
@@ -264,6 +267,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable == _FILE_VARIABLE:
+            continue
+        if variable in CLIENT_VARIABLES:
             continue
         setting = _BY_VARIABLE.get(variable)
         if setting is not None:
