@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.server_choice import DEFAULT_SERVER, SERVER_VARIABLE, choose_server
+from penstock.limits import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
@@ -43,6 +44,14 @@ _NEXT_STEPS: Final = {
     "TOPIC_ALREADY_EXISTS": "the topic is there already; 'penstock topic describe' shows it",
     "INVALID_TOPIC_EXCEPTION": "a topic's name has letters, digits, '.', '_' and '-'",
     "GROUP_ID_NOT_FOUND": "there is no such group; 'penstock group list' shows all",
+    "NON_EMPTY_GROUP": "the group has members: stop them first; "
+    "'penstock group describe' shows them",
+    "INVALID_PARTITIONS": f"a topic has 1 to {TOPIC_PARTITIONS:,} partitions",
+    "UNKNOWN_MEMBER_ID": "the group has members now: stop them first",
+    "INVALID_CONFIG": "nothing was changed; "
+    "'penstock topic describe TOPIC --settings' shows all settings",
+    "KAFKA_STORAGE_ERROR": "the broker's disk failed; once it is well, 'penstock topic reopen' "
+    "has a topic take writes again",
 }
 
 

@@ -22,7 +22,13 @@ def set_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
     Raises UsageError.
     """
-    return dict(_pair(text, option) for text in texts)
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, value = _pair(text, option)
+        if key in pairs:
+            raise UsageError(f'{option}: "{text}" sets {key} a second time')
+        pairs[key] = value
+    return pairs
 
 
 def key_of(name: str, option: str) -> str:

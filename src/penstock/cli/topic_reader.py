@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from penstock.cli.client import chosen_partitions
-from penstock.cli.failure import UsageError
 from penstock.cli.message_format import Message
+from penstock.cli.places import offset_of, time_of
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
 _WAIT_MS: Final = 500
-_TIME_MS_MAX: Final = (1 << 63) - 1
 
 
 class TopicReader:
@@ -74,36 +72,12 @@ class TopicReader:
 
     def _places(self, text: str, option: str) -> dict[int, int]:
         if text.startswith("@"):
-            found = self._offsets(_time_ms(text[1:], option))
+            found = self._offsets(time_of(text, option))
             return {each: found.get(each, end) for each, end in self._ends.items()}
         ends = self._ends.items()
-        return {each: _place(text, option, self._firsts[each], end) for each, end in ends}
+        return {each: offset_of(text, option, self._firsts[each], end) for each, end in ends}
 
     def _offsets(self, timestamp: int) -> dict[int, int]:
         places = {(self._topic, partition): timestamp for partition in self._chosen}
         found = self._client.list_offsets(places)
         return {place[1]: offset for place, offset in found.items() if offset is not None}
-
-
-def _place(text: str, option: str, first: int, end: int) -> int:
-    if text in {"start", "end"}:
-        return first if text == "start" else end
-    try:
-        number = int(text)
-    except ValueError:
-        raise UsageError(
-            f'{option}: "{text}" is refused; what is needed is start, end, N, -N or @TIME'
-        ) from None
-    return end + number if number < 0 else number
-
-
-def _time_ms(text: str, option: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 20:
-        return min(int(text), _TIME_MS_MAX)
-    try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f'{option}: "@{text}" is refused; what is needed is @2026-01-31T12:00:00Z or @ and '
-            "milliseconds since 1970"
-        ) from None

@@ -1,4 +1,4 @@
-"""`penstock topic`: create, list, describe, reopen and delete topics."""
+"""`penstock topic`: create, list, describe, alter, reopen and delete topics."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
 from penstock.cli.completion import TopicName
-from penstock.cli.failure import CommandError, UsageError
+from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
+from penstock.cli.setting_names import set_pairs
+from penstock.cli.topic_changes import add_partitions_command, alter_command
 from penstock.limits import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
 topic_app = typer.Typer(
-    help="Create, list, describe, reopen and delete topics.", no_args_is_help=True
+    help="Create, list, describe, alter, reopen and delete topics.", no_args_is_help=True
 )
+
+topic_app.command("alter")(alter_command)
+topic_app.command("add-partitions")(add_partitions_command)
 
 Output: TypeAlias = Annotated[Format, FormatOption]
 
@@ -33,14 +38,18 @@ def create_command(
     ] = 1,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", help="A setting of the topic as KEY=VALUE; may be repeated."),
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE",
+            help="A setting of the topic, under its name in any protocol; may be repeated.",
+        ),
     ] = None,
     server: Server = DEFAULT_SERVER,
     output: Output = Format.TABLE,
 ) -> None:
     """Create a topic, which clients of every protocol then see."""
     with connected(server) as client:
-        client.create_topic(name, partitions, dict(_pair(text) for text in config or ()))
+        client.create_topic(name, partitions, set_pairs(config or [], "--config"))
     if output is Format.JSON:
         print_json({"topic": name, "partitions": partitions})
     else:
@@ -128,10 +137,3 @@ def _partitions(client: KafkaClient, name: str) -> list[dict[str, int]]:
         }
         for place in places
     ]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, found, value = text.partition("=")
-    if not found or not key:
-        raise UsageError(f'--config: "{text}" is refused; what is needed is KEY=VALUE')
-    return key, value

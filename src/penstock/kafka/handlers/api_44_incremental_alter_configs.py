@@ -37,7 +37,9 @@ async def incremental_alter_configs(
 ) -> IncrementalAlterConfigsResponse:
     response = api("IncrementalAlterConfigs").response
     pace = Pace()
-    asked = await pace.counted((each.resource_type, each.resource_name) for each in request.resources)
+    asked = await pace.counted(
+        (each.resource_type, each.resource_name) for each in request.resources
+    )
     results = []
     for resource in request.resources:
         kind, name = resource.resource_type, resource.resource_name
@@ -81,9 +83,7 @@ async def _configure(topic: Topic, changes: list[ConfigChange], call: Call) -> N
     await call.broker.topics.configure(topic, lambda config: changed(config, changes))
 
 
-def _change(
-    config: IncrementalAlterConfigsRequest.AlterableConfig, times: int
-) -> ConfigChange:
+def _change(config: IncrementalAlterConfigsRequest.AlterableConfig, times: int) -> ConfigChange:
     check_asked_once(times)
     operation = _OPERATIONS.get(config.config_operation)
     if operation is None:
