@@ -150,7 +150,7 @@ def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) 
         (["consume", "no-such-topic"], 1, "there is no such topic"),
         (["topic", "create", "not a name"], 1, "letters, digits"),
         (["topic", "create", "x", "--config", "nonsense"], 2, "KEY=VALUE"),
-        (["topic", "create", "x", "-p", "20000"], 2, "20000 is not in the range 1<=x<=10000"),
+        (["topic", "create", "x", "-p", "20000"], 2, "1<=x<=10000"),
         (
             ["topic", "create", "x", "--config", "retention.ms=60000"],
             1,

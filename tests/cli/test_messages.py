@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from broker_process import BrokerProcess
 from command_line import Penstock
-from penstock.cli.message_input import InputError, Shape, messages
+from penstock.cli.failure import UsageError
+from penstock.cli.message_input import InputError, Shape, messages, parsed_header
 from penstock.cli.message_json import MessageError, message_object, parsed_message
 from penstock.clients.kafka.record_batch import StoredRecord
 
@@ -154,7 +155,6 @@ def test_a_line_without_the_separator_is_named(penstock: Penstock, topic: str) -
         (["-k", ""], 2, "--key-separator: it is empty; what is needed is a text such as ':'"),
         (["-D", ""], 2, "--delimiter: it is empty"),
         (["-H", "=x"], 2, "what is needed is NAME=VALUE"),
-        (["-H", "\udcff=x"], 2, "what is needed is NAME=VALUE"),
         (["--key", "a", "-k", ":"], 2, "give one of them"),
         (["--json", "--whole"], 2, "--json says all of a message"),
         (["--json"], 1, "message 1 of the input: no JSON"),
@@ -207,6 +207,12 @@ def test_what_cannot_be_printed_is_refused_with_a_reason(
 def test_an_object_that_is_no_message_is_refused(text: str, said: str) -> None:
     with pytest.raises(MessageError, match=re.escape(said)):
         parsed_message(text.encode("latin-1"), now_ms=0)
+
+
+def test_a_header_has_a_name_that_is_text() -> None:
+    assert parsed_header("a=\udcff") == ("a", b"\xff")
+    with pytest.raises(UsageError, match="what is needed is NAME=VALUE"):
+        parsed_header("\udcff=a")
 
 
 def test_a_time_that_no_calendar_has_is_null() -> None:
