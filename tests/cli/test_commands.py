@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tomllib
 import uuid
-from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,11 @@ from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
 from command_line import Penstock
+from penstock import __version__
 from penstock.cli.app import app
+from penstock.cli.commands import COMMANDS, LoadedCommands
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 def run_process(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -40,7 +45,6 @@ def test_without_a_command_the_commands_are_listed() -> None:
 
 
 def test_version() -> None:
-    assert run_process("--version").stdout == f"penstock {version('penstock-broker')}\n"
     assert "penstock" in run_process("version").stdout
     assert set(json.loads(run_process("version", "--format", "json").stdout)) == {
         "penstock",
@@ -150,13 +154,13 @@ def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) 
         (["consume", "no-such-topic"], 1, "there is no such topic"),
         (["topic", "create", "not a name"], 1, "letters, digits"),
         (["topic", "create", "x", "--config", "nonsense"], 2, "KEY=VALUE"),
-        (["topic", "create", "x", "-p", "20000"], 2, "1<=x<=10000"),
+        (["topic", "create", "x", "-p", "20000"], 2, "20000 is not in the range 1<=x<=10000"),
+        (["consume", "\udcff"], 2, "a name on the command line is not UTF-8"),
         (
             ["topic", "create", "x", "--config", "retention.ms=60000"],
             1,
             "retention.ms is 60000, which is not in effect in this version",
         ),
-        (["consume", "\udcff"], 2, "a name on the command line is not UTF-8"),
         (["group", "describe", "no-such-group"], 1, "'penstock group list' shows all"),
     ],
 )
@@ -210,3 +214,25 @@ def test_every_command_and_option_has_a_help_text() -> None:
             look(inner, f"{path} {name}")
 
     look(typer.main.get_command(app), "penstock")
+
+
+def test_the_list_of_commands_says_what_their_own_help_texts_do() -> None:
+    loaded = LoadedCommands()
+    assert {name: loaded[name].get_short_help_str(1_000) for name in loaded} == {
+        name: place.summary for name, place in COMMANDS.items()
+    }
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert run_process("--version").stdout == f"penstock {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"], ["--help"]])
+def test_what_needs_no_broker_loads_next_to_nothing(words: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "penstock", *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
+    assert not loaded & {"asyncio", "rich", "importlib.metadata", "tomllib", "penstock.limits"}
+    assert len(loaded) < 180

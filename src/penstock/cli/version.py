@@ -1,4 +1,4 @@
-"""`penstock version` and `penstock --version`."""
+"""`penstock version`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,16 @@ from typing import Annotated
 
 import typer
 
+from penstock import __version__
 from penstock.cli.output import Format, FormatOption, print_json
-
-
-def print_version(wanted: bool) -> None:
-    """Print the version alone, as `--version` does, and end."""
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"penstock {version('penstock-broker')}")
-        raise typer.Exit
 
 
 def version_command(output: Annotated[Format, FormatOption] = Format.TABLE) -> None:
     """Print the versions of Penstock, Python and the platform."""
     import platform
-    from importlib.metadata import version
 
     versions = {
-        "penstock": version("penstock-broker"),
+        "penstock": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
     }

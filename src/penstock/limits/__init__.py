@@ -116,6 +116,20 @@ ADDRESS_LOG_LINES_A_MINUTE: Final = Limit(
     when_hit="lines of this kind about this address are left out, and counted",
 )
 
+SLOW_STEP_SECONDS: Final = Limit(
+    1,
+    "seconds that a step, such as opening a log or removing topics, takes without a word",
+    protects="the operator from silence about what goes on",
+    when_hit="a line says what goes on, and another one at its end how long it took",
+)
+
+STRANGER_LINE_SECONDS: Final = Limit(
+    60,
+    "seconds between two lines about clients of one address that came to the wrong port",
+    protects="the log from clients that try again and again",
+    when_hit="lines that would say the same are left out, and counted",
+)
+
 LOG_REPORT_SECONDS: Final = Limit(
     60,
     "seconds between two lines that say how many of a kind were left out",
@@ -403,9 +417,11 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
 
 REMEMBERED_BATCHES: Final = Limit(
     1_000,
-    "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
+    "large batches, or runs of small ones, that the consumer of an Exclusive or Failover "
+    "subscription has and the broker knows",
     protects="memory from consumers that do not acknowledge",
-    when_hit="of the oldest one no more is known than where it begins, which is a bit an offset",
+    when_hit="of the oldest one no more is known than where batches begin, which is a bit an "
+    "offset, and nothing where memory is short: the log is asked",
 )
 
 UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
@@ -448,5 +464,22 @@ PRODUCERS_REMEMBERED: Final = Limit(
     10_000,
     "idempotent producers of one partition",
     protects="memory",
-    when_hit="the one that wrote longest ago is forgotten, and may go on with any sequence",
+    when_hit="those are forgotten that are idle, and may go on with any sequence; where none is, a "
+    "new one's batches are refused, and clients send them again",
+)
+
+PRODUCERS_LEAST: Final = Limit(
+    8,
+    "idempotent producers of one partition however full the sixteenth of the budget for memory is "
+    "that is for all of them",
+    protects="partitions of few producers from those of many",
+    when_hit="those are forgotten that are idle, of all partitions; where none is, a new one's "
+    "batches are refused, and clients send them again",
+)
+
+PRODUCER_IDLE_SECONDS: Final = Limit(
+    600,
+    "seconds without a batch: clients give up what they could not send after two to five minutes",
+    protects="producers from being forgotten while they may send a batch again",
+    when_hit="the producer is forgotten if there is no room for another one",
 )

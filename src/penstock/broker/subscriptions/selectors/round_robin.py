@@ -41,7 +41,7 @@ class RoundRobin(Selector):
         if self._are_too_many_out():
             return None
         ready = [c for c in self.consumers if c.can_take and not _holds_too_many(c)]
-        return min(ready, key=lambda consumer: consumer.priority, default=None)
+        return min(self._with_room(ready), key=lambda consumer: consumer.priority, default=None)
 
     def _are_too_many_out(self) -> bool:
         """Note whether all consumers hold too many messages, which ends at half of the limit."""
@@ -62,12 +62,11 @@ class RoundRobin(Selector):
             self._engine.release_all(consumer)
             return
         for offset in offsets:
-            lease = consumer.leases.get(offset)
-            if lease is not None:
-                self._engine.release(consumer, lease.start, lease.end)
+            self._engine.release_batch(consumer, offset)
 
     def stop(self) -> None:
         assert not self.consumers, "the last consumer left"
+        super().stop()
 
 
 def _holds_too_many(consumer: Consumer) -> bool:
