@@ -192,16 +192,22 @@ def test_last_chunks_of_nothing_are_not_looked_for_without_end(
     assert "499 messages behind it" in caplog.messages[1]
 
 
-@pytest.mark.parametrize("epochs", [(4, 4, 4), (0, 3, 5)])
-async def test_converted_batches_keep_their_leader_epochs(epochs: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("epochs", [(4, 4, 4, 4), (0, 3, 3, 5)])
+@pytest.mark.parametrize("target", [Magic.KAFKA, Magic.PULSAR, Magic.IGGY])
+async def test_batches_keep_their_leader_epochs(target: Magic, epochs: tuple[int, ...]) -> None:
     """A Kafka consumer that saw an older epoch reads again from its end after every restart."""
-    stored = bytearray()
+    stored = b""
     for offset, epoch in enumerate(epochs):
-        batch = bytearray(pulsar_batch(entry(metadata(), b"value"), offset))
+        of_kafka = kafka_batch([Record(b"value")], offset)
+        of_pulsar = pulsar_batch(entry(metadata(), b"value"), offset)
+        batch = bytearray(of_kafka if offset % 2 else of_pulsar)
         stamp(batch, offset, epoch)
         stored += batch
-    converted = await conversion.convert(LOG, memoryview(stored), Magic.KAFKA, HELD)
-    assert epochs_of(converted) == dict(enumerate(epochs))
+    converted = await conversion.convert(LOG, memoryview(stored), target, HELD)
+    found = epochs_of(converted)
+    assert found.keys() == set(range(len(epochs)))
+    if target is Magic.KAFKA:
+        assert found == dict(enumerate(epochs))
 
 
 def epochs_of(batches: Sequence[Buffer]) -> dict[int, int]:

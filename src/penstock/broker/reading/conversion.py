@@ -147,7 +147,8 @@ def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
     size = 0
     for piece in pieces:
         for part in records.convert(piece, target):
-            _keep_leader_epochs(part, piece)
+            if target == Magic.KAFKA:
+                _keep_leader_epochs(part, piece)
             converted.append(part)
             size += len(part)
             if size > INFLATED_BATCH_BYTES:
@@ -159,7 +160,7 @@ def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
     """Give converted batches the leader epochs of those that they were made of.
 
     A Kafka consumer asks each new leader where the epoch of what it read last ended, and reads on
-    from there (KIP-320).
+    from there (KIP-320). What was Kafka's own is handed on as it is stored, and has its epoch.
     """
     epochs = [(header.base_offset, header.leader_epoch) for _, header in walk(stored)]
     if not any(epoch for _, epoch in epochs):
@@ -167,7 +168,9 @@ def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
     view = memoryview(converted)
     for position, header in walk(converted):
         following = bisect_right(epochs, header.base_offset, key=itemgetter(0))
-        stamp(view[position:], header.base_offset, epochs[max(0, following - 1)][1])
+        _, epoch = epochs[max(0, following - 1)]
+        if header.leader_epoch != epoch:
+            stamp(view[position:], header.base_offset, epoch)
 
 
 def _gap(stored: memoryview, target: Magic) -> bytearray:
