@@ -356,6 +356,13 @@ TOPIC_GROUPS: Final = Limit(
     when_hit="the next one is not created",
 )
 
+OFFSETS_COMMITTED_TOGETHER: Final = Limit(
+    500,
+    "committed offsets of one request that are written in one transaction",
+    protects="other clients' time",
+    when_hit="the next ones are written when these are durable",
+)
+
 COMMITTED_OFFSET_BYTES: Final = Limit(
     256 * MIB,
     "bytes of committed offsets, with the names of who committed and their notes: some 800,000",
@@ -401,6 +408,13 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
     when_hit="the consumer gets no more until half of them are acknowledged",
 )
 
+ACKNOWLEDGED_THROUGH_AT_ONCE: Final = Limit(
+    8_000_000,
+    "messages that one cumulative acknowledgement passes in one turn",
+    protects="other clients' time, where some of very many messages were acknowledged before",
+    when_hit="it goes on when others had their turn",
+)
+
 REMEMBERED_BATCHES: Final = Limit(
     1_000,
     "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
@@ -430,10 +444,10 @@ TOPIC_PARTITIONS: Final = Limit(
 )
 
 GROUP_MEMBERS: Final = Limit(
-    10_000,
+    2_000,
     "members of one Kafka consumer group, those included that were given an id and have not "
     "come back",
-    protects="memory and the time that a rebalance takes",
+    protects="memory, and other clients' time: a rebalance is about all members at once",
     when_hit="the next one is refused",
 )
 

@@ -94,6 +94,14 @@ KAFKA_GROUPS: Final = Limit(
     "joining a new one is refused",
 )
 
+ADDRESS_KAFKA_GROUPS: Final = Limit(
+    20_000,
+    "consumer groups of Kafka's classic protocol in memory that the clients of one address made",
+    protects="clients of other addresses from having none left to make",
+    when_hit="groups of this address without members are forgotten, but for their offsets; when "
+    "all have members, joining a new one is refused for this address",
+)
+
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
     "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default)",
@@ -155,6 +163,29 @@ PULSAR_ACK_RUN_BYTES: Final = Limit(
     "bytes of ACK frames that are taken as one",
     protects="other clients' time",
     when_hit="the next frames are taken in a step of their own",
+)
+
+PULSAR_COMMAND_BYTES: Final = Limit(
+    512 * KIB,
+    "bytes of a Pulsar command, without the entry behind it: room to acknowledge or give back in "
+    "one command all that a consumer may hold",
+    protects="other clients' time and memory: a command is parsed at once, into many small parts",
+    when_hit="the connection is closed",
+)
+
+PULSAR_COMMAND_PARTS: Final = Limit(
+    1_000,
+    "properties and other parts of a Pulsar command, but for lists of message ids",
+    protects="other clients' time: each has text that is checked",
+    when_hit="the connection is closed",
+)
+
+PULSAR_ACK_SET_WORDS: Final = Limit(
+    16_384,
+    "words, of 64 messages each, of one ack set, and of all that are taken in one turn",
+    protects="other clients' time",
+    when_hit="the connection is closed; where several sets have more together, other connections "
+    "have their turn before the next one",
 )
 
 PULSAR_ACKNOWLEDGED_TOGETHER: Final = Limit(
