@@ -75,9 +75,9 @@ endif
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-# Done here so that no client waits for it: half a minute, once for each state of the source.
+# A minute, once for each state of the source of `records`.
 kernels: $(INSTALLED)
-	@$(BIN)/python -m penstock.records.kernels.compile
+	@$(BIN)/python -m kernel_compiler
 
 java:
 	@java -version >/dev/null 2>&1 || { \

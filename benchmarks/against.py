@@ -54,7 +54,9 @@ def copied(tree: Path, folder: Path) -> Path:
 
 
 def module_that_compiles(tree: Path) -> str:
-    """Name what compiles the kernels ahead, which has moved once."""
+    """Name what compiles the kernels ahead, which has moved twice."""
+    if (tree / "src" / "kernel_compiler").is_dir():
+        return "kernel_compiler"
     found = next((tree / "src" / "penstock" / "records").rglob("compile.py"))
     return ".".join(found.relative_to(tree / "src").with_suffix("").parts)
 

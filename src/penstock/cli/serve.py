@@ -59,6 +59,7 @@ def _serve(settings: Config, began: float, output: Format) -> None:
 
     from penstock.broker.errors import DataFolderError
     from penstock.metadata.errors import MetadataError
+    from penstock.records.kernels.library import KernelsError
     from penstock.server.listeners import ListenError
     from penstock.server.serve import serve
 
@@ -67,7 +68,7 @@ def _serve(settings: Config, began: float, output: Format) -> None:
 
     try:
         uvloop.run(serve(settings, started))
-    except (DataFolderError, ListenError) as error:
+    except (DataFolderError, KernelsError, ListenError) as error:
         raise CommandError(str(error)) from error
     except (MetadataError, OSError) as error:
         raise CommandError(_disk_failure(settings.data_folder, error)) from error

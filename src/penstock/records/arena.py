@@ -13,7 +13,7 @@ from penstock.records import field
 from penstock.records.columns import Bytes, Numbers
 from penstock.records.errors import OverLimitError
 from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersIn, NumbersOut, int64
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.declaring import kernel
 from penstock.records.kernels.primitives import copy_bytes
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from penstock.records.kernels.arguments import (
     TableOut,
     int64,
 )
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.declaring import kernel
 from penstock.records.kernels.primitives import load_big, store_big
 
 _LENGTH_AT: Final = 8
@@ -99,8 +99,7 @@ class Encoded:
 
 def write_batch_headers(encoded: Encoded, magic: Magic, batches: Numbers) -> memoryview:
     """Write the header and the checksum of every batch that has records; returns all of them."""
-    # An enumeration's member would take the dispatcher a tenth of a millisecond to recognise.
-    write_fields(batches, int(magic), encoded.body_starts, encoded.bodies, encoded.out)
+    write_fields(batches, magic, encoded.body_starts, encoded.bodies, encoded.out)
     view = encoded.out.data
     for batch in np.flatnonzero(batches[field.RECORDS]):
         start = int(encoded.body_starts[batch])

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits, records
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
-from penstock.records.kernels import cache as kernel_cache
+from penstock.records.kernels import library as kernel_library
 from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
@@ -78,9 +78,6 @@ class Server:
             sessions = self._sessions(protocol, self._broker)
             self._listeners.append(await listen(address, sessions, self._connections))
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
-        if not kernel_cache.is_complete():
-            # Once after an installation, and before a client waits for it.
-            self._tasks.start(records.prepare(), "compiling the conversion of records")
 
     async def stop(self, seconds: float = limits.SHUTDOWN_SECONDS) -> None:
         """End in order: nothing new, what was asked is answered in time, the rest is cut."""
@@ -98,8 +95,9 @@ class Server:
 async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     """Serve until SIGINT or SIGTERM. `started` is called once, when clients can connect.
 
-    Raises DataFolderError, ListenError and what Broker.open raises.
+    Raises DataFolderError, ListenError, KernelsError and what Broker.open raises.
     """
+    kernel_library.require()
     _allow_open_files()
     keep_freed_memory(config.memory_bytes or default_budget())
     with DataFolderLock(config.data_folder) as lock:

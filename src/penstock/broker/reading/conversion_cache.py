@@ -90,7 +90,7 @@ class _Part(NamedTuple):
 
 
 def _measured(part: Buffer) -> _Part:
-    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numba
+    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numpy
 
     table = batch_headers.read_batch_headers(columns.as_bytes(part))
     next_offsets = table[field.BASE_OFFSET] + table[field.LAST_DELTA] + 1

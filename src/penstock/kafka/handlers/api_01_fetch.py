@@ -221,7 +221,6 @@ async def _read_in_time(
         await _read(readings, max_bytes if granted == wanted else granted, pace)
 
     try:
-        # What takes so long is compiling the conversions, once after an installation.
         await within(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS), read())
     except TimeoutError:
         await _leave_rest_empty(readings, pace)

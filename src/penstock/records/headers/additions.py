@@ -11,7 +11,7 @@ from penstock.records import field, header_kinds
 from penstock.records.arena import Arena, checked_size, header_arena
 from penstock.records.columns import Bytes, Columns, Mask, Numbers
 from penstock.records.kernels.arguments import NumbersIn, NumbersOut, TableIn, TableOut
-from penstock.records.kernels.jit import kernel
+from penstock.records.kernels.declaring import kernel
 from penstock.records.kernels.text import DECIMAL_SIZE, write_decimals
 
 

@@ -20,7 +20,7 @@ from penstock.records.kernels.arguments import (
     TableIn,
     TableOut,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes
 from penstock.records.kernels.text import base64_size, decimal_size, write_base64, write_decimal
 

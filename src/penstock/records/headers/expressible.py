@@ -19,7 +19,7 @@ from penstock.records.kernels.arguments import (
     TableIn,
     int64,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import is_text, same_spans
 from penstock.records.kernels.xxh3 import xxh3_64
 

@@ -22,7 +22,7 @@ from penstock.records.kernels.arguments import (
     TableOut,
     int64,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, same_bytes, same_spans
 from penstock.records.kernels.text import read_decimal, read_padded_base64
 

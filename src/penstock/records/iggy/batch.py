@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from penstock.records.columns import as_bytes
+from penstock.records.columns import Bytes, as_bytes
 from penstock.records.errors import MalformedBatchError
 from penstock.records.iggy import layout
 from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersOut, Word, int64
-from penstock.records.kernels.jit import allocating_kernel, helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, load_half, load_word, store_little
 from penstock.records.kernels.xxh3 import xxh3_64
 
@@ -67,7 +67,7 @@ def verify_iggy_batch(body: Buffer) -> IggyBatch:
     Raises IggyBatchError. How large a payload may be is left to the caller, which knows the limits.
     """
     facts = np.zeros(3, np.int64)
-    fault = verify(as_bytes(body), facts)
+    fault = verify(as_bytes(body), checksum_room(len(body)), facts)
     if fault != SOUND:
         raise IggyBatchError(IggyFault(fault))
     return IggyBatch(*facts.tolist())
@@ -81,7 +81,16 @@ def stamp_iggy_batch(
     `body` is writable and has been checked, or was written here. `base_timestamp` is when the
     server took it, in microseconds.
     """
-    stamp(as_bytes(body), partition_id, base_offset, base_timestamp)
+    room = checksum_room(len(body))
+    stamp(as_bytes(body), partition_id, base_offset, base_timestamp, room)
+
+
+def checksum_room(size: int) -> Bytes:
+    """Return the memory that kernels need for the checksum of a batch of `size` bytes.
+
+    It is over 44 bytes of the header and each frame's own checksum, 8 of at least 48 bytes.
+    """
+    return np.empty(44 + size // 6, np.uint8)
 
 
 @helper
@@ -113,22 +122,24 @@ def _header_fault(data: BytesIn) -> int:
     return SOUND
 
 
-@allocating_kernel
-def batch_checksum(data: BytesIn, start: int, count: int) -> Word:
-    """Return the checksum of the batch at `start`, whose frames are known to lie in the buffer."""
-    summed = np.empty(44 + 8 * count, np.uint8)
-    copy_bytes(summed, 0, data, start, 40)
-    copy_bytes(summed, 40, data, start + layout.COUNT_AT, 4)
+@kernel
+def batch_checksum(data: BytesIn, start: int, count: int, room: BytesOut) -> Word:
+    """Return the checksum of the batch at `start`, whose frames are known to lie in the buffer.
+
+    What it is over is put together in `room`.
+    """
+    copy_bytes(room, 0, data, start, 40)
+    copy_bytes(room, 40, data, start + layout.COUNT_AT, 4)
     position = start + layout.BATCH_HEADER_SIZE
     for index in range(count):
-        copy_bytes(summed, 44 + 8 * index, data, position, 8)
+        copy_bytes(room, 44 + 8 * index, data, position, 8)
         size = load_half(data, position + layout.FRAME_HEADERS_AT)
         position += layout.FRAME_SIZE + load_half(data, position + layout.FRAME_PAYLOAD_AT) + size
-    return xxh3_64(summed, 0, len(summed))
+    return xxh3_64(room, 0, 44 + 8 * count)
 
 
 @kernel
-def verify(data: BytesIn, facts: NumbersOut) -> int:
+def verify(data: BytesIn, room: BytesOut, facts: NumbersOut) -> int:
     """Return SOUND and the fields of an IggyBatch, or what is wrong."""
     fault = _header_fault(data)
     if fault != SOUND:
@@ -151,7 +162,7 @@ def verify(data: BytesIn, facts: NumbersOut) -> int:
         position = end
     if count == 0 or position != len(data):
         return LAYOUT
-    if load_word(data, layout.CHECKSUM_AT) != batch_checksum(data, 0, count):
+    if load_word(data, layout.CHECKSUM_AT) != batch_checksum(data, 0, count, room):
         return BATCH_CHECKSUM
     facts[0] = count
     facts[2] = origin + latest
@@ -159,10 +170,12 @@ def verify(data: BytesIn, facts: NumbersOut) -> int:
 
 
 @kernel
-def stamp(data: BytesOut, partition_id: int, base_offset: int, base_timestamp: int) -> None:
+def stamp(
+    data: BytesOut, partition_id: int, base_offset: int, base_timestamp: int, room: BytesOut
+) -> None:
     """Write the three fields and the checksum into the header at the start of `data`."""
     store_little(data, layout.PARTITION_ID_AT, 8, partition_id)
     store_little(data, layout.BASE_OFFSET_AT, 8, base_offset)
     store_little(data, layout.BASE_TIMESTAMP_AT, 8, base_timestamp)
-    checksum = batch_checksum(data, 0, load_half(data, layout.COUNT_AT))
+    checksum = batch_checksum(data, 0, load_half(data, layout.COUNT_AT), room)
     store_little(data, layout.CHECKSUM_AT, 8, int64(checksum))

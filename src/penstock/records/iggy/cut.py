@@ -8,8 +8,9 @@ import numpy as np
 
 from penstock.records.columns import as_bytes
 from penstock.records.iggy import layout
+from penstock.records.iggy.batch import checksum_room
 from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersOut, int64
-from penstock.records.kernels.jit import allocating_kernel
+from penstock.records.kernels.declaring import kernel
 from penstock.records.kernels.primitives import copy_bytes, load_half, store_little
 from penstock.records.kernels.xxh3 import xxh3_64
 
@@ -34,19 +35,18 @@ def cut_iggy_batch(body: Buffer, first_offset_delta: int, count: int) -> IggyRun
     """Find up to `count` frames from an offset on; `body` has been checked when it was stored."""
     header = np.empty(layout.BATCH_HEADER_SIZE, np.uint8)
     run = np.zeros(4, np.int64)
-    cut(as_bytes(body), first_offset_delta, count, header, run)
+    cut(as_bytes(body), first_offset_delta, count, header, checksum_room(len(body)), run)
     return IggyRun(header.data, *run.tolist())
 
 
-@allocating_kernel
+@kernel
 def cut(
-    data: BytesIn, first_offset_delta: int, count: int, header: BytesOut, run: NumbersOut
-) -> None:
+    data: BytesIn, first_offset_delta: int, count: int, header: BytesOut, room: BytesOut,
+    run: NumbersOut,
+) -> None:  # fmt: skip
     """Write the header of the run, and its start, end, number of frames and last offset delta."""
     position = int64(layout.BATCH_HEADER_SIZE)
     messages = int64(0)
-    # A frame's checksum is 8 of at least 48 bytes, so a sixth of the batch has room for all.
-    summed = np.empty(44 + len(data) // 6, np.uint8)
     while messages < count:
         end = layout.frame_end(data, position, len(data))
         if end < 0:
@@ -57,14 +57,14 @@ def cut(
                 run[0] = position
             run[1] = end
             run[3] = delta
-            copy_bytes(summed, 44 + 8 * messages, data, position, 8)
+            copy_bytes(room, 44 + 8 * messages, data, position, 8)
             messages += 1
         position = end
     run[2] = messages
     copy_bytes(header, 0, data, 0, layout.BATCH_HEADER_SIZE)
     store_little(header, layout.LENGTH_AT, 8, layout.BATCH_HEADER_SIZE + run[1] - run[0])
     store_little(header, layout.COUNT_AT, 4, messages)
-    copy_bytes(summed, 0, header, 0, 40)
-    copy_bytes(summed, 40, header, layout.COUNT_AT, 4)
-    checksum = xxh3_64(summed, 0, 44 + 8 * messages)
+    copy_bytes(room, 0, header, 0, 40)
+    copy_bytes(room, 40, header, layout.COUNT_AT, 4)
+    checksum = xxh3_64(room, 0, 44 + 8 * messages)
     store_little(header, layout.CHECKSUM_AT, 8, int64(checksum))

@@ -22,7 +22,7 @@ from penstock.records.kernels.arguments import (
     int64,
     uint64,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import is_text, load_half, load_word, same_bytes
 
 if TYPE_CHECKING:

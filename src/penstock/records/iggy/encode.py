@@ -10,7 +10,7 @@ from penstock.records.batch_headers import Encoded, restate_times, write_batch_h
 from penstock.records.columns import Columns, Numbers
 from penstock.records.headers import reserved
 from penstock.records.iggy import layout
-from penstock.records.iggy.batch import batch_checksum
+from penstock.records.iggy.batch import batch_checksum, checksum_room
 from penstock.records.kernels.arguments import (
     BytesIn,
     BytesOut,
@@ -20,7 +20,7 @@ from penstock.records.kernels.arguments import (
     TableOut,
     int64,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_little
 from penstock.records.kernels.xxh3 import xxh3_64
 
@@ -49,7 +49,8 @@ def encode_iggy(columns: Columns, ids: Numbers) -> memoryview:
     measure_iggy(batches, *tables, bodies)
     encoded = Encoded.allocate(batches, bodies)
     data = (columns.data, columns.header_data)
-    write_iggy(*data, batches, *tables, ids, encoded.body_starts, bodies, encoded.out)
+    room = checksum_room(len(encoded.out))
+    write_iggy(*data, batches, *tables, ids, encoded.body_starts, room, encoded.out)
     return write_batch_headers(encoded, Magic.IGGY, batches)
 
 
@@ -221,9 +222,9 @@ def _write_batch_header(
 @kernel
 def write_iggy(
     data: BytesIn, header_data: BytesIn, batches: TableIn, records: TableIn, headers: TableIn,
-    header_start: NumbersIn, ids: TableIn, body_starts: NumbersIn, bodies: NumbersIn, out: BytesOut,
+    header_start: NumbersIn, ids: TableIn, body_starts: NumbersIn, room: BytesOut, out: BytesOut,
 ) -> None:  # fmt: skip
-    """Write every body at its place, checksums included."""
+    """Write every body at its place, checksums included; `room` is `checksum_room`."""
     for batch in range(batches.shape[1]):
         start = body_starts[batch]
         first = batches[field.FIRST_RECORD, batch]
@@ -234,7 +235,6 @@ def write_iggy(
         for row in range(first, first + count):
             origin = min(origin, records[field.TIMESTAMP, row])
         _write_batch_header(out, start, batches, batch, origin)
-        store_little(out, start + layout.LENGTH_AT, 8, bodies[batch])
         position = start + layout.BATCH_HEADER_SIZE
         for row in range(first, first + count):
             store_little(out, position + layout.FRAME_ID_AT, 8, ids[0, row])
@@ -250,5 +250,6 @@ def write_iggy(
             checksum = xxh3_64(out, position + 8, end - position - 8)
             store_little(out, position, 8, int64(checksum))
             position = end
-        checksum = batch_checksum(out, start, count)
+        store_little(out, start + layout.LENGTH_AT, 8, position - start)
+        checksum = batch_checksum(out, start, count, room)
         store_little(out, start + layout.CHECKSUM_AT, 8, int64(checksum))

@@ -11,7 +11,7 @@ from penstock.records.headers.additions import Additions
 from penstock.records.headers.selection import keep_headers, marked
 from penstock.records.iggy.decode import ID_DIGITS, is_reserved, write_kinds
 from penstock.records.kernels.arguments import BytesIn, MaskOut, NumbersIn, TableIn, TableOut, int64
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import same_bytes
 
 _ID = reserved.constant(reserved.IGGY_ID)

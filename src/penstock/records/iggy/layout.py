@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.records.kernels.arguments import BytesIn, int64
-from penstock.records.kernels.jit import helper
+from penstock.records.kernels.declaring import helper
 from penstock.records.kernels.primitives import load_half, load_word
 
 BATCH_HEADER_SIZE: Final = 256

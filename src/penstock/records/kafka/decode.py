@@ -12,7 +12,7 @@ from penstock.records.batch_headers import check_read, malformed
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kafka.compression import inflate_kafka
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, read_zigzag
 from penstock.records.kernels.times import microseconds
 

@@ -9,7 +9,7 @@ from penstock.records import field
 from penstock.records.batch_headers import Encoded, write_batch_headers
 from penstock.records.columns import Columns
 from penstock.records.kernels.arguments import BytesIn, BytesOut, NumbersIn, NumbersOut, TableIn
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, varint_size, write_varint, zigzag
 from penstock.records.kernels.times import milliseconds
 

@@ -1,89 +1,48 @@
 """The smallest steps of the kernels: unaligned words, copies, variable-length integers, text.
 
 Nothing here checks that a position lies in its buffer unless it says so: the kernels do, once for
-everything that has a fixed size.
+everything that has a fixed size. The first five are what numba has no words for: the compiler has
+its own code for them, which does what is written here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-
 from penstock.records.kernels.arguments import BytesIn, BytesOut, int64, uint64
-from penstock.records.kernels.jit import helper, intrinsic
+from penstock.records.kernels.declaring import helper
 
-_cgutils: Any = cgutils
 MALFORMED: Final = -1
 """A position that says: the bytes before it made no sense, or ended too early."""
 _HIGH_BITS: Final = uint64(0x8080808080808080)
 """What is set in none of 8 bytes of ASCII."""
 
 
-def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, bits: int) -> Any:
-    """Return a pointer to a number at the place that the first two arguments say."""
-    array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    pointer = builder.gep(array.data, [arguments[1]])
-    return builder.bitcast(pointer, ir.IntType(bits).as_pointer())
+def load_word(data: Any, position: int) -> int:
+    """Return the 8 bytes at a position as an unsigned little-endian number."""
+    return uint64(int.from_bytes(bytes(data[position : position + 8]), "little"))
 
 
-def _load_word(_context: Any, data: Any, _position: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(context, builder, signature, arguments, 64), align=1)
-
-    return types.uint64(data, types.int64), generate
+def load_half(data: Any, position: int) -> int:
+    """Return the 4 bytes at a position as an unsigned little-endian number."""
+    return int64(int.from_bytes(bytes(data[position : position + 4]), "little"))
 
 
-def _load_half(_context: Any, data: Any, _position: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        half = builder.load(_pointer(context, builder, signature, arguments, 32), align=1)
-        return builder.zext(half, ir.IntType(64))
-
-    return types.int64(data, types.int64), generate
+def store_word(out: Any, position: int, number: int) -> None:
+    """Write a number's 8 bytes, little-endian."""
+    for index in range(8):
+        out[position + index] = (int(number) >> 8 * index) & 0xFF
 
 
-def _store(bits: int) -> Any:
-    def typed(_context: Any, out: Any, _position: Any, _number: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            number = builder.trunc(arguments[2], ir.IntType(bits)) if bits < 64 else arguments[2]
-            builder.store(number, _pointer(context, builder, signature, arguments, bits), align=1)
-            return context.get_dummy_value()
-
-        return types.void(out, types.int64, types.int64), generate
-
-    return intrinsic(typed)
+def store_half(out: Any, position: int, number: int) -> None:
+    """Write the lower 4 bytes of a number, little-endian."""
+    for index in range(4):
+        out[position + index] = (int(number) >> 8 * index) & 0xFF
 
 
-load_word: Callable[[BytesIn, int], int] = intrinsic(_load_word)
-"""(data, position): return the 8 bytes at a position as an unsigned little-endian number."""
-load_half: Callable[[BytesIn, int], int] = intrinsic(_load_half)
-"""(data, position): return the 4 bytes at a position as an unsigned little-endian number."""
-_store_word: Callable[[BytesOut, int, int], None] = _store(64)
-_store_half: Callable[[BytesOut, int, int], None] = _store(32)
-
-
-def _copy_bytes(_context: Any, target: Any, _at: Any, source: Any, _start: Any, _size: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        into = context.make_array(signature.args[0])(context, builder, arguments[0])
-        taken = context.make_array(signature.args[2])(context, builder, arguments[2])
-        _cgutils.raw_memcpy(
-            builder,
-            builder.gep(into.data, [arguments[1]]),
-            builder.gep(taken.data, [arguments[3]]),
-            arguments[4],
-            1,
-        )
-        return context.get_dummy_value()
-
-    integer = types.int64
-    return types.void(target, integer, source, integer, integer), generate
-
-
-copy_bytes: Callable[[BytesOut, int, BytesIn, int, int], None] = intrinsic(_copy_bytes)
-"""(target, position, source, position, size): copy bytes from one buffer to another."""
+def copy_bytes(target: Any, position: int, source: Any, start: int, size: int) -> None:
+    """Copy bytes from one buffer to another."""
+    target[position : position + size] = source[start : start + size]
 
 
 @helper
@@ -107,9 +66,9 @@ def store_big(out: BytesOut, position: int, size: int, number: int) -> int:
 def store_little(out: BytesOut, position: int, size: int, number: int) -> int:
     """Write a number of 4 or 8 bytes, little-endian; returns the position behind it."""
     if size == 8:
-        _store_word(out, position, number)
+        store_word(out, position, number)
     else:
-        _store_half(out, position, number)
+        store_half(out, position, number)
     return position + size
 
 

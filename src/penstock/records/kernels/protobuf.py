@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.records.kernels.arguments import BytesIn, int64
-from penstock.records.kernels.jit import helper
+from penstock.records.kernels.declaring import helper
 from penstock.records.kernels.primitives import MALFORMED, read_varint
 
 WIRE_VARINT: Final = 0

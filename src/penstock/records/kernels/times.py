@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.records.kernels.arguments import int64
-from penstock.records.kernels.jit import helper
+from penstock.records.kernels.declaring import helper
 
 _LATEST_MILLISECOND: Final = ((1 << 63) - (1 << 34)) // 1000
 """It leaves room for what Iggy adds to a batch's earliest time."""

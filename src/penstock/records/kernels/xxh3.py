@@ -5,15 +5,10 @@ Every function takes a buffer and a range that lies in it. Numbers are unsigned 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
 
 from penstock.records.kernels.arguments import BytesIn, Word, uint64
-from penstock.records.kernels.jit import helper, intrinsic, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import load_half, load_word
 from penstock.records.kernels.xxh3_lanes import SECRET_BYTES, sum_lanes
 
@@ -44,19 +39,10 @@ def _swap(word: int) -> int:
     return swapped
 
 
-def _fold_words(_context: Any, _left: Any, _right: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        word, wide = ir.IntType(64), ir.IntType(128)
-        left, right = (builder.zext(each, wide) for each in arguments)
-        product = builder.mul(left, right)
-        upper = builder.trunc(builder.lshr(product, wide(64)), word)
-        return builder.xor(upper, builder.trunc(product, word))
-
-    return types.uint64(types.uint64, types.uint64), generate
-
-
-_fold: Callable[[int, int], int] = intrinsic(_fold_words)
-"""(left, right): return the two halves of the 128-bit product, combined."""
+def fold(left: int, right: int) -> int:
+    """Return the two halves of the 128-bit product, combined. The compiler has its own code."""
+    product = int(left) * int(right)
+    return uint64((product >> 64) ^ (product & 0xFFFFFFFFFFFFFFFF))
 
 
 @helper
@@ -101,13 +87,13 @@ def _to_8(data: BytesIn, start: int, size: int) -> int:
 def _to_16(data: BytesIn, start: int, size: int) -> int:
     low = load_word(data, start) ^ (_secret(24) ^ _secret(32))
     high = load_word(data, start + size - 8) ^ (_secret(40) ^ _secret(48))
-    return _avalanche(uint64(size) + _swap(low) + high + _fold(low, high))
+    return _avalanche(uint64(size) + _swap(low) + high + fold(low, high))
 
 
 @helper
 def _mix(data: BytesIn, position: int, secret: int) -> int:
     left = load_word(data, position) ^ _secret(secret)
-    return _fold(left, load_word(data, position + 8) ^ _secret(secret + 8))
+    return fold(left, load_word(data, position + 8) ^ _secret(secret + 8))
 
 
 @helper
@@ -137,7 +123,7 @@ def _long(data: BytesIn, start: int, size: int) -> int:
     total = uint64(size) * uint64(_PRIME64_1)
     for pair in range(len(lanes) // 2):
         left = lanes[2 * pair] ^ _secret(11 + 16 * pair)
-        total += _fold(left, lanes[2 * pair + 1] ^ _secret(11 + 16 * pair + 8))
+        total += fold(left, lanes[2 * pair + 1] ^ _secret(11 + 16 * pair + 8))
     return _avalanche(total)
 
 

@@ -12,7 +12,7 @@ from penstock.records.arena import Arena
 from penstock.records.batch_headers import check_read, malformed
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, load_big
 from penstock.records.kernels.protobuf import WIRE_BYTES, next_field
 from penstock.records.kernels.text import decode_base64

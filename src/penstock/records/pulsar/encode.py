@@ -20,7 +20,7 @@ from penstock.records.kernels.arguments import (
     TableIn,
     TableOut,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_big, varint_size, write_varint
 from penstock.records.kernels.protobuf import WIRE_BYTES, WIRE_VARINT
 from penstock.records.kernels.text import base64_size, mark_text, write_base64

@@ -24,7 +24,7 @@ from penstock.records.kernels.arguments import (
     TableOut,
     int64,
 )
-from penstock.records.kernels.jit import helper, kernel
+from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import same_spans
 from penstock.records.kernels.text import read_decimal
 from penstock.records.pulsar import entry_field, message_field

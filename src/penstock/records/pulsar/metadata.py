@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from penstock.records.columns import Numbers
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableOut, int64
-from penstock.records.kernels.jit import helper
+from penstock.records.kernels.declaring import helper
 from penstock.records.kernels.primitives import MALFORMED
 from penstock.records.kernels.protobuf import WIRE_BYTES, WIRE_VARINT, next_field
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata

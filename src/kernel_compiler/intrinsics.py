@@ -1,0 +1,92 @@
+"""The compiler's own code for what numba has no words for; `penstock.records` says what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, TypeAlias
+
+from llvmlite import ir
+from numba import extending, types
+from numba.core import cgutils
+
+from kernel_compiler.lanes import emit_lane_sums
+from penstock.records.kernels import primitives, xxh3, xxh3_lanes
+
+_cgutils: Any = cgutils
+_extending: Any = extending
+_types: Any = types
+_WORD = ir.IntType(64)
+_Generator: TypeAlias = Callable[..., Any]
+
+
+def register() -> None:
+    """Have numba put this code wherever one of these functions is called."""
+    _register(primitives.load_word, _types.uint64, _load_word)
+    _register(primitives.load_half, _types.int64, _load_half)
+    _register(primitives.store_word, _types.void, _store_word)
+    _register(primitives.store_half, _types.void, _store_half)
+    _register(primitives.copy_bytes, _types.void, _copy_bytes)
+    _register(xxh3.fold, _types.uint64, _fold)
+    lanes = _types.UniTuple(_types.uint64, xxh3_lanes.LANES)
+    _register(xxh3_lanes.sum_lanes, lanes, _sum_lanes)
+
+
+def _register(function: Callable[..., Any], result: Any, generate: _Generator) -> None:
+    """Have `generate` called with the address of an array's first byte, and numbers of 64 bits."""
+
+    def lower(context: Any, builder: Any, call: Any, arguments: Any) -> Any:
+        plain = [
+            context.make_array(kind)(context, builder, argument).data
+            if isinstance(kind, types.Array)
+            else context.cast(builder, argument, kind, _types.int64)
+            for kind, argument in zip(call.args, arguments, strict=True)
+        ]
+        made = generate(builder, *plain)
+        if isinstance(made, list):
+            return context.make_tuple(builder, result, made)
+        return context.get_dummy_value() if made is None else made
+
+    def typed(*_arguments: Any) -> Any:
+        return result
+
+    typed.__signature__ = signature(function)  # type: ignore[attr-defined]  # numba asks for it
+    _extending.type_callable(function)(lambda _context: typed)
+    _extending.lower_builtin(function, _types.VarArg(_types.Any))(lower)
+
+
+def _place(builder: Any, data: Any, position: Any, bits: int) -> Any:
+    return builder.bitcast(builder.gep(data, [position]), ir.IntType(bits).as_pointer())
+
+
+def _load_word(builder: Any, data: Any, position: Any) -> Any:
+    return builder.load(_place(builder, data, position, 64), align=1)
+
+
+def _load_half(builder: Any, data: Any, position: Any) -> Any:
+    return builder.zext(builder.load(_place(builder, data, position, 32), align=1), _WORD)
+
+
+def _store_word(builder: Any, out: Any, position: Any, number: Any) -> None:
+    builder.store(number, _place(builder, out, position, 64), align=1)
+
+
+def _store_half(builder: Any, out: Any, position: Any, number: Any) -> None:
+    half = builder.trunc(number, ir.IntType(32))
+    builder.store(half, _place(builder, out, position, 32), align=1)
+
+
+def _copy_bytes(builder: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> None:
+    into, taken = builder.gep(target, [at]), builder.gep(source, [start])
+    _cgutils.raw_memcpy(builder, into, taken, size, 1)
+
+
+def _fold(builder: Any, left: Any, right: Any) -> Any:
+    wide = ir.IntType(128)
+    product = builder.mul(builder.zext(left, wide), builder.zext(right, wide))
+    upper = builder.trunc(builder.lshr(product, wide(64)), _WORD)
+    return builder.xor(upper, builder.trunc(product, _WORD))
+
+
+def _sum_lanes(builder: Any, data: Any, start: Any, size: Any) -> Any:
+    return emit_lane_sums(builder, data, start, size)
