@@ -105,7 +105,7 @@ def test_a_command_has_so_many_bytes_at_most() -> None:
     command = BaseCommand(type=BaseCommand.CONNECT)
     command.connect.auth_data = bytes(PULSAR_COMMAND_BYTES)
     with pytest.raises(PeerError, match="524288 are allowed"):
-        parse_frame(memoryview(encode_command(command)))
+        parse_frame(memoryview(_frame(command)))
 
 
 @pytest.mark.parametrize("kind", ["subscribe", "producer"])

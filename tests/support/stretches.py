@@ -62,6 +62,7 @@ class Asker:
         self._conversation = Conversation(session, self._written, self._failed)
         self._answered = asyncio.Event()
         self._failure: Exception | None = None
+        self.longest = 0.0
 
     async def stretch(self, *frames: bytes | bytearray | memoryview) -> float:
         """Have frames answered, and return the seconds of the longest stretch until then.
@@ -81,9 +82,10 @@ class Asker:
         # What is freed behind an answer counts, too.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
+        self.longest = loop.longest
         if self._failure is not None:
             raise self._failure
-        return loop.longest
+        return self.longest
 
     def _written(self, parts: Buffers) -> None:
         assert parts

@@ -111,7 +111,7 @@ async def _acknowledged(
 
     What waits for the log is the request itself, of which a connection has few in flight.
     """
-    done = int(PULSAR_LOOK_UPS_TOGETHER)
+    done = 0
     while position < len(request.message_id):
         if done >= PULSAR_LOOK_UPS_TOGETHER:
             await asyncio.sleep(0)  # Others have work too.

@@ -97,7 +97,7 @@ def _check_text(command: BaseCommand) -> None:
             if field.message_type is None and not is_text:
                 continue
             values = value if field.is_repeated else (value,)
-            if len(parts) + len(values) > PULSAR_COMMAND_PARTS:
+            if field.is_repeated and len(parts) + len(values) > PULSAR_COMMAND_PARTS:
                 raise PeerError(f"a Pulsar command has over {PULSAR_COMMAND_PARTS} parts")
             if not is_text:
                 parts.extend(values)
