@@ -61,7 +61,8 @@ stubs: $(INSTALLED) ## Write the type stubs of Kafka's messages again
 	$(BIN)/python -m penstock.kafka.wire.stubs
 
 clean: ## Remove what was built, but no data folder
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist \
+		src/penstock/records/kernels/compiled
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml

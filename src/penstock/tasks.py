@@ -25,7 +25,10 @@ class Ended(NamedTuple, Generic[ResultT]):
 
 
 class Rest(Generic[ResultT]):
-    """What is left of a coroutine after its first step; it is closed where nobody awaits it."""
+    """What is left of a coroutine after its first step.
+
+    Where nobody comes to await it, it is closed, and what it waits for cancelled, as by a task.
+    """
 
     __slots__ = ("_awaited", "_work")
 
@@ -34,7 +37,12 @@ class Rest(Generic[ResultT]):
         self._awaited = awaited
 
     def __await__(self) -> Generator[Any, Any, ResultT]:
-        return _steps(self._work, self._awaited)
+        awaited, self._awaited = self._awaited, None
+        return _steps(self._work, awaited)
+
+    def __del__(self) -> None:
+        if self._awaited is not None:
+            self._awaited.cancel()
 
 
 class _OfThread(threading.local):
@@ -148,24 +156,15 @@ async def uninterrupted(
 ) -> ResultT:
     """Return what `work` returns, which goes on to its end even where the caller is cancelled.
 
-    For what is done in steps of which none may be missing. Raises what `work` raises. Where nobody
-    is left to hear that, it is logged, unless it is one of `refusals`, by which nothing was done.
+    For what is done in steps of which none may be missing. The first one is done at once: what the
+    caller has just found to be free is still so. Raises what `work` raises. Where nobody is left to
+    hear that, it is logged, unless it is one of `refusals`, by which nothing was done.
     """
+    begun = begin(work)
+    if isinstance(begun, Ended):
+        return cast("ResultT", begun.result)
     outcome: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
-
-    async def run() -> None:
-        try:
-            result = await work
-        except Exception as error:
-            if not outcome.done():
-                outcome.set_exception(error)
-            elif not isinstance(error, refusals):
-                raise
-        else:
-            if not outcome.done():
-                outcome.set_result(result)
-
-    start_uninterrupted(run(), name)
+    start_uninterrupted(_conclude(begun, outcome, refusals), name)
     try:
         return await outcome
     except (asyncio.CancelledError, GeneratorExit):
@@ -175,6 +174,21 @@ async def uninterrupted(
             if not isinstance(error, refusals):
                 _log_failure(name, error)
         raise
+
+
+async def _conclude(
+    rest: Rest[ResultT], outcome: asyncio.Future[ResultT], refusals: type[Exception]
+) -> None:
+    try:
+        result = await rest
+    except Exception as error:
+        if not outcome.done():
+            outcome.set_exception(error)
+        elif not isinstance(error, refusals):
+            raise
+    else:
+        if not outcome.done():
+            outcome.set_result(result)
 
 
 def start_uninterrupted(work: Coroutine[Any, Any, None], name: str) -> None:

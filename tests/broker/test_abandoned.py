@@ -12,7 +12,7 @@ import pytest
 
 from partition_logs import open_logs
 from penstock.broker.broker import Broker
-from penstock.broker.errors import BrokerError
+from penstock.broker.errors import BrokerError, GroupExistsError, NamespaceExistsError
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
@@ -138,3 +138,20 @@ async def test_a_failure_of_what_nobody_came_to_await_is_heard_of_once(
     gc.collect()
     logged = ["the task work failed"] if kind is OSError else []
     assert [record.getMessage() for record in caplog.records] == logged
+
+
+@pytest.mark.parametrize("make", [make_namespace, make_group, make_subscription])
+async def test_those_who_make_it_in_one_turn_make_it_once(
+    tmp_path: Path, make: Callable[[Broker], Awaitable[object]]
+) -> None:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    await broker.topics.create(T, 1)
+    made = await asyncio.gather(*(make(broker) for _ in range(3)), return_exceptions=True)
+    refusals = [each for each in made if isinstance(each, Exception)]
+    assert {type(each) for each in refusals} <= {NamespaceExistsError, GroupExistsError}
+    assert await make(broker) in made
+    await broker.close()
+    again = await Broker.open(tmp_path, BrokerSettings())
+    await open_logs(again)
+    await make(again)
+    await again.close()

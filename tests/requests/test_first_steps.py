@@ -97,14 +97,16 @@ async def test_what_is_there_needs_no_timer() -> None:
 
 async def test_a_rest_that_nobody_awaits_is_closed(recwarn: pytest.WarningsRecorder) -> None:
     ended: list[str] = []
+    awaited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def work() -> None:
         try:
-            await asyncio.get_running_loop().create_future()
+            await awaited
         finally:
             ended.append("closed")
 
     begin(work())
     gc.collect()
     assert ended == ["closed"]
+    assert awaited.cancelled(), "nobody would hear of its failure"
     assert [str(each.message) for each in recwarn] == []
