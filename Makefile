@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench versus report soak interop protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -38,6 +38,9 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
+
+newcomer: $(INSTALLED) ## Install it in five ways and use it for the first time; FLAGS=3.12 for one
+	$(BIN)/python benchmarks/newcomer.py $(FLAGS)
 
 versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help
 	PYTHONPATH=benchmarks $(BIN)/python -m versus --scale $(SCALE) $(FLAGS)

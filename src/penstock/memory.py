@@ -13,6 +13,8 @@ something large is held, its holder asks whether it fits:
 * Before anybody waits, what is held is counted anew, and caches are emptied.
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
   one that got stuck first before all others.
+* What lasts as long as clients want, and nobody can be cut for, has parts of the budget of its own:
+  groups, subscriptions, producers. Where one is full, more of it is refused or waits.
 * What no account knows is measured: what the process has beyond all accounts, less what it may have
   for itself, counts as held. Fragments of freed memory and libraries loaded late are such; for
   the latter something is kept from the beginning.
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
 from operator import attrgetter
@@ -35,6 +38,10 @@ _LOOK_SECONDS: Final = 0.01
 """How often those who wait are looked at, and at most what is held counted anew."""
 _LOOKED_AT_TOGETHER: Final = 256
 """Of those who wait, in one turn of the event loop."""
+_ASKED_TOGETHER: Final = 64
+"""Holders of a shared account that are looked at when something of it is given back, or wanted."""
+_FOLLOWED_BYTES: Final = 4 * limits.KIB
+"""By how much a holding may be wrong that follows what changes all the time."""
 _MEASURE_SECONDS: Final = 0.02
 """How often the process is measured at most."""
 
@@ -72,6 +79,56 @@ class Account:
         assert self.used >= 0, "no more is given back than was taken"
 
 
+class SharedAccount(Account):
+    """A part of the budget for what lasts as long as clients want, which others can't take back.
+
+    Its holders are refused more than their share, or wait until some is given back.
+    """
+
+    __slots__ = ("_givers", "_waiting", "bound")
+
+    def __init__(self, memory: Memory, bound: int) -> None:
+        super().__init__(memory)
+        self.bound = bound
+        self._waiting: OrderedDict[Holding, Callable[[], None]] = OrderedDict()
+        self._givers: OrderedDict[Holding, Callable[[], None]] = OrderedDict()
+
+    def take(self, size: int) -> None:
+        super().take(size)
+        if size < 0 and self._waiting:
+            self._wake()
+
+    def room(self, held: int) -> int:
+        """How much more a holder of `held` bytes may have; not above 0 where that is nothing."""
+        return _share(self.bound - self.used, held)
+
+    def wait(self, holding: Holding, wake: Callable[[], None]) -> None:
+        """Have `wake` called once when there is room for a holder, after somebody gave back."""
+        self._waiting[holding] = wake
+
+    def ask_back(self, holding: Holding, give_back: Callable[[], None]) -> None:
+        """Have `give_back` called when memory is short, as long as anything is held."""
+        self._givers[holding] = give_back
+
+    def reclaim(self) -> None:
+        """Ask for what is not needed; of many holders some, and the next ones the next time."""
+        for holding in tuple(islice(self._givers, _ASKED_TOGETHER)):
+            self._givers.move_to_end(holding)
+            self._givers[holding]()
+
+    def forget(self, holding: Holding) -> None:
+        """It neither waits any more nor has anything to give back."""
+        self._waiting.pop(holding, None)
+        self._givers.pop(holding, None)
+
+    def _wake(self) -> None:
+        for holding in tuple(islice(self._waiting, _ASKED_TOGETHER)):
+            if self.room(holding.size) > 0:
+                self._waiting.pop(holding)()
+            else:
+                self._waiting.move_to_end(holding)
+
+
 class Wanted:
     """What somebody waits for. `granted` is called once, in a turn of the event loop."""
 
@@ -99,6 +156,10 @@ class Memory:
         self.caches = Account(self)
         self.groups = Account(self)
         """Members of consumer groups, and what they say of themselves."""
+        self.subscriptions = SharedAccount(self, budget // 8)
+        """What subscriptions know of messages that are out, came back or are acknowledged."""
+        self.producers = SharedAccount(self, budget // 16)
+        """What partitions remember of idempotent producers."""
         self.unknown = Account(self)
         """What the process was found to have beyond the other accounts, as of the last look."""
         self.ample = budget // 4
@@ -175,7 +236,9 @@ class Memory:
         return Reading(self)
 
     def _is_alone(self, held: int) -> bool:
-        others = self.used - held - self.caches.used - self.unknown.used
+        # Nobody gives back what lasts because somebody else waits for it.
+        lasting = self.groups.used + self.subscriptions.used + self.producers.used
+        others = self.used - held - self.caches.used - self.unknown.used - lasting
         return others <= self.budget // 16
 
     def _make_room(self) -> None:
@@ -228,6 +291,11 @@ class Holding:
         """Say how much is held now."""
         self._account.take(size - self.size)
         self.size = size
+
+    def follow(self, size: int) -> None:
+        """Say about how much is held now, as often as that changes."""
+        if abs(size - self.size) >= _FOLLOWED_BYTES or (not size and self.size):
+            self.set(size)
 
     def __del__(self) -> None:
         self._account.take(-self.size)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +14,8 @@ from penstock.broker.subscriptions.bitmaps import BLOCK
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.leases import Holder, Lease, Leases
+from penstock.limits import KIB
+from penstock.memory import Memory
 
 END = 3 * BLOCK
 STEPS = st.lists(
@@ -34,6 +40,14 @@ STEPS = st.lists(
     ),
     max_size=40,
 )
+
+
+def engine_of(
+    cursor: Cursor | None = None,
+    memory: Memory | None = None,
+    moved: Callable[[], None] = lambda: None,
+) -> Engine:
+    return Engine(cursor or Cursor(0), moved, (memory or Memory()).subscriptions)
 
 
 class Model:
@@ -68,7 +82,7 @@ class Machine:
     def __init__(self) -> None:
         self.holders = [Holder("a"), Holder("b")]
         self.cursor = Cursor(0)
-        self.engine = Engine(self.cursor, lambda: None)
+        self.engine = engine_of(self.cursor)
         self.model = Model()
         self.now = 0.0
 
@@ -84,14 +98,14 @@ class Machine:
             start, end = self.engine.fresh, min(self.engine.fresh + size, END)
         if start >= end:
             return
-        lease = self.engine.acquire(self.holders[who], start, end, self.now + 3)
+        out = self.engine.acquire(self.holders[who], start, end, self.now + 3)
         open_offsets = [o for o in range(start, end) if o not in model.acknowledged]
-        assert (lease.open_count if lease else 0) == len(open_offsets)
+        assert (out.open_count if out else 0) == len(open_offsets)
         for offset in open_offsets:
             model.held[offset] = (who, self.now + 3)
             model.deliveries[offset] = model.deliveries.get(offset, 0) + 1
-            assert lease is not None
-            assert lease.deliveries == model.deliveries[offset]
+            assert out is not None
+            assert out.deliveries == model.deliveries[offset]
         model.fresh = max(model.fresh, end)
 
     def acknowledge(self, _who: int, start: int, size: int, _flag: bool) -> None:
@@ -179,7 +193,7 @@ def test_leases_are_found_by_any_part(
 
 
 def test_a_lease_that_was_renewed_by_another_is_not_over() -> None:
-    engine, holder = Engine(Cursor(0), lambda: None), Holder("a")
+    engine, holder = engine_of(), Holder("a")
     engine.acquire(holder, 0, 10, deadline=5)
     engine.release(holder, 0, 10)
     engine.acquire(holder, 0, 10, deadline=8)
@@ -193,7 +207,7 @@ def test_a_lease_that_was_renewed_by_another_is_not_over() -> None:
 
 
 def test_an_acknowledged_message_is_not_leased_and_a_message_has_one_holder() -> None:
-    engine, holder = Engine(Cursor(0), lambda: None), Holder("a")
+    engine, holder = engine_of(), Holder("a")
     engine.acquire(holder, 0, 2)
     engine.acknowledge(2, 5)
     assert engine.acquire(holder, 2, 5) is None
@@ -205,7 +219,7 @@ def test_an_acknowledged_message_is_not_leased_and_a_message_has_one_holder() ->
 
 
 def test_offsets_without_messages_are_passed_over() -> None:
-    engine, holder = Engine(Cursor(0), lambda: None), Holder("a")
+    engine, holder = engine_of(), Holder("a")
     engine.acquire(holder, 0, 5)
     engine.skip(5, 8)
     assert engine.fresh == 8
@@ -216,10 +230,11 @@ def test_offsets_without_messages_are_passed_over() -> None:
 
 def test_ranges_are_acknowledged_by_their_beginnings_wherever_they_are() -> None:
     moves: list[int] = []
-    engine = Engine(Cursor(0), lambda: moves.append(0))
+    engine = engine_of(moved=lambda: moves.append(0))
     holder = Holder("a")
     for start in range(0, 50, 10):
-        engine.acquire(holder, start, start + 10)
+        # With times of their own they are leases of their own.
+        engine.acquire(holder, start, start + 10, deadline=start)
     engine.release(holder, 40, 50)
     engine.forget(leases_max=2)
     # Forgotten, leased, came back; nothing begins at 25.
@@ -232,3 +247,187 @@ def test_ranges_are_acknowledged_by_their_beginnings_wherever_they_are() -> None
     assert engine.acknowledge_extents([0, 20]) == 2
     assert engine.cursor.position == 50
     assert not holder.unacknowledged
+
+
+# Small batches share a lease
+
+
+class Batches:
+    """Batches of a few messages, handed out to two consumers in turns, and where each is."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        starts = [0, *accumulate(sizes)]
+        self.batches = list(pairwise(starts))
+        self.engine = engine_of()
+        self.holders = [Holder("a"), Holder("b")]
+        self.held: dict[tuple[int, int], tuple[int, int]] = {}
+        self.back: dict[tuple[int, int], int] = {}
+        self.fresh = 0
+
+    def hand_out(self, who: int, count: int) -> None:
+        for _ in range(count):
+            if self.back:
+                batch = min(self.back)
+                deliveries = self.back.pop(batch)
+            elif self.fresh < len(self.batches):
+                batch, deliveries = self.batches[self.fresh], 0
+                self.fresh += 1
+            else:
+                return
+            first = self.engine.next_returned()
+            # What is acknowledged in a range that came back is passed over, as a push does.
+            while first is not None and first.start < batch[0]:
+                extent = first.extent(first.start)
+                assert extent is not None
+                assert self.engine.acquire(self.holders[who], *extent) is None
+                first = self.engine.next_returned()
+            out = self.engine.acquire(self.holders[who], *batch)
+            assert out == (deliveries + 1, batch[1] - batch[0])
+            self.held[batch] = who, deliveries + 1
+
+    def acknowledge(self, place: int) -> None:
+        known = sorted([*self.held, *self.back])
+        if known:
+            batch = known[place % len(known)]
+            assert self.engine.acknowledge_extents([batch[0]]) == 1
+            self.held.pop(batch, None)
+            self.back.pop(batch, None)
+
+    def give_back(self, place: int) -> None:
+        if self.held:
+            batch = sorted(self.held)[place % len(self.held)]
+            who, self.back[batch] = self.held.pop(batch)
+            self.engine.release_batch(self.holders[1 - who], batch[0])
+            self.engine.release_batch(self.holders[who], batch[0])
+            self.engine.release_batch(self.holders[who], batch[0])
+
+    def leave(self, who: int) -> None:
+        self.engine.release_all(self.holders[who], counted=False)
+        for batch, (holder, deliveries) in tuple(self.held.items()):
+            if holder == who:
+                del self.held[batch]
+                self.back[batch] = deliveries - 1
+
+    def check(self) -> None:
+        for start, end in (*self.held, *self.back):
+            assert self.engine.extent(start) == (start, end)
+            assert all(self.engine.extent(inside) is None for inside in range(start + 1, end))
+        for who, holder in enumerate(self.holders):
+            mine = [batch for batch, (each, _) in self.held.items() if each == who]
+            assert holder.unacknowledged == sum(end - start for start, end in mine)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.integers(1, 5) | st.sampled_from([BLOCK - 1, BLOCK + 1]), max_size=40),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["hand_out", "hand_out", "acknowledge", "give_back", "leave"]),
+            st.integers(0, 1),
+            st.integers(0, 20),
+        ),
+        max_size=40,
+    ),
+)
+def test_batches_of_one_lease_have_each_their_own_fate(
+    sizes: list[int], steps: list[tuple[str, int, int]]
+) -> None:
+    batches = Batches(sizes)
+    for name, who, number in steps:
+        if name == "hand_out":
+            batches.hand_out(who, number)
+        elif name == "leave":
+            batches.leave(who)
+        else:
+            getattr(batches, name)(number)
+        batches.check()
+
+
+def test_messages_that_are_out_take_little() -> None:
+    """Two consumers that get 20 small messages each in turns, and acknowledge none."""
+    engine, holders = engine_of(), [Holder("a"), Holder("b")]
+    count = 100_000
+    tracemalloc.start()
+    for offset in range(count):
+        engine.acquire(holders[offset // 20 % 2], offset, offset + 1)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 40 * count
+    assert sum(holder.unacknowledged for holder in holders) == count
+
+
+# The node's memory
+
+
+def fill(engine: Engine, holders: list[Holder], most: int = 10_000) -> int:
+    """Hand out messages to holders in turns, one lease each, as long as there is room."""
+    for number in range(most):
+        if not engine.has_room():
+            return number
+        engine.acquire(holders[number % 2], engine.fresh, engine.fresh + 1)
+    pytest.fail("there is always room")
+
+
+def test_what_is_out_has_a_share_of_the_memory() -> None:
+    memory = Memory(8 * 300 * KIB)
+    first, second = engine_of(memory=memory), engine_of(memory=memory)
+    hogs = [Holder("a"), Holder("b")]
+    tracemalloc.start()
+    out = fill(first, hogs)
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert memory.subscriptions.used == pytest.approx(200 * KIB, abs=5 * KIB)
+    assert memory.used == memory.subscriptions.used
+    assert size < 1.1 * memory.subscriptions.used, "it is not counted low"
+    assert 0 < fill(second, [Holder("c"), Holder("d")]) < out, "some is left for the next one"
+    newcomer = Holder("e")
+    assert first.has_little(newcomer)
+    assert not first.has_little(hogs[0])
+
+
+def test_who_waits_for_memory_is_woken_when_others_give_back() -> None:
+    memory = Memory(8 * 300 * KIB)
+    first, second = engine_of(memory=memory), engine_of(memory=memory)
+    out = fill(first, [Holder("a"), Holder("b")])
+    fill(second, [Holder("c"), Holder("d")])
+    woken: list[str] = []
+    first.wait_for_room(lambda: woken.append("first"))
+    second.wait_for_room(lambda: woken.append("second"))
+    first.acknowledge(0, out // 2)
+    first.count()
+    assert sorted(woken) == ["first", "second"]
+    assert second.has_room()
+    first.close()
+    second.start_over()
+    assert memory.used == 0
+
+
+def test_without_memory_whole_leases_come_back() -> None:
+    memory = Memory(8 * 300 * KIB)
+    engine, holder = engine_of(memory=memory), Holder("a")
+    for offset in range(200):
+        engine.acquire(holder, offset, offset + 1)
+    engine.release_batch(holder, 10)
+    assert holder.unacknowledged == 199
+    memory.subscriptions.take(300 * KIB)
+    engine.release_batch(holder, 100)
+    assert holder.unacknowledged == 10
+    assert engine.acknowledge_extents(range(200)) == 200
+
+
+def test_a_cursor_of_holes_gets_them_filled_before_it_grows() -> None:
+    memory = Memory(8 * 300 * KIB)
+    cursor, holder = Cursor(0), Holder("a")
+    for number in range(100):
+        cursor.acknowledge(number * BLOCK + 1, number * BLOCK + 2)
+    memory.subscriptions.take(300 * KIB)
+    engine = engine_of(cursor, memory)
+    assert memory.subscriptions.used > 300 * KIB + 100 * 256
+    assert not engine.has_room()
+    assert engine.has_little(holder), "what is open in between is to be had"
+    assert not engine.may_acknowledge(500 * BLOCK)
+    engine.fresh = 100 * BLOCK
+    assert not engine.has_little(holder)
+    assert engine.may_acknowledge(99 * BLOCK), "it was delivered"
+    engine.acknowledge(0, 99 * BLOCK)
+    assert engine.has_little(holder)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequenceError
+from penstock import limits
+from penstock.broker.errors import (
+    InvalidProducerEpochError,
+    OutOfOrderSequenceError,
+    TooManyProducersError,
+)
 from penstock.broker.producers.idempotence import (
     BATCHES_REMEMBERED,
     SEQUENCES,
@@ -15,6 +23,11 @@ from penstock.broker.producers.idempotence import (
 )
 from penstock.limits import PRODUCERS_REMEMBERED
 from penstock.log.header import BatchHeader, Magic
+from penstock.memory import Memory
+
+
+def states_of(memory: Memory | None = None) -> ProducerStates:
+    return ProducerStates((memory or Memory()).producers)
 
 
 def batch(
@@ -26,7 +39,7 @@ def batch(
 
 
 def written(*headers: BatchHeader) -> ProducerStates:
-    states = ProducerStates()
+    states = states_of()
     for header in headers:
         assert states.check(header) is None
         states.update(header)
@@ -39,7 +52,7 @@ def test_sequences_that_follow_are_accepted() -> None:
 
 
 def test_unknown_producer_may_start_anywhere() -> None:
-    assert ProducerStates().check(batch(1234)) is None
+    assert states_of().check(batch(1234)) is None
 
 
 @pytest.mark.parametrize("sequence", [0, 4, 6, SEQUENCES - 1])
@@ -92,14 +105,15 @@ def test_batches_without_a_producer_id_leave_no_trace() -> None:
 
 
 def test_the_producer_that_wrote_longest_ago_is_forgotten_first() -> None:
-    states = ProducerStates()
+    states = states_of()
     for pid in range(PRODUCERS_REMEMBERED):
         states.update(batch(0, pid=pid))
     states.update(batch(1, pid=0))
     states.update(batch(0, pid=PRODUCERS_REMEMBERED))
     assert len(states) == PRODUCERS_REMEMBERED
     assert states.check(batch(1, pid=0)) is not None
-    assert states.check(batch(99, pid=1)) is None
+    with pytest.raises(TooManyProducersError):  # As a new one.
+        states.check(batch(99, pid=1))
 
 
 @settings(max_examples=50, deadline=None)
@@ -118,7 +132,7 @@ def test_snapshot_and_replay_give_the_state_back(
         following[pid, epoch] = sequence + count
         history.append(batch(sequence, count, offset=offset, pid=pid, epoch=epoch))
     cut = data.draw(st.integers(0, len(history)))
-    whole, before, after = ProducerStates(), ProducerStates(), ProducerStates()
+    whole, before, after = states_of(), states_of(), states_of()
     for header in history:
         whole.update(header)
     for header in history[:cut]:
@@ -174,7 +188,7 @@ def test_what_is_taken_back_was_never_there(
         sequences[pid] = sequence + count
         offset += count
     kept = min(kept, len(headers))
-    states = ProducerStates()
+    states = states_of()
     written_to = 0
     for number, header in enumerate(headers):
         # Now and then all that was sent is written, but never what is taken back.
@@ -201,11 +215,72 @@ def verdict(states: ProducerStates, header: BatchHeader) -> object:
 
 
 def test_a_snapshot_holds_no_more_than_the_last_five() -> None:
-    states = ProducerStates()
+    states = states_of()
     for number in range(50):
         states.update(batch(number, offset=number), 0)
-    again = ProducerStates()
+    again = states_of()
     again.restore(states.snapshot())
     assert again.check(batch(45)) == Duplicate(45)
     with pytest.raises(OutOfOrderSequenceError):
         again.check(batch(44))
+
+
+# The node's memory
+
+
+def fill(states: ProducerStates, first: int) -> int:
+    """Have new producers write until one is refused; return how many did."""
+    for count in range(PRODUCERS_REMEMBERED + 1):
+        header = batch(0, pid=first + count)
+        try:
+            states.check(header)
+        except TooManyProducersError:
+            return count
+        states.update(header)
+    pytest.fail("no producer was refused")
+
+
+def test_a_producer_takes_little() -> None:
+    states = states_of()
+    tracemalloc.start()
+    for number in range(5_000):
+        for sequence in range(7):
+            states.update(batch(sequence, offset=7 * number + sequence, pid=number))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 5_000 * 700
+
+
+def test_new_producers_are_refused_where_there_is_no_room() -> None:
+    memory = Memory(16 << 20)
+    first, second = states_of(memory), states_of(memory)
+    count = fill(first, 0)
+    assert memory.producers.used < memory.producers.bound
+    assert limits.PRODUCERS_LEAST <= fill(second, 10**6) < count, "some is left for the next one"
+    for pid in range(count):
+        assert first.check(batch(1, pid=pid)) is None, "who is known goes on"
+    first.close()
+    assert second.check(batch(0, pid=10**7)) is None
+
+
+def test_no_active_producer_is_forgotten_for_a_new_one() -> None:
+    states = states_of(Memory(1 << 30))
+    assert fill(states, 0) == PRODUCERS_REMEMBERED
+    assert states.check(batch(0, pid=0)) == Duplicate(0)
+
+
+def test_idle_producers_of_all_partitions_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("penstock.broker.producers.idempotence.time", clock)
+    memory = Memory(16 << 20)
+    first, second = states_of(memory), states_of(memory)
+    fill(first, 0)
+    now = limits.PRODUCER_IDLE_SECONDS + 1
+    active = fill(second, 10**6)
+    assert active > limits.PRODUCERS_LEAST, "others forgot theirs"
+    assert len(first) == 0
+    assert second.check(batch(0, pid=10**6)) is not None, "who is active is not forgotten"
+    now *= 2
+    assert second.check(batch(0, pid=10**7)) is None
+    assert len(second) == 0

@@ -39,7 +39,7 @@ class Share:
         self.clock = VirtualClock()
         self.cursor = Cursor(0)
         self.moves = 0
-        self.engine = Engine(self.cursor, self._moved)
+        self.engine = Engine(self.cursor, self._moved, partition.memory.subscriptions)
         self.pull = Pull(partition, self.engine, Magic.PULSAR, self.clock, LOCK_SECONDS)
 
     async def ask(self, holder: Holder, messages_max: int = 100) -> list[tuple[int, int, int]]:

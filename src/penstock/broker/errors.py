@@ -71,6 +71,10 @@ class InvalidProducerEpochError(BrokerError):
     """A newer instance of this producer has written."""
 
 
+class TooManyProducersError(BrokerError):
+    """The partition remembers as many idempotent producers as it may; later there may be room."""
+
+
 class InvalidGroupIdError(BrokerError):
     """A group that members join has a name."""
 

@@ -52,6 +52,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         MalformedBatchError: ErrorCode.CORRUPT_MESSAGE,
         InvalidBatchError: ErrorCode.INVALID_RECORD,
         # Clients send a batch again that is refused so.
+        broker.TooManyProducersError: ErrorCode.KAFKA_STORAGE_ERROR,
         LogError: ErrorCode.KAFKA_STORAGE_ERROR,
         broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         OSError: ErrorCode.KAFKA_STORAGE_ERROR,

@@ -417,9 +417,11 @@ ACKNOWLEDGED_THROUGH_AT_ONCE: Final = Limit(
 
 REMEMBERED_BATCHES: Final = Limit(
     1_000,
-    "batches that the consumer of an Exclusive or Failover subscription has and the broker knows",
+    "large batches, or runs of small ones, that the consumer of an Exclusive or Failover "
+    "subscription has and the broker knows",
     protects="memory from consumers that do not acknowledge",
-    when_hit="of the oldest one no more is known than where it begins, which is a bit an offset",
+    when_hit="of the oldest one no more is known than where batches begin, which is a bit an "
+    "offset, and nothing where memory is short: the log is asked",
 )
 
 UNFINISHED_CHUNKED_MESSAGES: Final = Limit(
@@ -462,5 +464,22 @@ PRODUCERS_REMEMBERED: Final = Limit(
     10_000,
     "idempotent producers of one partition",
     protects="memory",
-    when_hit="the one that wrote longest ago is forgotten, and may go on with any sequence",
+    when_hit="those are forgotten that are idle, and may go on with any sequence; where none is, a "
+    "new one's batches are refused, and clients send them again",
+)
+
+PRODUCERS_LEAST: Final = Limit(
+    8,
+    "idempotent producers of one partition however full the sixteenth of the budget for memory is "
+    "that is for all of them",
+    protects="partitions of few producers from those of many",
+    when_hit="those are forgotten that are idle, of all partitions; where none is, a new one's "
+    "batches are refused, and clients send them again",
+)
+
+PRODUCER_IDLE_SECONDS: Final = Limit(
+    600,
+    "seconds without a batch: clients give up what they could not send after two to five minutes",
+    protects="producers from being forgotten while they may send a batch again",
+    when_hit="the producer is forgotten if there is no room for another one",
 )

@@ -44,6 +44,23 @@ LEAST_MEMORY_BYTES: Final = Limit(
     when_hit="the connection waits until it fits, as those who hold more do",
 )
 
+HOLDER_LEAST_LEASES: Final = Limit(
+    8,
+    "runs of up to 1,024 small messages, or large batches, that one consumer of a subscription "
+    "has however full the eighth of the budget for memory is that is for subscriptions",
+    protects="consumers that acknowledge from those that don't",
+    when_hit="the consumer gets more once it has acknowledged, or others have",
+)
+
+CURSOR_LEAST_BYTES: Final = Limit(
+    16 * KIB,
+    "bytes of what one subscription has acknowledged in no order, however full the eighth of the "
+    "budget for memory is that is for subscriptions: 50 pieces of 1,024 messages",
+    protects="consumers that acknowledge nearly in order from those that leave holes",
+    when_hit="the subscription's consumers get what is open in between before more; what was not "
+    "delivered can't be acknowledged",
+)
+
 CONVERSION_WAIT_SECONDS: Final = Limit(
     3,
     "seconds that a large conversion waits for memory, one at a time",

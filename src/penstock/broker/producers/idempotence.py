@@ -4,21 +4,35 @@ Per producer id the last five batches are kept (KIP-98: a client has at most fiv
 flight). A batch that is one of the five again is a duplicate and keeps its first offset; any other
 batch must follow on the last one's sequence number. The state is a function of the batch headers in
 the log: a snapshot lies beside the log's checkpoint, and headers after it are replayed by `update`.
+
+Whoever is not known may go on with any sequence, as with Kafka (KIP-360), so to forget a producer
+costs no more than that its last batches may be written twice, if it sends them again. Where there
+are too many, those are forgotten who have not written for so long that they don't; who comes anew
+is refused until there are some.
 """
 
 from __future__ import annotations
 
 import struct
-from collections import deque
+import time
+from array import array
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.broker.errors import InvalidProducerEpochError, OutOfOrderSequenceError
+from penstock import limits
+from penstock.broker.errors import (
+    InvalidProducerEpochError,
+    OutOfOrderSequenceError,
+    TooManyProducersError,
+)
 from penstock.limits import PRODUCERS_REMEMBERED
+from penstock.memory import Holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.log.header import BatchHeader
+    from penstock.memory import SharedAccount
 
 BATCHES_REMEMBERED: Final = 5
 
@@ -29,6 +43,8 @@ _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">BI")
 _PRODUCER: Final = struct.Struct(">qhB")
 _BATCH: Final = struct.Struct(">iiq")
+_PRODUCER_BYTES: Final = 576
+"""About what a producer takes of memory."""
 
 
 class Duplicate(NamedTuple):
@@ -43,31 +59,67 @@ class _Written(NamedTuple):
     offset: int
 
 
+_FIELDS: Final = len(_Written._fields)
+_KEPT: Final = BATCHES_REMEMBERED * _FIELDS
+
+
 class _Producer:
-    __slots__ = ("before", "epoch", "written")
+    __slots__ = ("before", "epoch", "used_at", "written")
 
     def __init__(self, epoch: int, before: _Producer | None = None) -> None:
         self.epoch = epoch
-        self.written: deque[_Written] = deque()
-        """The last five that can't be taken back any more, and those since."""
+        self.written = array("q")
+        """The last five that can't be taken back any more, and those since, each as the fields of
+        `_Written`: objects would take three times as much.
+        """
         self.before = before
         """What holds again if all of its batches are taken back."""
+        self.used_at = time.monotonic()
+
+    @property
+    def last_sequence(self) -> int:
+        return self.written[-2]
+
+    @property
+    def last_offset(self) -> int:
+        return self.written[-1]
 
     def add(self, batch: _Written, kept_below: int) -> None:
         written = self.written
-        written.append(batch)
-        while len(written) > BATCHES_REMEMBERED and written[BATCHES_REMEMBERED].offset < kept_below:
-            written.popleft()
-        if written[0].offset < kept_below:
+        written.extend(batch)
+        # The offset of the sixth, then of the first.
+        while len(written) > _KEPT and written[_KEPT + _FIELDS - 1] < kept_below:
+            del written[:_FIELDS]
+        if written[_FIELDS - 1] < kept_below:
             self.before = None
+        self.used_at = time.monotonic()
+
+    def offset_of(self, first_sequence: int, last_sequence: int) -> int | None:
+        """Return where the batch of these sequences is, if it is remembered."""
+        written = self.written
+        for at in range(0, len(written), _FIELDS):
+            if written[at] == first_sequence and written[at + 1] == last_sequence:
+                return written[at + 2]
+        return None
+
+    def cut(self, end_offset: int) -> None:
+        """Forget the batches from an offset on."""
+        while self.written and self.written[-1] >= end_offset:
+            del self.written[-_FIELDS:]
+
+    def last_five(self) -> Iterator[_Written]:
+        fields = iter(self.written[-_KEPT:])
+        return map(_Written._make, zip(fields, fields, fields, strict=True))
 
 
 class ProducerStates:
     """The producers of one partition. Batches without a producer id pass through untouched."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: SharedAccount) -> None:
         # In the order of the last write, so that the first is the one to forget.
-        self._producers: dict[int, _Producer] = {}
+        self._producers: OrderedDict[int, _Producer] = OrderedDict()
+        self._account = account
+        self._held = Holding(account)
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -75,11 +127,15 @@ class ProducerStates:
     def check(self, header: BatchHeader) -> Duplicate | None:
         """Return where the batch already is, or None when it may be appended.
 
-        Raises InvalidProducerEpochError for a producer that a newer epoch replaced and
-        OutOfOrderSequenceError where batches before this one are missing.
+        Raises InvalidProducerEpochError for a producer that a newer epoch replaced,
+        OutOfOrderSequenceError where batches before this one are missing, and TooManyProducersError
+        for a new one where there is no room for it.
         """
+        if header.producer_id < 0:
+            return None
         producer = self._producers.get(header.producer_id)
-        if header.producer_id < 0 or producer is None:
+        if producer is None:
+            self._make_room()
             return None
         if header.producer_epoch < producer.epoch:
             raise InvalidProducerEpochError(
@@ -88,11 +144,10 @@ class ProducerStates:
             )
         expected = 0
         if header.producer_epoch == producer.epoch:
-            first, last = header.base_sequence, _last_sequence(header)
-            for written in producer.written:
-                if written.first_sequence == first and written.last_sequence == last:
-                    return Duplicate(written.offset)
-            expected = (producer.written[-1].last_sequence + 1) % SEQUENCES
+            offset = producer.offset_of(header.base_sequence, _last_sequence(header))
+            if offset is not None:
+                return Duplicate(offset)
+            expected = (producer.last_sequence + 1) % SEQUENCES
         if header.base_sequence != expected:
             raise OutOfOrderSequenceError(
                 f"producer {header.producer_id} sent sequence {header.base_sequence}, "
@@ -107,7 +162,7 @@ class ProducerStates:
         """
         if header.producer_id < 0:
             return
-        producer = self._producers.pop(header.producer_id, None)
+        known = producer = self._producers.pop(header.producer_id, None)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = _Producer(header.producer_epoch, producer)
         producer.add(
@@ -116,15 +171,16 @@ class ProducerStates:
         )
         self._producers[header.producer_id] = producer
         if len(self._producers) > PRODUCERS_REMEMBERED:
-            del self._producers[next(iter(self._producers))]
+            self._producers.popitem(last=False)
+        if known is None:
+            self._count()
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""
         for producer_id in list(self._written_last(end_offset)):
             producer: _Producer | None = self._producers[producer_id]
             while producer is not None:
-                while producer.written and producer.written[-1].offset >= end_offset:
-                    producer.written.pop()
+                producer.cut(end_offset)
                 if producer.written:
                     break
                 producer = producer.before
@@ -132,11 +188,12 @@ class ProducerStates:
                 del self._producers[producer_id]
             else:
                 self._producers[producer_id] = producer
+        self._count()
 
     def _written_last(self, end_offset: int) -> Iterator[int]:
         """Yield the ids of those whose last batch lies at `end_offset` or above: the newest."""
         for producer_id, producer in reversed(self._producers.items()):
-            if producer.written[-1].offset < end_offset:
+            if producer.last_offset < end_offset:
                 return
             yield producer_id
 
@@ -144,7 +201,7 @@ class ProducerStates:
         """Return the state for `restore`."""
         parts = [_HEAD.pack(_VERSION, len(self._producers))]
         for producer_id, producer in self._producers.items():
-            last = list(producer.written)[-BATCHES_REMEMBERED:]
+            last = list(producer.last_five())
             parts.append(_PRODUCER.pack(producer_id, producer.epoch, len(last)))
             parts += [_BATCH.pack(*written) for written in last]
         return b"".join(parts)
@@ -156,20 +213,57 @@ class ProducerStates:
         the state then has to come from the headers of the whole log.
         """
         try:
-            self._producers = _parse(snapshot) if snapshot else {}
+            self._producers = _parse(snapshot) if snapshot else OrderedDict()
         except struct.error as error:
             raise ValueError("the snapshot of producers is cut off") from error
+        self._count()
+
+    def close(self) -> None:
+        """The partition is gone."""
+        self._producers.clear()
+        self._count()
+
+    def forget_idle(self) -> None:
+        """Forget those that have not written for long."""
+        oldest = time.monotonic() - limits.PRODUCER_IDLE_SECONDS
+        while self._producers and next(iter(self._producers.values())).used_at < oldest:
+            self._producers.popitem(last=False)
+        self._count()
+
+    def _make_room(self) -> None:
+        """Have room for one more. Raises TooManyProducersError."""
+        if self._has_room:
+            return
+        self.forget_idle()
+        if not self._has_room:
+            self._account.reclaim()
+        if not self._has_room:
+            raise TooManyProducersError("there is no room for one more idempotent producer yet")
+
+    @property
+    def _has_room(self) -> bool:
+        count = len(self._producers)
+        if count < limits.PRODUCERS_LEAST:
+            return True
+        return count < PRODUCERS_REMEMBERED and self._account.room(self._held.size) > 0
+
+    def _count(self) -> None:
+        self._held.follow(len(self._producers) * _PRODUCER_BYTES)
+        if self._held.size:
+            self._account.ask_back(self._held, self.forget_idle)
+        else:
+            self._account.forget(self._held)
 
 
 def _last_sequence(header: BatchHeader) -> int:
     return (header.base_sequence + header.last_offset_delta) % SEQUENCES
 
 
-def _parse(snapshot: bytes) -> dict[int, _Producer]:
+def _parse(snapshot: bytes) -> OrderedDict[int, _Producer]:
     version, count = _HEAD.unpack_from(snapshot)
     if version != _VERSION:
         raise ValueError(f"the snapshot of producers has version {version}, not {_VERSION}")
-    producers: dict[int, _Producer] = {}
+    producers: OrderedDict[int, _Producer] = OrderedDict()
     position = _HEAD.size
     for _ in range(count):
         producer_id, epoch, batches = _PRODUCER.unpack_from(snapshot, position)
@@ -178,7 +272,7 @@ def _parse(snapshot: bytes) -> dict[int, _Producer]:
             raise ValueError(f"the snapshot of producers has one of {batches} batches")
         producer = producers[producer_id] = _Producer(epoch)
         for _ in range(batches):
-            producer.written.append(_Written._make(_BATCH.unpack_from(snapshot, position)))
+            producer.written.extend(_BATCH.unpack_from(snapshot, position))
             position += _BATCH.size
     if position != len(snapshot):
         raise ValueError("the snapshot of producers has bytes left over")

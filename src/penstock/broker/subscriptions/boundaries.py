@@ -19,13 +19,19 @@ class Boundaries:
         self._end = 0
         self._first_block = 0
 
-    def add(self, start: int, end: int) -> None:
-        """Remember a batch behind the ones before."""
+    def __len__(self) -> int:
+        """How many blocks of offsets there is something in."""
+        return len(self._blocks)
+
+    def add(self, start: int, end: int, begins: int = 1) -> None:
+        """Remember batches behind the ones before: bit i of `begins` is one at `start` + i, and
+        several lie in one block.
+        """
         if not self._blocks:
             self._first_block = start // BLOCK
         assert start >= self._end or not self._blocks, "batches are added in their order"
         number = start // BLOCK
-        self._blocks[number] = self._blocks.get(number, 0) | BITS[start % BLOCK]
+        self._blocks[number] = self._blocks.get(number, 0) | begins << (start % BLOCK)
         self._end = end
 
     def get(self, start: int) -> tuple[int, int] | None:

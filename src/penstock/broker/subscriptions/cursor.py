@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES: Final = BLOCK // 8
 _NO_END: Final = 1 << 62
+_ONE_BLOCK_BYTES: Final = 320
+"""About what a block takes of memory, and its number in a dict and a set."""
+_RUN_BYTES: Final = 80
 
 
 class Changes(NamedTuple):
@@ -71,6 +74,19 @@ class Cursor:
                 cursor._set_block(number, blocks[number])
         cursor._changed.clear()
         return cursor
+
+    @property
+    def used_bytes(self) -> int:
+        """About how much memory is taken by what is acknowledged above `position`."""
+        return len(self._blocks) * _ONE_BLOCK_BYTES + len(self._full) * _RUN_BYTES
+
+    @property
+    def last_block_end(self) -> int:
+        """An offset from which on nothing is acknowledged, at the end of a block; takes a time that
+        follows the number of blocks.
+        """
+        full = self._full.last_end
+        return max(self.position, (max(self._blocks, default=-1) + 1) * BLOCK, full * BLOCK)
 
     @property
     def ranges(self) -> Iterator[tuple[int, int]]:

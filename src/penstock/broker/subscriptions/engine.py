@@ -3,28 +3,46 @@
 A message is acknowledged (below or in the cursor), out with a holder (in a lease), back to be
 delivered again (in a returned range), or was never out (from `fresh` on). What is pushed to
 consumers and what they pull share this state; who gets what next is decided above it.
+
+What all of it takes is on the node's account for subscriptions. Where that is full, no more is
+handed out before something is acknowledged or given up.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import limits
 from penstock.broker.subscriptions.bitmaps import span
 from penstock.broker.subscriptions.boundaries import Boundaries
 from penstock.broker.subscriptions.leases import Lease, Leases
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
+from penstock.memory import Holding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.leases import Holder
+    from penstock.memory import SharedAccount
+
+_LEASE_BYTES: Final = 400
+_RETURNED_BYTES: Final = 400
+_BOUNDARIES_BYTES: Final = 320
+"""About what a lease, a returned range and a block of boundaries take of memory."""
+
+
+class HandedOut(NamedTuple):
+    """How often messages are delivered now, and how many of them are open."""
+
+    deliveries: int
+    open_count: int
 
 
 class Engine:
     """All methods belong to the event loop's thread. `moved` is called when the cursor changed."""
 
-    def __init__(self, cursor: Cursor, moved: Callable[[], None]) -> None:
+    def __init__(self, cursor: Cursor, moved: Callable[[], None], account: SharedAccount) -> None:
         self.cursor = cursor
         self.leases = Leases()
         self.fresh = cursor.position
@@ -33,11 +51,58 @@ class Engine:
         # Of what is out and was forgotten.
         self._boundaries = Boundaries()
         self._moved = moved
+        self._account = account
+        self._held = Holding(account)
+        self._holes_end = cursor.last_block_end
+        """Below lies what was acknowledged when nothing was out."""
+        self.count()
+
+    def count(self) -> None:
+        """Have the node's account say about what is taken; to be called often enough."""
+        self._held.follow(
+            len(self.leases) * _LEASE_BYTES
+            + len(self._returned) * _RETURNED_BYTES
+            + len(self._boundaries) * _BOUNDARIES_BYTES
+            + self.cursor.used_bytes
+        )
+
+    def has_room(self) -> bool:
+        """Whether the node has memory for more that is out."""
+        self.count()
+        return self._account.room(self._held.size) > 0
+
+    def has_little(self, holder: Holder) -> bool:
+        """Whether a holder has so little that it gets more where there is no room for others.
+
+        Never where that makes the cursor larger, which nothing but what is out already can make
+        smaller; what lies open between acknowledged messages doesn't.
+        """
+        if len(holder.leases) >= limits.HOLDER_LEAST_LEASES:
+            return False
+        return (
+            self.cursor.used_bytes < limits.CURSOR_LEAST_BYTES
+            or self.fresh < self._holes_end
+            or len(self._returned) > 0
+        )
+
+    def wait_for_room(self, wake: Callable[[], None]) -> None:
+        """Have `wake` called once another subscription has given memory back."""
+        self._account.wait(self._held, wake)
+
+    def stop_waiting(self) -> None:
+        self._account.forget(self._held)
+
+    def may_acknowledge(self, start: int) -> bool:
+        """Whether the batch at an offset was out, or there is memory to remember it even so."""
+        if start < self.fresh or self.cursor.used_bytes < limits.CURSOR_LEAST_BYTES:
+            return True
+        return self.has_room()
 
     def extent(self, offset: int) -> tuple[int, int] | None:
         """Return the range that was handed out as one and begins at `offset`, if that is known."""
-        lease = self.leases.get(offset)
-        return self._without_lease(offset) if lease is None else (lease.start, lease.end)
+        lease = self.leases.find(offset)
+        found = None if lease is None else lease.extent(offset)
+        return self._without_lease(offset) if found is None else found
 
     def has_returned(self, start: int) -> bool:
         """Whether a range that begins at an offset came back."""
@@ -53,8 +118,8 @@ class Engine:
 
     def acquire(
         self, holder: Holder, start: int, end: int, deadline: float | None = None
-    ) -> Lease | None:
-        """Lease to a holder what is open of a range, and return the lease; None where nothing is.
+    ) -> HandedOut | None:
+        """Lease to a holder what is open of a range; None where nothing is.
 
         The range is what comes next: of what came back, the beginning of the first range, which
         may be split; else what follows at `fresh`.
@@ -67,12 +132,11 @@ class Engine:
         open_count = self.cursor.open_count(start, end)
         if not open_count:
             return None
-        lease = Lease(start, end, holder, deliveries + 1, deadline, open_count)
-        self.leases.add(lease)
-        return lease
+        self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count)
+        return HandedOut(deliveries + 1, open_count)
 
     def forget(self, leases_max: int) -> None:
-        """Keep so many leases, and of older ones only where they begin.
+        """Keep so many leases, and of older ones only where batches begin.
 
         Only where one holder has all that is out, so that leases are as old as their offsets are
         low.
@@ -81,7 +145,13 @@ class Engine:
             oldest = self.leases.oldest
             assert oldest is not None, "there are leases"
             self.leases.remove(oldest)
-            self._boundaries.add(oldest.start, oldest.end)
+            self._boundaries.add(oldest.start, oldest.end, oldest.begins)
+
+    def forget_extents(self) -> None:
+        """Forget where what is out begins, as far as one holder has all of it."""
+        self.forget(0)
+        self._boundaries.clear()
+        self.count()
 
     def acknowledge_extents(self, starts: Iterable[int]) -> int:
         """Mark ranges that were handed out, each by its beginning, whoever holds them.
@@ -91,9 +161,10 @@ class Engine:
         leases, cursor = self.leases, self.cursor
         marked = 0
         for start in starts:
-            lease = leases.get(start)
-            if lease is not None:
-                leases.settle(lease, cursor.acknowledge(start, lease.end))
+            lease = leases.find(start)
+            extent = None if lease is None else lease.extent(start)
+            if lease is not None and extent is not None:
+                leases.settle(lease, cursor.acknowledge(*extent))
             else:
                 # What came back is nobody's, and so is what has no lease any more.
                 extent = self._without_lease(start)
@@ -149,6 +220,19 @@ class Engine:
         for lease in self.leases.overlapping(start, end):
             if lease.holder is holder:
                 self._take_back(lease, max(start, lease.start), min(end, lease.end), counted)
+        self.count()
+
+    def release_batch(self, holder: Holder, start: int) -> None:
+        """Take back the batch that begins at an offset, if the holder has it.
+
+        Where there is no room for the pieces, its whole lease comes back: what is delivered once
+        more than was asked for takes less than what has to be told apart.
+        """
+        lease = self.leases.find(start)
+        extent = None if lease is None or lease.holder is not holder else lease.extent(start)
+        if lease is not None and extent is not None:
+            whole = lease.start, lease.end
+            self._take_back(lease, *(extent if self.has_room() else whole), counted=True)
 
     def release_all(self, holder: Holder, *, counted: bool = True) -> None:
         """Take back all that a holder has."""
@@ -162,6 +246,7 @@ class Engine:
             if holder.leases.get(lease.start) is lease:
                 self._take_back(lease, lease.start, lease.end, counted)
             yield
+        self.count()
 
     def expire(self, now: float) -> None:
         """Take back what was held for too long."""
@@ -176,15 +261,22 @@ class Engine:
         self._boundaries.clear()
         self._returned.clear()
         self.fresh = self.cursor.position
+        self._holes_end = self.cursor.last_block_end
+        self.count()
 
     def reset(self, position: int) -> None:
         """Move the cursor, and start over there. Nothing says that it moved."""
         self.cursor.reset(position)
         self.start_over()
 
+    def close(self) -> None:
+        """Nobody asks any more; what is taken is given back."""
+        self._held.set(0)
+
     def _without_lease(self, start: int) -> tuple[int, int] | None:
-        returned = self._returned.get(start)
-        return self._boundaries.get(start) if returned is None else (start, returned.end)
+        returned = self._returned.find(start)
+        found = None if returned is None else returned.extent(start)
+        return self._boundaries.get(start) if found is None else found
 
     def _has_moved(self) -> None:
         position = self.cursor.position
@@ -194,20 +286,19 @@ class Engine:
 
     def _withdraw(self, start: int, end: int) -> int:
         """Take a range out of what came back; return how often it was delivered."""
-        first = self._returned.pop_first()
+        first = self._returned.pop_first(end)
         assert first.start <= start < end <= first.end, "what came back first goes out first"
         assert not self.cursor.open_count(first.start, start), "nothing is passed over"
-        if end < first.end:
-            self._returned.add(Returned(end, first.end, first.deliveries))
         return first.deliveries
 
     def _take_back(self, lease: Lease, start: int, end: int, counted: bool) -> None:
+        if not self.cursor.open_count(start, end):
+            return
         self.leases.remove(lease)
         for low, high in ((lease.start, start), (end, lease.end)):
             open_count = self.cursor.open_count(low, high)
             if open_count:
-                self.leases.add(
-                    Lease(low, high, lease.holder, lease.deliveries, lease.deadline, open_count)
-                )
+                rest = (lease.deliveries, lease.deadline, open_count, lease.begins_of(low, high))
+                self.leases.add(Lease(low, high, lease.holder, *rest))
         deliveries = lease.deliveries if counted else lease.deliveries - 1
-        self._returned.add(Returned(start, end, deliveries))
+        self._returned.add(Returned(start, end, deliveries, lease.begins_of(start, end)))

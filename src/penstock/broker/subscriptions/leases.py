@@ -1,21 +1,22 @@
 """Who holds which messages, until when, and how often they were delivered.
 
-A lease is a range of offsets, and a whole batch is one lease. What is acknowledged inside a lease
-is in the cursor and only counted here, so that acknowledgements in any order cost no memory; a
-lease is cut only where a part of it is given back.
+A lease is a run of batches. What is acknowledged inside a lease is in the cursor and only counted
+here, so that acknowledgements in any order cost no memory; a lease is cut only where a part of it
+is given back.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, bisect_right, insort
-from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.broker.subscriptions.bitmaps import BLOCK, blocks_between
+from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+
+_STALE_DEADLINES: Final = 64
+"""How many of leases that ended are left, besides as many as there are leases."""
 
 
 class Holder:
@@ -30,14 +31,14 @@ class Holder:
         """By their starts."""
 
 
-class Lease:
-    """The offsets from `start` up to `end`, of which `open_count` are not acknowledged.
+class Lease(BatchRun):
+    """Batches that one holder has, of which `open_count` messages are not acknowledged.
 
     `deliveries` counts this one too. At `deadline`, in seconds of the owner's clock, the lease is
     over; None is never.
     """
 
-    __slots__ = ("deadline", "deliveries", "end", "holder", "open_count", "start")
+    __slots__ = ("deadline", "deliveries", "holder", "open_count")
 
     def __init__(
         self,
@@ -47,88 +48,72 @@ class Lease:
         deliveries: int,
         deadline: float | None,
         open_count: int,
+        begins: int = 1,
     ) -> None:
-        self.start = start
-        self.end = end
+        super().__init__(start, end, begins)
         self.holder = holder
         self.deliveries = deliveries
         self.deadline = deadline
         self.open_count = open_count
 
 
-class Leases:
-    """The leases of one partition's messages to one subscription; none overlaps another.
-
-    Each is listed in every block of offsets that it touches, so that the leases of a range are
-    found in a time that does not depend on how many there are.
-    """
+class Leases(BatchRuns[Lease]):
+    """The leases of one partition's messages to one subscription."""
 
     def __init__(self) -> None:
-        # Ordered, because a dict finds its first key ever more slowly as first keys are removed.
-        self._by_start: OrderedDict[int, Lease] = OrderedDict()
-        self._blocks: dict[int, list[int]] = {}
+        super().__init__()
         self._deadlines: list[tuple[float, int]] = []
+        self._newest: Lease | None = None
         self.unacknowledged = 0
         """How many messages are open in all leases."""
-
-    def __len__(self) -> int:
-        return len(self._by_start)
 
     @property
     def oldest(self) -> Lease | None:
         """The lease that was added first."""
-        return next(iter(self._by_start.values()), None)
+        return next(iter(self), None)
 
-    def get(self, start: int) -> Lease | None:
-        """Return the lease that begins at an offset."""
-        return self._by_start.get(start)
-
-    def overlapping(self, start: int, end: int) -> list[Lease]:
-        """Return the leases of which a part lies between two offsets, in order of offset."""
-        lease = self._by_start.get(start)
-        if lease is not None and start < end <= lease.end:
-            return [lease]
-        if start >= end:
-            return []
-        found: dict[int, Lease] = {}
-        for number in blocks_between(self._blocks, start, end):
-            starts = self._blocks.get(number, ())
-            # The one that begins last before `start` may reach into the range.
-            first = max(bisect_right(starts, start) - 1, 0)
-            for at in starts[first : bisect_left(starts, end, first)]:
-                lease = self._by_start[at]
-                if lease.end > start:
-                    found[at] = lease
-        return list(found.values())
+    def hand_out(
+        self,
+        start: int,
+        end: int,
+        holder: Holder,
+        deliveries: int,
+        deadline: float | None,
+        open_count: int,
+    ) -> None:
+        """Lease a batch, together with the one before it where all is the same."""
+        newest = self._newest
+        if (
+            newest is not None
+            and newest.holder is holder
+            and newest.deliveries == deliveries
+            and newest.deadline == deadline
+            and newest.extend(start, end)
+        ):
+            newest.open_count += open_count
+            holder.unacknowledged += open_count
+            self.unacknowledged += open_count
+        else:
+            self.add(Lease(start, end, holder, deliveries, deadline, open_count))
 
     def add(self, lease: Lease) -> None:
         assert lease.open_count > 0, "what is acknowledged is not leased"
-        assert lease.start not in self._by_start, "a message has one holder"
-        self._by_start[lease.start] = lease
+        super().add(lease)
         lease.holder.leases[lease.start] = lease
         lease.holder.unacknowledged += lease.open_count
         self.unacknowledged += lease.open_count
-        for number in _blocks_of(lease):
-            starts = self._blocks.get(number)
-            if starts is None:
-                self._blocks[number] = [lease.start]
-            else:
-                insort(starts, lease.start)
+        self._newest = lease
         if lease.deadline is not None:
-            heapq.heappush(self._deadlines, (lease.deadline, lease.start))
+            self._remember_deadline(lease.deadline, lease.start)
 
     def remove(self, lease: Lease) -> None:
         """End a lease, whatever became of its messages."""
-        removed = self._by_start.pop(lease.start)
-        assert removed is lease, "a lease is removed once"
+        super().remove(lease)
         del lease.holder.leases[lease.start]
         lease.holder.unacknowledged -= lease.open_count
         self.unacknowledged -= lease.open_count
-        for number in _blocks_of(lease):
-            starts = self._blocks[number]
-            del starts[bisect_left(starts, lease.start)]
-            if not starts:
-                del self._blocks[number]
+        if lease is self._newest:
+            self._newest = None
 
     def settle(self, lease: Lease, count: int) -> None:
         """Count messages of a lease that are acknowledged now; without an open one it ends."""
@@ -144,20 +129,23 @@ class Leases:
         """Go through the leases whose deadline has come; they are to be removed."""
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, start = heapq.heappop(self._deadlines)
-            lease = self._by_start.get(start)
+            lease = self.get(start)
             if lease is not None and lease.deadline == deadline:
                 yield lease
 
     def clear(self) -> None:
-        for lease in self._by_start.values():
+        for lease in self:
             lease.holder.unacknowledged -= lease.open_count
             lease.holder.leases.clear()
+        super().clear()
         self.unacknowledged = 0
-        self._by_start.clear()
-        self._blocks.clear()
+        self._newest = None
         self._deadlines.clear()
 
-
-def _blocks_of(lease: Lease) -> Iterable[int]:
-    first, last = lease.start // BLOCK, (lease.end - 1) // BLOCK
-    return (first,) if first == last else range(first, last + 1)
+    def _remember_deadline(self, deadline: float, start: int) -> None:
+        heapq.heappush(self._deadlines, (deadline, start))
+        if len(self._deadlines) > 2 * len(self) + _STALE_DEADLINES:
+            self._deadlines = [
+                (lease.deadline, lease.start) for lease in self if lease.deadline is not None
+            ]
+            heapq.heapify(self._deadlines)

@@ -58,8 +58,11 @@ class Pull:
             self._engine.expire(self._clock.time())
             while messages_max > 0 and self._upcoming.has_more and not self._partition.deleted:
                 entries = await self._upcoming.entries()
+                if not self._engine.has_room() and not self._engine.has_little(holder):
+                    break
+                deadline = self._clock.time() + self._lock_seconds
                 for entry in entries:
-                    taken = self._lock(holder, entry, messages_max)
+                    taken = self._lock(holder, entry, messages_max, deadline)
                     acquired += taken
                     messages_max -= sum(each.end - each.start for each in taken)
                     if not messages_max:
@@ -84,16 +87,18 @@ class Pull:
         """Take back what a consumer holds, which may never have seen it."""
         self._engine.release_all(holder, counted=False)
 
-    def _lock(self, holder: Holder, entry: AnyEntry, messages_max: int) -> list[Acquired]:
+    def _lock(
+        self, holder: Holder, entry: AnyEntry, messages_max: int, deadline: float
+    ) -> list[Acquired]:
         """Lease the open messages of a batch, or the first of them."""
-        deadline = self._clock.time() + self._lock_seconds
         start, end = self._upcoming.available(entry)
         taken = []
         for low, high in runs(self._engine.cursor.open_mask(start, end)):
             count = min(high - low, messages_max)
-            lease = self._engine.acquire(holder, start + low, start + low + count, deadline)
-            assert lease is not None, "what is open can be acquired"
-            taken.append(Acquired(entry, lease.start, lease.end, lease.deliveries))
+            part = start + low, start + low + count
+            share = self._engine.acquire(holder, *part, deadline)
+            assert share is not None, "what is open can be acquired"
+            taken.append(Acquired(entry, *part, share.deliveries))
             messages_max -= count
             if not messages_max:
                 return taken

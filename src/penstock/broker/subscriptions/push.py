@@ -85,6 +85,7 @@ class Push:
 
     async def _turn(self) -> bool:
         """Send one consumer's share; False when nothing can be sent before `wake`."""
+        self._engine.count()
         if self.selector.choose() is None or not self._upcoming.has_more:
             return False
         if self._partition.deleted:
@@ -113,14 +114,14 @@ class Push:
     def _acquire(self, consumer: Consumer, entry: AnyEntry) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""
         start, end = entry.header.base_offset, entry.header.next_offset
-        lease = self._engine.acquire(consumer, start, end)
-        if lease is None:
+        share = self._engine.acquire(consumer, start, end)
+        if share is None:
             return None
-        if lease.open_count == end - start:
+        if share.open_count == end - start:
             consumer.permits -= entry.header.record_count
-            return Delivery(entry, lease.deliveries - 1, None)
-        consumer.permits -= lease.open_count
-        return Delivery(entry, lease.deliveries - 1, self._engine.cursor.open_mask(start, end))
+            return Delivery(entry, share.deliveries - 1, None)
+        consumer.permits -= share.open_count
+        return Delivery(entry, share.deliveries - 1, self._engine.cursor.open_mask(start, end))
 
     def _send(self, consumer: Consumer, deliveries: Sequence[Delivery]) -> None:
         consumer.receiver.deliver(deliveries)

@@ -3,43 +3,57 @@
 from __future__ import annotations
 
 import heapq
-from typing import NamedTuple
+
+from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
 
 
-class Returned(NamedTuple):
-    """The offsets from `start` up to `end`, which count as delivered `deliveries` times."""
+class Returned(BatchRun):
+    """Batches that count as delivered `deliveries` times."""
 
-    start: int
-    end: int
-    deliveries: int
+    __slots__ = ("deliveries",)
+
+    def __init__(self, start: int, end: int, deliveries: int, begins: int = 1) -> None:
+        super().__init__(start, end, begins)
+        self.deliveries = deliveries
 
 
-class ReturnedRanges:
+class ReturnedRanges(BatchRuns[Returned]):
     """Ranges that do not overlap."""
 
     def __init__(self) -> None:
-        self._by_start: dict[int, Returned] = {}
+        super().__init__()
         self._starts: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._by_start)
-
-    def get(self, start: int) -> Returned | None:
-        """Return the range that begins at an offset."""
-        return self._by_start.get(start)
+        self._newest: Returned | None = None
 
     @property
     def first(self) -> Returned | None:
-        return self._by_start[self._starts[0]] if self._starts else None
+        return self.get(self._starts[0]) if self._starts else None
 
     def add(self, returned: Returned) -> None:
-        assert returned.start not in self._by_start, "what came back is not out"
-        self._by_start[returned.start] = returned
+        newest = self._newest
+        if (
+            newest is not None
+            and newest.deliveries == returned.deliveries
+            and newest.extend(returned.start, returned.end, returned.begins)
+        ):
+            return
+        super().add(returned)
         heapq.heappush(self._starts, returned.start)
+        self._newest = returned
 
-    def pop_first(self) -> Returned:
-        return self._by_start.pop(heapq.heappop(self._starts))
+    def pop_first(self, end: int | None = None) -> Returned:
+        """Take the first range out, or what of it lies before `end`, and return it as it was."""
+        first = self.get(heapq.heappop(self._starts))
+        assert first is not None, "something came back"
+        self.remove(first)
+        if first is self._newest:
+            self._newest = None
+        if end is not None and end < first.end:
+            begins = first.begins_of(end, first.end)
+            self.add(Returned(end, first.end, first.deliveries, begins))
+        return first
 
     def clear(self) -> None:
-        self._by_start.clear()
+        super().clear()
         self._starts.clear()
+        self._newest = None

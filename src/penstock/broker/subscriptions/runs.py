@@ -24,11 +24,20 @@ class Runs:
     def __bool__(self) -> bool:
         return bool(self._starts)
 
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._starts)
+
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self._starts, self._ends, strict=True)
 
     def __contains__(self, number: int) -> bool:
         return self.end_of(number) > number
+
+    @property
+    def last_end(self) -> int:
+        """The first number above all of them, or 0 where there is none."""
+        return self._ends[-1] if self._ends else 0
 
     def end_of(self, number: int) -> int:
         """Return the first number from this one on that is not in the set."""

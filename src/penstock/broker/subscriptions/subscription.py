@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
-from penstock.broker.errors import ConsumerBusyError, UnknownTopicError
+from penstock.broker.errors import ConsumerBusyError, NoMemoryError, UnknownTopicError
 from penstock.broker.subscriptions.bitmaps import span
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.push import Push
@@ -99,7 +99,7 @@ class Subscription:
         self.state = SubscriptionState.IDLE
         self.kind = SubscriptionKind.EXCLUSIVE
         self.changing = asyncio.Lock()
-        self._engine = Engine(cursor, lambda: changed(self))
+        self._engine = Engine(cursor, lambda: changed(self), partition.memory.subscriptions)
         self._push: Push | None = None
         # Held while the log is asked where a batch ends: such acknowledgements keep their order.
         self._looking_up = asyncio.Lock()
@@ -204,12 +204,16 @@ class Subscription:
 
         `open_mask` has a bit for each of its messages that is not meant; None means the whole
         batch. An offset at which no batch begins is ignored, and so is one behind the cursor.
+        Raises NoMemoryError for a batch that was not delivered, where there is none to remember it.
         """
         if self.acknowledge_at_once(offset, open_mask):
             return
         extent = await self._look_up(offset)
-        if extent is not None and extent[0] == offset:
-            self._acknowledge_part(*extent, open_mask)
+        if extent is None or extent[0] != offset:
+            return
+        if not self._engine.may_acknowledge(offset):
+            raise NoMemoryError("there is no memory for what was acknowledged and not delivered")
+        self._acknowledge_part(*extent, open_mask)
 
     async def acknowledge_through(self, offset: int, open_mask: int | None = None) -> None:
         """Take a cumulative acknowledgement: all before the batch at `offset`, and of the batch
@@ -248,6 +252,7 @@ class Subscription:
     def delete(self) -> None:
         """Send every consumer away for good."""
         self.send_all_away()
+        self._engine.close()
         self._advance(SubscriptionEvent.WAS_DELETED)
 
     def _advance(self, event: SubscriptionEvent) -> None:

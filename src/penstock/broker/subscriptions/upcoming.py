@@ -56,14 +56,16 @@ class Upcoming:
         base, end = entry.header.base_offset, entry.header.next_offset
         returned = self._engine.next_returned()
         if returned is not None:
-            return max(returned.start, base), min(returned.end, end)
+            extent = returned.extent(returned.start)
+            assert extent is not None, "it begins with what was handed out as one"
+            return max(extent[0], base), min(extent[1], end)
         return max(self._engine.fresh, base), end
 
     async def _returned_entries(self) -> Iterator[AnyEntry]:
         first = self._engine.next_returned()
         assert first is not None, "something came back"
         self._again.rewind(first.start)
-        followed = self._engine.has_returned(first.end)
+        followed = first.begins != 1 or self._engine.has_returned(first.end)
         await self._again.fill(READ_BYTES if followed else ONE_BATCH)
         return self._those_that_came_back()
 

@@ -97,7 +97,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.is_open = False
         self.deleted = False
-        self.producers = ProducerStates()
+        self.producers = ProducerStates(conversions.memory.producers)
         self._leader_epochs = LeaderEpochs()
         self._open_log = open_log
         self._opening: asyncio.Task[None] | None = None
@@ -220,7 +220,8 @@ class Partition:
         asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
 
         Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
-        OutOfOrderSequenceError, InvalidProducerEpochError and LogFailedError.
+        OutOfOrderSequenceError, InvalidProducerEpochError, TooManyProducersError and
+        LogFailedError.
         """
         self._check_alive()
         header = header or read_header(parts[0])
@@ -375,6 +376,7 @@ class Partition:
         """The topic is gone: give back what is kept for readers, and wake the waiters."""
         assert self.deleted, "it was refused from before its rows were gone"
         self._conversions.forget(self._log)
+        self.producers.close()
         self._notify()
 
     @property

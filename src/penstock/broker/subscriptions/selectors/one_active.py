@@ -40,7 +40,10 @@ class OneActive(Selector):
     def choose(self) -> Consumer | None:
         if self.active is None or not self.active.can_take or self._waiting is not None:
             return None
-        return self.active
+        if not self._engine.has_room():
+            # The log knows it too, if slower.
+            self._engine.forget_extents()
+        return next(iter(self._with_room([self.active])), None)
 
     def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
         del entry
@@ -57,6 +60,7 @@ class OneActive(Selector):
             self._engine.start_over()
 
     def stop(self) -> None:
+        super().stop()
         self._stop_waiting()
 
     def _choose_anew(self) -> bool:

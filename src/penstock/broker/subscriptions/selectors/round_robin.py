@@ -42,14 +42,13 @@ class RoundRobin(Selector):
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
         self._chunks.forget(consumer)
-        # Not counted as a redelivery: the messages may never have been seen.
-        self._release(self._engine.releasing(consumer, counted=False))
+        self._release(self._releasing_all(consumer))
 
     def choose(self) -> Consumer | None:
         if self._are_too_many_out():
             return None
         ready = [c for c in self.consumers if c.can_take and not _holds_too_many(c)]
-        return min(ready, key=lambda consumer: consumer.priority, default=None)
+        return min(self._with_room(ready), key=lambda consumer: consumer.priority, default=None)
 
     def _are_too_many_out(self) -> bool:
         """Note whether all consumers hold too many messages, which ends at half of the limit."""
@@ -74,13 +73,18 @@ class RoundRobin(Selector):
     def stop(self) -> None:
         assert not self.consumers, "the last consumer left"
         self._tasks.cancel()
+        super().stop()
 
     def _releasing(self, consumer: Consumer, offsets: Collection[int]) -> Iterator[None]:
         for offset in offsets:
-            lease = consumer.leases.get(offset)
-            if lease is not None:
-                self._engine.release(consumer, lease.start, lease.end)
+            self._engine.release_batch(consumer, offset)
             yield
+
+    def _releasing_all(self, consumer: Consumer) -> Iterator[None]:
+        # Again, where what it gave back itself meanwhile has cut a lease.
+        while consumer.leases:
+            # Not counted as a redelivery: the messages may never have been seen.
+            yield from self._engine.releasing(consumer, counted=False)
 
     def _release(self, steps: Iterator[None]) -> None:
         """Take a few leases back at once, and others while messages go on."""

@@ -52,6 +52,15 @@ class Selector(ABC):
     def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
         """Take back what a consumer holds: the batches at `offsets`, or all."""
 
-    @abstractmethod
     def stop(self) -> None:
         """The last consumer left."""
+        self._engine.stop_waiting()
+
+    def _with_room(self, ready: list[Consumer]) -> list[Consumer]:
+        """Return those of whom the node has memory for more; there is a new choice once it has for
+        the others.
+        """
+        if not ready or self._engine.has_room():
+            return ready
+        self._engine.wait_for_room(self._wake)
+        return [consumer for consumer in ready if self._engine.has_little(consumer)]
