@@ -33,6 +33,7 @@ LAYERS = [
         "penstock.allowance",
         "penstock.memory",
         "penstock.pace",
+        "penstock.slow_steps",
     },
 ]
 """Top down. A module imports from its own package and from lower layers; packages of one layer do

@@ -6,8 +6,10 @@ import io
 import json
 import subprocess
 import sys
+import tomllib
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,7 +17,11 @@ import typer
 from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
+from penstock import __version__
 from penstock.cli.app import app, run
+from penstock.cli.commands import COMMANDS, LoadedCommands
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 class Ran(NamedTuple):
@@ -241,3 +247,25 @@ def test_every_command_and_option_has_a_help_text() -> None:
             look(inner, f"{path} {name}")
 
     look(typer.main.get_command(app), "penstock")
+
+
+def test_the_list_of_commands_says_what_their_own_help_texts_do() -> None:
+    loaded = LoadedCommands()
+    assert {name: loaded[name].get_short_help_str(1_000) for name in loaded} == {
+        name: place.summary for name, place in COMMANDS.items()
+    }
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert run_process("--version").stdout == f"penstock {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["--version"], ["version"], ["--help"]])
+def test_what_needs_no_broker_loads_next_to_nothing(words: list[str]) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "penstock", *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
+    assert not loaded & {"asyncio", "rich", "importlib.metadata", "tomllib", "penstock.limits"}
+    assert len(loaded) < 180

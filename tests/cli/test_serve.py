@@ -18,7 +18,12 @@ import pytest
 
 from broker_process import BrokerProcess
 from penstock import limits
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
 from penstock.clients.kafka.client import KafkaClient
+from penstock.server.config import Config
+from penstock.server.listeners import PROTOCOLS
+from penstock.server.serve import Server
 
 StartServer = Callable[..., BrokerProcess]
 
@@ -158,12 +163,97 @@ def test_the_line_to_try_works_as_printed(printed: str, tmp_path: Path, protocol
     assert run_shell(reading).stdout == "hello\n"
 
 
-def test_http_on_a_plain_port_is_named_in_the_log(server: BrokerProcess) -> None:
-    for address in (server.kafka, server.pulsar.removeprefix("pulsar://"), server.iggy):
-        host, _, port = address.partition(":")
-        with socket.create_connection((host, int(port))) as client:
-            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert client.recv(1) == b""
-    for protocol in ("kafka", "pulsar", "iggy"):
-        server.wait_for_log(f"{protocol} 127.0.0.1:")
-    assert server.log.count("this is HTTP") == 3
+FIRST_WORDS = {
+    "Kafka": bytes.fromhex("000000170012000300000001000568656c6c6f000668656c6c6f00"),
+    "Pulsar": bytes.fromhex("000000100000000c0802120812066b61666b6121"),
+    "Iggy": bytes(256),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "Redis": b"PING\r\n",
+}
+"""Whole first frames: what follows them is not waited for."""
+
+
+def meet(address: str, words: bytes) -> None:
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as client:
+        client.sendall(words)
+        assert client.recv(1) == b""
+
+
+def test_a_client_at_the_wrong_port_is_named_once_with_the_right_one(
+    server: BrokerProcess,
+) -> None:
+    addresses = {
+        "Kafka": server.kafka,
+        "Pulsar": server.pulsar.removeprefix("pulsar://"),
+        "Iggy": server.iggy,
+    }
+    expected = {
+        f"looks like a client of {name}, which has port {addresses[name].partition(':')[2]}; "
+        f"this one is {here}'s"
+        for name in addresses
+        for here in addresses
+        if name != here
+    }
+    expected |= {f"this is HTTP, and the port is not a web port: it is {x}'s" for x in addresses}
+    expected |= {f"this is Redis, which is not spoken here: the port is {x}'s" for x in addresses}
+    for _ in range(2):
+        for here, address in addresses.items():
+            for name in FIRST_WORDS.keys() - {here}:
+                meet(address, FIRST_WORDS[name])
+    for said in expected:
+        server.wait_for_log(said)
+        assert server.log.count(said) == 1, server.log
+
+
+def test_junk_at_a_port_is_told_what_the_ports_are(server: BrokerProcess) -> None:
+    meet(server.kafka, b"\xff" * 20)
+    server.wait_for_log(f"is it no client of Kafka? The ports are: Kafka {server.kafka[10:]}, ")
+
+
+def test_a_hang_up_does_not_end_it(server: BrokerProcess) -> None:
+    os.kill(server.pid, signal.SIGHUP)
+    server.wait_for_log("SIGHUP: nothing to do")
+    with KafkaClient(server.kafka) as client:
+        assert client.topics() == []
+
+
+def test_two_protocols_at_one_port_are_refused(tmp_path: Path) -> None:
+    ran = refused(tmp_path, "--kafka-port", "7000", "--pulsar-port", "7000")
+    assert ran.returncode == 2
+    assert "kafka_port and pulsar_port are both 7000" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("host", "is_exposed"), [("0.0.0.0", True), ("localhost", False)])
+async def test_ports_that_others_reach_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, host: str, *, is_exposed: bool
+) -> None:
+    config = Config(data_folder=tmp_path, host=host, kafka_port=0, pulsar_port=0, iggy_port=0)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    server = Server(broker, config)
+    try:
+        await server.start()
+    finally:
+        await server.stop()
+        await broker.close()
+    assert ("there is no security yet" in caplog.text) is is_exposed
+
+
+def test_a_start_loads_only_what_a_broker_needs() -> None:
+    modules = ["cli.app", "cli.serve", "server.serve"]
+    modules += [f"{protocol}.session" for protocol in PROTOCOLS]
+    code = f"import sys, {', '.join(f'penstock.{each}' for each in modules)}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.split())
+    assert "penstock.broker.broker" in loaded
+    assert not loaded & {
+        "numba",
+        "llvmlite",
+        "pyarrow",
+        "rich",
+        "email",
+        "tomllib",
+        "multiprocessing",
+    }
+    assert len(loaded) < 660, "each one is half a millisecond of every start"

@@ -94,13 +94,48 @@ def test_mistakes_in_the_environment_and_in_flags_are_refused() -> None:
         load_config({"kafka_port": "x"}, {})
 
 
-def test_what_kubernetes_sets_for_a_service_of_our_name_is_no_mistake() -> None:
+@pytest.mark.parametrize("service", ["", "KAFKA_", "0_", "HEADLESS_", "SERVICE_", "CONFIG_"])
+def test_what_kubernetes_sets_for_services_of_our_name_is_no_mistake(service: str) -> None:
+    name = f"PENSTOCK_{service}"
     environment = {
-        "PENSTOCK_PORT": "tcp://10.0.0.1:9092",
-        "PENSTOCK_PORT_9092_TCP_ADDR": "10.0.0.1",
-        "PENSTOCK_SERVICE_HOST": "10.0.0.1",
+        f"{name}SERVICE_HOST": "10.0.0.1",
+        f"{name}SERVICE_PORT": "9092",
+        f"{name}SERVICE_PORT_KAFKA_TLS": "9093",
+        f"{name}PORT": "tcp://10.0.0.1:9092",
+        f"{name}PORT_9092_TCP": "tcp://10.0.0.1:9092",
+        f"{name}PORT_9092_TCP_PROTO": "tcp",
+        f"{name}PORT_9092_TCP_PORT": "9092",
+        f"{name}PORT_9092_TCP_ADDR": "10.0.0.1",
+        f"{name}PORT_6650_UDP_ADDR": "fd00::1",
     }
     assert load_config({}, environment) == Config()
+    assert load_config({}, {f"{name}PORT": "tcp://[fd00::1]:9092"}) == Config()
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ("PENSTOCK_KAFKA_PORT", "10.0.0.1:9092"),
+        ("PENSTOCK_PORT", "9092"),
+        ("PENSTOCK_HEADLESS_PORT", "9092"),
+        ("PENSTOCK_HOST_SERVICE", "10.0.0.1"),
+        ("PENSTOCK_PORT_KAFKA", "9092"),
+        ("PENSTOCK_KAFKA_PRT", "tcp://10.0.0.1:9092"),
+    ],
+)
+def test_mistakes_that_look_like_kubernetes_are_still_refused(mistake: tuple[str, str]) -> None:
+    with pytest.raises(ConfigError, match=mistake[0]):
+        load_config({}, dict([mistake]))
+
+
+def test_a_port_that_two_protocols_have_is_named_with_both() -> None:
+    with pytest.raises(ConfigError, match=r"kafka_port and iggy_port are both 7000.*--iggy-port"):
+        load_config({"kafka_port": "7000"}, {"PENSTOCK_IGGY_PORT": "7000"})
+    default = str(Config().pulsar_port)
+    with pytest.raises(ConfigError, match="kafka_port and pulsar_port"):
+        load_config({"kafka_port": default}, {})
+    free = dict.fromkeys(("kafka_port", "pulsar_port", "iggy_port"), "0")
+    assert load_config(free, {}).iggy_port == 0
 
 
 def test_a_refused_secret_is_not_shown() -> None:

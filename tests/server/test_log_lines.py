@@ -8,7 +8,7 @@ import pytest
 
 from penstock import limits
 from penstock.server import log_lines
-from penstock.server.log_lines import LogLines
+from penstock.server.log_lines import ONCE_A_MINUTE, LogLines
 
 
 class Kept(logging.Handler):
@@ -41,8 +41,8 @@ def now(monkeypatch):
     return now
 
 
-def say(count: int, address: str | None = None, what: str = "%s is junk") -> None:
-    extra = {"address": address} if address else {}
+def say(count: int, address: str | None = None, what: str = "%s is junk", once: str = "") -> None:
+    extra = {"address": address, ONCE_A_MINUTE: once} if address else {}
     for number in range(count):
         logging.getLogger("penstock.test").warning(what, number, extra=extra)
 
@@ -73,3 +73,17 @@ def test_what_was_left_out_is_told_once(lines, kept, now):
     assert kept.written == [f"{left_out} more lines like this were left out: 99 is junk"]
     lines.report()
     assert len(kept.written) == 1
+
+
+def test_what_is_said_once_a_minute_is_said_of_each_address_and_about_each_thing(lines, kept, now):
+    for what in ("wrong port", "other wrong port"):
+        for address in ("10.0.0.1", "10.0.0.2"):
+            say(1, address, once=what)
+            now[0] += 0.1
+            say(4, address, once=what)
+    assert len(kept.written) == 4
+    now[0] += limits.STRANGER_LINE_SECONDS
+    say(5, "10.0.0.1", once="wrong port")
+    assert len(kept.written) == 5
+    lines.report()
+    assert kept.written[-1].startswith("20 more lines like this were left out")

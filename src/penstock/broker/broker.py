@@ -28,6 +28,7 @@ from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
 from penstock.metadata.topics import TopicRepository
+from penstock.slow_steps import blocked_by
 from penstock.tasks import all_uninterrupted
 
 if TYPE_CHECKING:
@@ -96,15 +97,8 @@ class Broker:
             raise
         storage = Storage(data_folder, settings.log, leadership.epoch)
         broker = cls(store, storage, settings, leadership)
-        broker.topics.load()
-        if not properties.folders_are_identified():
-            broker.topics.identify()
-            properties.folders_were_identified()
-        broker.topic_groups.load()
-        broker.subscriptions.load()
-        broker.topics.watch()
-        # Last: sessions of members begin with it.
-        broker.groups.restore(broker._group_store.load())
+        with blocked_by("reading what the database %s has", data_folder / DATABASE_FILE):
+            broker._load()
         return broker
 
     async def reopen(self, partition: Partition) -> bool:
@@ -128,6 +122,17 @@ class Broker:
         await self.topics.close()
         await self._store.close()
         self._storage.close()
+
+    def _load(self) -> None:
+        self.topics.load()
+        if not self._properties.folders_are_identified():
+            self.topics.identify()
+            self._properties.folders_were_identified()
+        self.topic_groups.load()
+        self.subscriptions.load()
+        self.topics.watch()
+        # Last: sessions of members begin with it.
+        self.groups.restore(self._group_store.load())
 
     def _forget(self, topic: Topic) -> None:
         self.offsets.forget_partitions(partition.id for partition in topic.partitions)

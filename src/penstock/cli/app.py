@@ -1,47 +1,51 @@
-"""Puts the commands together and turns their failures into one line and an exit code.
-
-The modules of the commands import at their top only what all of them need; what one command needs
-is imported when it runs, so that `penstock serve` does not wait for tables and clients.
-"""
+"""The command line of this process, and how failures become one line and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from penstock.cli.consume import consume_command
-from penstock.cli.demo import demo_command
+from penstock import __version__
+from penstock.cli.commands import Commands
 from penstock.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
-from penstock.cli.groups import group_app
 from penstock.cli.output import OutputClosed
-from penstock.cli.pipeline import pipeline_app
-from penstock.cli.produce import produce_command
-from penstock.cli.recover import recover_command
-from penstock.cli.serve import serve_command
-from penstock.cli.topics import topic_app
-from penstock.cli.version import version_command
 
 app = typer.Typer(
     name="penstock",
-    help="One message log that Kafka, Pulsar and Iggy clients use in their own protocols.",
+    cls=Commands,
     epilog="Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 130 interrupted.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
+    invoke_without_command=True,
+    rich_markup_mode=None,  # to load rich takes longer than most commands do
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("serve")(serve_command)
-app.command("demo")(demo_command)
-app.add_typer(topic_app, name="topic")
-app.command("produce")(produce_command)
-app.command("consume")(consume_command)
-app.add_typer(group_app, name="group")
-app.add_typer(pipeline_app, name="pipeline")
-app.command("recover")(recover_command)
-app.command("version")(version_command)
+
+
+def _print_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """One message log that Kafka, Pulsar and Iggy clients use in their own protocols."""
+    del version
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(EXIT_USAGE)
 
 
 def run() -> NoReturn:

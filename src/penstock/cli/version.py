@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
+from penstock import __version__
 from penstock.cli.output import Format, FormatOption, print_json
 
 
 def version_command(output: Annotated[Format, FormatOption] = Format.TABLE) -> None:
     """Print the versions of Penstock, Python and the platform."""
     import platform
-    from importlib.metadata import version
 
     versions = {
-        "penstock": version("penstock-broker"),
+        "penstock": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
     }

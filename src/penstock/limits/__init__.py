@@ -116,6 +116,20 @@ ADDRESS_LOG_LINES_A_MINUTE: Final = Limit(
     when_hit="lines of this kind about this address are left out, and counted",
 )
 
+SLOW_STEP_SECONDS: Final = Limit(
+    1,
+    "seconds that a step, such as opening a log or removing topics, takes without a word",
+    protects="the operator from silence about what goes on",
+    when_hit="a line says what goes on, and another one at its end how long it took",
+)
+
+STRANGER_LINE_SECONDS: Final = Limit(
+    60,
+    "seconds between two lines about clients of one address that came to the wrong port",
+    protects="the log from clients that try again and again",
+    when_hit="lines that would say the same are left out, and counted",
+)
+
 LOG_REPORT_SECONDS: Final = Limit(
     60,
     "seconds between two lines that say how many of a kind were left out",

@@ -17,6 +17,7 @@ from penstock.metadata.database import NO_PARAMETERS
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.migrations import migrate
 from penstock.metadata.sqlite import SqliteDatabase
+from penstock.slow_steps import blocked_by
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class MetadataStore:
         Raises MetadataError where the file is no database, or one of a newer version of Penstock.
         """
         try:
-            with ExitStack() as on_failure:
+            with blocked_by("opening the database %s", file), ExitStack() as on_failure:
                 database = SqliteDatabase(file)
                 on_failure.callback(database.close)
                 migrate(database, str(file))

@@ -7,6 +7,7 @@ that the process may open before the first of them is refused.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -39,6 +40,12 @@ class Acceptor:
     def port(self) -> int:
         """The real one."""
         return int(self._listening.getsockname()[1])
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        host = self._listening.getsockname()[0].partition("%")[0]
+        return ipaddress.ip_address(host).is_loopback
 
     def close(self) -> None:
         """Take no more connections."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,8 +17,11 @@ from typing import Final, NamedTuple
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
 DEFAULT_FILE: Final = Path("penstock.toml")
 _FILE_VARIABLE: Final = "PENSTOCK_CONFIG"
-_KUBERNETES: Final = re.compile(r"PENSTOCK_(SERVICE_|PORT$|PORT_\d)")
-"""What Kubernetes sets for a service that happens to be named `penstock`."""
+_OF_KUBERNETES: Final = re.compile(
+    r"PENSTOCK(_[A-Z0-9_]+)?_"
+    r"(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_ADDRESS_OF_KUBERNETES: Final = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 
 _UNITS: Final = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 _MIB: Final = 1 << 20
@@ -219,7 +221,9 @@ def load_config(
     for key, text in flags.items():
         setting = _BY_KEY[key]
         values[key] = _parsed(setting, text, setting.flag)
-    return Config(**values)  # type: ignore[arg-type]  # each value came from its key's own parser
+    config = Config(**values)  # type: ignore[arg-type]  # each value came from its key's own parser
+    _refuse_shared_port(config)
+    return config
 
 
 def _file_to_read(file: Path | None, environment: Mapping[str, str]) -> Path | None:
@@ -233,6 +237,8 @@ def _file_to_read(file: Path | None, environment: Mapping[str, str]) -> Path | N
 def _from_file(path: Path | None) -> dict[str, object]:
     if path is None:
         return {}
+    import tomllib  # noqa: PLC0415 - most starts read no file
+
     try:
         text = path.read_text(encoding="utf-8")
         entries = tomllib.loads(text)
@@ -265,13 +271,40 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable == _FILE_VARIABLE:
             continue
+        if _is_of_kubernetes(variable, text):
+            continue
         setting = _BY_VARIABLE.get(variable)
         if setting is not None:
             values[setting.key] = _parsed(setting, text, variable)
-        elif not _KUBERNETES.match(variable):
+        else:
             hint = _suggestion(variable, _BY_VARIABLE)
             raise ConfigError(f"environment: unknown variable {variable}{hint}")
     return values
+
+
+def _is_of_kubernetes(variable: str, text: str) -> bool:
+    """Whether it is what Kubernetes sets in every pod for a service named `penstock...`.
+
+    PENSTOCK_KAFKA_PORT is such a variable where a service is named `penstock-kafka`, and a setting
+    of ours; its value tells which.
+    """
+    if variable.endswith("_PORT") and _ADDRESS_OF_KUBERNETES.fullmatch(text):
+        return True
+    return variable not in _BY_VARIABLE and _OF_KUBERNETES.fullmatch(variable) is not None
+
+
+def _refuse_shared_port(config: Config) -> None:
+    taken: dict[int, Setting] = {}
+    for setting in SETTINGS:
+        port = getattr(config, setting.key)
+        if setting.parse is not _port or port == 0:
+            continue
+        other = taken.setdefault(port, setting)
+        if other is not setting:
+            raise ConfigError(
+                f"{other.key} and {setting.key} are both {port}, and each protocol needs a port of "
+                f"its own: choose another one with {other.flag} or {setting.flag}"
+            )
 
 
 def _parsed(setting: Setting, text: str, place: str) -> object:

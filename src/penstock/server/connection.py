@@ -18,9 +18,10 @@ from penstock import limits
 from penstock.server.answers import Answers
 from penstock.server.frame_clock import FrameClock
 from penstock.server.intake import Intake
+from penstock.server.log_lines import ONCE_A_MINUTE
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Progress
-from penstock.server.recognise import RECOGNISED_BYTES, never_ours, other_protocol
+from penstock.server.recognise import RECOGNISED_BYTES, misplaced, recognise, unknown
 from penstock.server.sending import Sender
 from penstock.server.turns import Turn, Used
 from penstock.server.unsent import Unsent
@@ -39,6 +40,10 @@ _COLLECTED_SECONDS: Final = 0.004
 
 _CLIENT_NETWORK_BITS: Final = 64
 """The network that an IPv6 host is given (RFC 6177): it may use any address in it."""
+
+
+class StrangerError(PeerError):
+    """The client speaks another protocol than this port's."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -282,11 +287,12 @@ class Connection(asyncio.BufferedProtocol):
         assert session is not None
         self._intake.resume()
         if not self.served:
-            self._recognise()
+            self._refuse_strangers()
         is_another = False
         while (frame := self._intake.next_frame(session.frame_size)) is not None:
-            self.served = is_another = True
+            is_another = True
             pipeline.take(frame)
+            self.served = True
             if turn.is_over() or self.closing_since is not None or self._saturated():
                 break
         if not self._intake.may_have_frame:
@@ -319,10 +325,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._unsent.add(size)
                 self.count_unsent()
 
-    def _recognise(self) -> None:
-        foreign = never_ours(self._intake.head(RECOGNISED_BYTES))
-        if foreign is not None:
-            raise PeerError(foreign)
+    def _refuse_strangers(self) -> None:
+        name = recognise(self._intake.head(RECOGNISED_BYTES))
+        if name is not None and name.lower() != self.protocol:
+            raise StrangerError(misplaced(name, self.protocol, self._connections.ports))
 
     # Pressure.
 
@@ -404,11 +410,14 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, error: PeerError) -> None:
         if self._lost:
             return
-        reason = str(error)
-        hint = other_protocol(self._intake.head(RECOGNISED_BYTES), self.protocol)
-        if hint is not None and not self.served:
-            reason = f"{reason}; {hint}"
-        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason, extra=self._log_extra)
+        reason, once = str(error), ""
+        if isinstance(error, StrangerError):
+            once = reason
+        elif not self.served:
+            once = unknown(self.protocol, self._connections.ports)
+            reason = f"{reason}; {once}"
+        extra = {**self._log_extra, ONCE_A_MINUTE: once}
+        logger.warning("%s %s closed: %s", self.protocol, self.peer, reason, extra=extra)
         self.close(reason)
 
     def _break(self, error: Exception) -> None:

@@ -54,6 +54,8 @@ class Connections:
         address_connections_max: int = limits.CONNECTIONS,
     ) -> None:
         self.advertised_host = advertised_host
+        self.ports: dict[str, int] = {}
+        """By the names of the protocols that are served."""
         self.memory = memory
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.turns = Turns()

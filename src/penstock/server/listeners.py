@@ -54,6 +54,11 @@ class Listener:
         self.address = address
         self._acceptors = acceptors
 
+    @property
+    def is_exposed(self) -> bool:
+        """Whether other machines may reach it."""
+        return any(not each.is_loopback for each in self._acceptors)
+
     def close(self) -> None:
         """Take no more connections."""
         for acceptor in self._acceptors:

@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections import Counter
+from typing import Final
 
 from penstock import limits
 from penstock.allowance import Allowances
@@ -20,12 +21,15 @@ logger = logging.getLogger(__name__)
 
 KINDS = 1_000
 """More than there are in the code."""
+ONCE_A_MINUTE: Final = "once_a_minute"
+"""The attribute of a line that says what is said once a minute at most about one address."""
 
 
 class LogLines(logging.Filter):
     """A filter for the handlers of a broker's log lines.
 
-    A line about one client has the attribute `address`. Any thread may log.
+    A line about one client has the attribute `address`, and may have ONCE_A_MINUTE. Any thread may
+    log.
     """
 
     def __init__(self) -> None:
@@ -39,6 +43,9 @@ class LogLines(logging.Filter):
             limits.ADDRESS_LOG_LINES_A_MINUTE / 60,
             limits.ADDRESSES_REMEMBERED,
         )
+        self._once: Allowances[tuple[str, str]] = Allowances(
+            1, 1 / limits.STRANGER_LINE_SECONDS, limits.ADDRESSES_REMEMBERED
+        )
         self._left_out: Counter[str] = Counter()
         self._last: dict[str, logging.LogRecord] = {}
         """The last that was left out, of each kind."""
@@ -49,15 +56,23 @@ class LogLines(logging.Filter):
             return True
         kind = str(record.msg)
         address = getattr(record, "address", None)
+        once = getattr(record, ONCE_A_MINUTE, "")
         now = time.monotonic()
         with self._lock:
             is_written = (
-                address is None or self._addresses.take((kind, address), now)
-            ) and self._kinds.take(kind, now)
+                (address is None or self._addresses.take((kind, address), now))
+                and (not once or self._is_first(once, address, now))
+                and self._kinds.take(kind, now)
+            )
             if not is_written:
                 self._left_out[kind] += 1
                 self._last[kind] = record
         return is_written
+
+    def _is_first(self, once: str, address: str | None, now: float) -> bool:
+        key = (once, address or "")
+        # A whole one has to be there: part of one is back at once.
+        return self._once.wait(key, now) == 0 and self._once.take(key, now)
 
     def report(self) -> None:
         """Say how many lines were left out since the last report."""

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EXIT_INTERRUPTED_TWICE: Final = 130
+_EXPOSED: Final = (
+    "listening on %s: whoever reaches these ports reads and writes every topic, for there is no "
+    "security yet; keep strangers out by a firewall, or listen on 127.0.0.1"
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,11 @@ class Server:
         for protocol in PROTOCOLS:
             address = Address(protocol, self._config.host, _port(self._config, protocol))
             sessions = self._sessions(protocol, self._broker)
-            self._listeners.append(await listen(address, sessions, self._connections))
+            listener = await listen(address, sessions, self._connections)
+            self._listeners.append(listener)
+            self._connections.ports[protocol] = listener.address.port
+        if any(listener.is_exposed for listener in self._listeners):
+            logger.warning(_EXPOSED, self._config.host)
         self._tasks.start(self._connections.sweep_for_ever(), "connection deadlines")
 
     async def stop(self, seconds: float = limits.SHUTDOWN_SECONDS) -> None:
@@ -97,6 +105,7 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
 
     Raises DataFolderError, ListenError, KernelsError and what Broker.open raises.
     """
+    _outlive_hang_ups()
     kernel_library.require()
     _allow_open_files()
     keep_freed_memory(config.memory_bytes or default_budget())
@@ -175,6 +184,14 @@ def _connections(config: Config, memory: Memory) -> Connections:
     in_all = min(limits.CONNECTIONS, files * limits.CONNECTION_FILES_PERCENT // 100)
     of_address = config.address_connections or max(1, in_all // 2)
     return Connections(config.advertised_host, memory, in_all, of_address)
+
+
+def _outlive_hang_ups() -> None:
+    # Its terminal may go without taking the broker along.
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGHUP,
+        lambda: logger.info("SIGHUP: nothing to do; settings are read at the start only"),
+    )
 
 
 def _stop_on_signals() -> asyncio.Event:

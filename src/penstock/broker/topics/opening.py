@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, cast
 from penstock.limits import LOGS_OPENED_TOGETHER
 from penstock.log.errors import LogNotOpenError
 from penstock.pace import Pace
+from penstock.slow_steps import waiting_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +49,7 @@ async def open_all(partitions: Iterable[Openable]) -> None:
         if pace.is_over():
             await pace.others()
     closed = list(found)
-    for first in range(0, len(closed), LOGS_OPENED_TOGETHER):
-        together = closed[first : first + LOGS_OPENED_TOGETHER]
-        await asyncio.gather(*(each.opened() for each in together), return_exceptions=True)
+    with waiting_for("opening %d logs", len(closed)):
+        for first in range(0, len(closed), LOGS_OPENED_TOGETHER):
+            together = closed[first : first + LOGS_OPENED_TOGETHER]
+            await asyncio.gather(*(each.opened() for each in together), return_exceptions=True)

@@ -24,6 +24,7 @@ from penstock.log.layout import (
     topic_directory,
     topics_directory,
 )
+from penstock.slow_steps import waiting_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -78,7 +79,8 @@ class Storage:
 
         Raises LogMissingError where it is not there or is another one, and OSError.
         """
-        return await self._run(partial(self._open_log, identity, segment_bytes, leader_epoch))
+        with waiting_for("opening the log of %s-%d", identity.topic, identity.index):
+            return await self._run(partial(self._open_log, identity, segment_bytes, leader_epoch))
 
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
@@ -101,7 +103,8 @@ class Storage:
         Returns why one could not be removed, or None.
         """
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._removing, self._remove_topics, topic_ids)
+        with waiting_for("removing the folders of deleted topics (%d now)", len(topic_ids)):
+            return await loop.run_in_executor(self._removing, self._remove_topics, topic_ids)
 
     async def remove_partitions(self, topic_id: UUID, indexes: Collection[int]) -> None:
         """Remove what `make_folders` made, for partitions that came to nothing."""

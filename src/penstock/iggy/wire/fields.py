@@ -1,7 +1,7 @@
 """How single values are read and written: little-endian, every length checked before it is used.
 
-A message (see `message`) is a dataclass whose annotations come from this module, so that its
-declaration reads like the protocol's own table and serves both directions.
+A message (see `message`) has annotations that come from this module, so that its declaration
+reads like the protocol's own table and serves both directions.
 """
 
 from __future__ import annotations

@@ -1,17 +1,59 @@
-"""A message is a dataclass: its fields, in order, are its bytes."""
+"""A message is declared as a dataclass is: its fields, in order, are its bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from penstock.iggy.wire.fields import Field, Reader, block
 from penstock.limits import IGGY_ITEMS_AT_ONCE
 from penstock.pace import Pace
 
 
+@dataclass_transform(frozen_default=True)
 class Message:
-    """Base of every request and reply, and of the blocks that they are made of."""
+    """Base of every request and reply, and of the blocks that they are made of.
+
+    To type checkers each is a frozen dataclass. A real one takes a millisecond to make, a broker's
+    start pays it for every kind, and most kinds are never sent.
+    """
+
+    field_names: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.field_names = tuple(cls.__annotations__)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        names = self.field_names
+        if len(values) + len(named) != len(names):
+            raise TypeError(f"{type(self).__name__} has the fields {names}")
+        if named:
+            values += tuple(named[name] for name in names[len(values) :])
+        for name, value in zip(names, values, strict=True):
+            setattr(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]  # lists in it can be changed
+
+    def __repr__(self) -> str:
+        named = zip(self.field_names, self._values(), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+    def _values(self) -> list[Any]:
+        return [getattr(self, name) for name in self.field_names]
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
@@ -75,7 +117,7 @@ def _layout(kind: type[Message]) -> list[tuple[str, Field]]:
     layout = _layouts.get(kind)
     if layout is None:
         hints = get_type_hints(kind, include_extras=True)
-        layout = _layouts[kind] = [(name, _field(hint)) for name, hint in hints.items()]
+        layout = _layouts[kind] = [(name, _field(hints[name])) for name in kind.field_names]
     return layout
 
 

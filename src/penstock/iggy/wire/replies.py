@@ -26,7 +26,6 @@ from penstock.iggy.wire.options import SizedOptions
 from penstock.session import Buffers
 
 
-@dataclass(frozen=True, slots=True)
 class LoggedIn(Message):
     """LOGIN_REGISTER."""
 
@@ -36,7 +35,6 @@ class LoggedIn(Message):
     server_version: ShortText
 
 
-@dataclass(frozen=True, slots=True)
 class ClusterNode(Message):
     """One server and its ports; 0 where it does not listen."""
 
@@ -52,7 +50,6 @@ class ClusterNode(Message):
     """0 healthy."""
 
 
-@dataclass(frozen=True, slots=True)
 class ClusterMetadata(Message):
     """GET_CLUSTER_METADATA."""
 
@@ -60,7 +57,6 @@ class ClusterMetadata(Message):
     nodes: Annotated[list[ClusterNode], counted(block(ClusterNode))]
 
 
-@dataclass(frozen=True, slots=True)
 class OptionDescription(Message):
     """One option that a kind of resource knows."""
 
@@ -70,14 +66,12 @@ class OptionDescription(Message):
     description: Text
 
 
-@dataclass(frozen=True, slots=True)
 class OptionDescriptions(Message):
     """DESCRIBE_OPTIONS."""
 
     options: Annotated[list[OptionDescription], counted(block(OptionDescription))]
 
 
-@dataclass(frozen=True, slots=True)
 class Stats(Message):
     """GET_STATS. Times are microseconds, `run_time` included; sizes are bytes."""
 
@@ -112,7 +106,6 @@ class Stats(Message):
     total_disk_space: U64
 
 
-@dataclass(frozen=True, slots=True)
 class GroupMembership(Message):
     """A group that a client is a member of."""
 
@@ -121,7 +114,6 @@ class GroupMembership(Message):
     group_id: U32
 
 
-@dataclass(frozen=True, slots=True)
 class ClientInfo(Message):
     """One connection, as GET_CLIENTS lists it."""
 
@@ -134,14 +126,12 @@ class ClientInfo(Message):
     groups_count: U32
 
 
-@dataclass(frozen=True, slots=True)
 class Clients(Message):
     """GET_CLIENTS."""
 
     clients: Annotated[list[ClientInfo], to_the_end(block(ClientInfo))]
 
 
-@dataclass(frozen=True, slots=True)
 class ClientDetails(Message):
     """GET_ME, GET_CLIENT."""
 
@@ -149,7 +139,6 @@ class ClientDetails(Message):
     groups: Annotated[list[GroupMembership], to_the_end(block(GroupMembership))]
 
 
-@dataclass(frozen=True, slots=True)
 class User(Message):
     """A user."""
 
@@ -161,14 +150,12 @@ class User(Message):
     options: SizedOptions
 
 
-@dataclass(frozen=True, slots=True)
 class Users(Message):
     """GET_USERS."""
 
     users: Annotated[list[User], to_the_end(block(User))]
 
 
-@dataclass(frozen=True, slots=True)
 class UserDetails(Message):
     """GET_USER, CREATE_USER."""
 
@@ -178,7 +165,6 @@ class UserDetails(Message):
     """Ten truth values, one a kind of thing that is allowed everywhere, then 0: none by stream."""
 
 
-@dataclass(frozen=True, slots=True)
 class Stream(Message):
     """A stream. `created_at` is microseconds since 1970."""
 
@@ -191,14 +177,12 @@ class Stream(Message):
     options: SizedOptions
 
 
-@dataclass(frozen=True, slots=True)
 class Streams(Message):
     """GET_STREAMS."""
 
     streams: Annotated[list[Stream], to_the_end(block(Stream))]
 
 
-@dataclass(frozen=True, slots=True)
 class Topic(Message):
     """A topic."""
 
@@ -219,7 +203,6 @@ class Topic(Message):
     """All other options with their defaults."""
 
 
-@dataclass(frozen=True, slots=True)
 class StreamDetails(Message):
     """GET_STREAM."""
 
@@ -227,14 +210,12 @@ class StreamDetails(Message):
     topics: Annotated[list[Topic], to_the_end(block(Topic))]
 
 
-@dataclass(frozen=True, slots=True)
 class Topics(Message):
     """GET_TOPICS."""
 
     topics: Annotated[list[Topic], counted(block(Topic))]
 
 
-@dataclass(frozen=True, slots=True)
 class Partition(Message):
     """A partition. `current_offset` is the last message's, 0 where there is none."""
 
@@ -246,7 +227,6 @@ class Partition(Message):
     messages_count: U64
 
 
-@dataclass(frozen=True, slots=True)
 class TopicDetails(Message):
     """CREATE_TOPIC, GET_TOPIC."""
 
@@ -254,7 +234,6 @@ class TopicDetails(Message):
     partitions: Annotated[list[Partition], to_the_end(block(Partition))]
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerGroup(Message):
     """A consumer group."""
 
@@ -264,14 +243,12 @@ class ConsumerGroup(Message):
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerGroups(Message):
     """GET_CONSUMER_GROUPS."""
 
     groups: Annotated[list[ConsumerGroup], to_the_end(block(ConsumerGroup))]
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerGroupMember(Message):
     """A member and the partitions that it reads."""
 
@@ -279,7 +256,6 @@ class ConsumerGroupMember(Message):
     partitions: Annotated[list[int], counted(u32)]
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerGroupDetails(Message):
     """CREATE_CONSUMER_GROUP, GET_CONSUMER_GROUP."""
 
@@ -287,7 +263,6 @@ class ConsumerGroupDetails(Message):
     members: Annotated[list[ConsumerGroupMember], to_the_end(block(ConsumerGroupMember))]
 
 
-@dataclass(frozen=True, slots=True)
 class Assignment(Message):
     """SYNC_CONSUMER_GROUP of a member; others are answered with nothing."""
 
@@ -295,7 +270,6 @@ class Assignment(Message):
     partitions: Annotated[list[int], counted(u32)]
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerOffset(Message):
     """GET_CONSUMER_OFFSET where an offset is stored."""
 
@@ -304,7 +278,6 @@ class ConsumerOffset(Message):
     stored_offset: U64
 
 
-@dataclass(frozen=True, slots=True)
 class Confirmation(Message):
     """Where a batch went."""
 
@@ -314,14 +287,12 @@ class Confirmation(Message):
     base_offset: U64
 
 
-@dataclass(frozen=True, slots=True)
 class Confirmations(Message):
     """SEND_MESSAGES."""
 
     confirmations: Annotated[list[Confirmation], counted(block(Confirmation))]
 
 
-@dataclass(frozen=True, slots=True)
 class Polled(Message):
     """The head of POLL_MESSAGES, up to the batches that follow."""
 

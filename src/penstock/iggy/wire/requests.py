@@ -5,8 +5,6 @@ Source: apache-iggy 0.9.0's binary protocol 0.11.0. Commands that are not here h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from penstock.iggy.wire.fields import (
     U8,
     U32,
@@ -23,12 +21,10 @@ from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Options
 
 
-@dataclass(frozen=True, slots=True)
 class Empty(Message):
     """A command without arguments."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoginRegister(Message):
     """Log in with a password and open a session."""
 
@@ -41,7 +37,6 @@ class LoginRegister(Message):
     context: Text
 
 
-@dataclass(frozen=True, slots=True)
 class LoginRegisterWithToken(Message):
     """Log in with a personal access token and open a session."""
 
@@ -52,35 +47,30 @@ class LoginRegisterWithToken(Message):
     context: Text
 
 
-@dataclass(frozen=True, slots=True)
 class GetClient(Message):
     """One connection."""
 
     client_id: U32
 
 
-@dataclass(frozen=True, slots=True)
 class UserRequest(Message):
     """Get or delete a user."""
 
     user: Identifier
 
 
-@dataclass(frozen=True, slots=True)
 class DescribeOptions(Message):
     """The options that a kind of resource knows: 1 topic, 2 stream, 3 user."""
 
     scope: U8
 
 
-@dataclass(frozen=True, slots=True)
 class StreamRequest(Message):
     """Get, delete or purge a stream, or list its topics."""
 
     stream: Identifier
 
 
-@dataclass(frozen=True, slots=True)
 class CreateStream(Message):
     """Make a stream."""
 
@@ -88,7 +78,6 @@ class CreateStream(Message):
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
 class UpdateStream(Message):
     """Rename a stream."""
 
@@ -97,7 +86,6 @@ class UpdateStream(Message):
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
 class TopicRequest(Message):
     """Get, delete or purge a topic, or list its groups."""
 
@@ -105,7 +93,6 @@ class TopicRequest(Message):
     topic: Identifier
 
 
-@dataclass(frozen=True, slots=True)
 class CreateTopic(Message):
     """Make a topic."""
 
@@ -115,7 +102,6 @@ class CreateTopic(Message):
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
 class UpdateTopic(Message):
     """Rename a topic or change options; options that are left out stay as they are."""
 
@@ -125,7 +111,6 @@ class UpdateTopic(Message):
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionsRequest(Message):
     """Add this many partitions to a topic, or take them away."""
 
@@ -134,7 +119,6 @@ class PartitionsRequest(Message):
     partitions_count: U32
 
 
-@dataclass(frozen=True, slots=True)
 class CreateConsumerGroup(Message):
     """Make a consumer group of a topic."""
 
@@ -143,7 +127,6 @@ class CreateConsumerGroup(Message):
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
 class ConsumerGroupRequest(Message):
     """Get, delete, join, leave or sync a consumer group."""
 
@@ -152,7 +135,6 @@ class ConsumerGroupRequest(Message):
     group: Identifier
 
 
-@dataclass(frozen=True, slots=True)
 class FlushUnsavedBuffer(Message):
     """Bring a partition to stable storage."""
 
@@ -162,7 +144,6 @@ class FlushUnsavedBuffer(Message):
     fsync: Bool
 
 
-@dataclass(frozen=True, slots=True)
 class GetConsumerOffset(Message):
     """The offset that a consumer has stored."""
 
@@ -172,7 +153,6 @@ class GetConsumerOffset(Message):
     partition_id: OptionalU32
 
 
-@dataclass(frozen=True, slots=True)
 class StoreConsumerOffset(Message):
     """Store the offset of the last message that a consumer is done with."""
 
@@ -184,7 +164,6 @@ class StoreConsumerOffset(Message):
     acknowledge: U8
 
 
-@dataclass(frozen=True, slots=True)
 class DeleteConsumerOffset(Message):
     """Forget the offset that a consumer has stored."""
 
@@ -195,7 +174,6 @@ class DeleteConsumerOffset(Message):
     acknowledge: U8
 
 
-@dataclass(frozen=True, slots=True)
 class PollMessages(Message):
     """Read up to `count` messages of one partition."""
 
@@ -208,7 +186,6 @@ class PollMessages(Message):
     auto_commit: Bool
 
 
-@dataclass(frozen=True, slots=True)
 class SendMessages(Message):
     """Append one batch to one partition."""
 
@@ -221,7 +198,6 @@ class SendMessages(Message):
     batch: RestView
 
 
-@dataclass(frozen=True, slots=True)
 class Anything(Message):
     """A body that nobody looks into."""
 
