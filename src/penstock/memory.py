@@ -14,7 +14,7 @@ something large is held, its holder asks whether it fits:
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
   one that got stuck first before all others.
 * What lasts as long as clients want, and nobody can be cut for, has parts of the budget of its own:
-  groups, subscriptions, producers. Where one is full, more of it is refused or waits.
+  groups, subscriptions, producers, committed offsets. Where one is full, more is refused or waits.
 * What no account knows is measured: what the process has beyond all accounts, less what it may have
   for itself, counts as held. Fragments of freed memory and libraries loaded late are such; for
   the latter something is kept from the beginning.
@@ -102,6 +102,10 @@ class SharedAccount(Account):
         """How much more a holder of `held` bytes may have; not above 0 where that is nothing."""
         return _share(self.bound - self.used, held)
 
+    def fits(self, size: int) -> bool:
+        """Whether so much more is within the bound, whoever holds it."""
+        return self.used + size <= self.bound
+
     def wait(self, holding: Holding, wake: Callable[[], None]) -> None:
         """Have `wake` called once when there is room for a holder, after somebody gave back."""
         self._waiting[holding] = wake
@@ -160,6 +164,8 @@ class Memory:
         """What subscriptions know of messages that are out, came back or are acknowledged."""
         self.producers = SharedAccount(self, budget // 16)
         """What partitions remember of idempotent producers."""
+        self.metadata = SharedAccount(self, budget // 4)
+        """Committed offsets and subscriptions, which are in the database too."""
         self.unknown = Account(self)
         """What the process was found to have beyond the other accounts, as of the last look."""
         self.ample = budget // 4
@@ -237,7 +243,8 @@ class Memory:
 
     def _is_alone(self, held: int) -> bool:
         # Nobody gives back what lasts because somebody else waits for it.
-        lasting = self.groups.used + self.subscriptions.used + self.producers.used
+        lasts = (self.groups, self.subscriptions, self.producers, self.metadata)
+        lasting = sum(account.used for account in lasts)
         others = self.used - held - self.caches.used - self.unknown.used - lasting
         return others <= self.budget // 16
 
@@ -291,6 +298,10 @@ class Holding:
         """Say how much is held now."""
         self._account.take(size - self.size)
         self.size = size
+
+    def grow(self, size: int) -> None:
+        """Say how much more is held now; less than 0 is less."""
+        self.set(self.size + size)
 
     def follow(self, size: int) -> None:
         """Say about how much is held now, as often as that changes."""

@@ -25,6 +25,7 @@ from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.memory import Memory
 from penstock.metadata.offsets import OffsetRow
 from receivers import consumer, message_batch, settled
 
@@ -78,7 +79,7 @@ def test_a_deleted_partition_costs_its_own_offsets_however_many_owners_there_are
     rows = [OffsetRow("kafka", f"g{number}", 1, 5, -1, "", 0) for number in range(10_000)]
     rows.append(OffsetRow("kafka", "g0", 2, 7, -1, "", 0))
     repository = cast("OffsetRepository", SimpleNamespace(all=lambda: rows))
-    offsets = CommittedOffsets(repository, lambda _: True)
+    offsets = CommittedOffsets(repository, lambda _: True, Memory())
     calls = 0
 
     def counted(frame: FrameType, event: str, argument: object) -> None:
@@ -199,3 +200,27 @@ async def test_all_consumers_of_a_subscription_hold_only_so_much(
         assert subscription.acknowledge_at_once(offset)
     await settled()
     assert sum(member.unacknowledged for member in members) >= 30
+
+
+async def test_subscriptions_and_offsets_have_a_part_of_the_budget(
+    broker: Broker, partition: Partition
+) -> None:
+    account = broker.memory.metadata
+    assert account.used == 0
+    account.bound = 100 * limits.KIB
+    properties = {str(number): "" for number in range(100)}
+
+    async def create_many() -> None:
+        for number in range(100):
+            request = SubscribeRequest(f"made up {number}", SHARED, 0, properties=properties)
+            await broker.subscriptions.create(partition, request)
+
+    with pytest.raises(TooManySubscriptionsError):
+        await create_many()
+    assert 1 < len(broker.subscriptions.of_partition(partition)) < 10, "properties count"
+    owner = OffsetOwner("kafka", "n" * 30_000)
+    with pytest.raises(TooManyOffsetsError):
+        await broker.offsets.commit(owner, {partition.id: CommittedOffset(1)})
+    await broker.topics.delete(partition.topic)
+    await settled()
+    assert account.used == 0

@@ -11,6 +11,7 @@ import stretches
 from group_house import House
 from penstock.broker.groups.offsets import CommittedOffset, CommittedOffsets, OffsetOwner
 from penstock.limits import GROUP_MEMBERS, TOPIC_PARTITIONS
+from penstock.memory import Memory
 from penstock.metadata.offsets import OffsetRepository
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ async def of_commit() -> float:
     while len(found) < TRIES and min(found, default=BAR_SECONDS) >= BAR_SECONDS:
         store = Store()
         repository = OffsetRepository(cast("MetadataStore", store))
-        offsets = CommittedOffsets(repository, bool)
+        offsets = CommittedOffsets(repository, bool, Memory())
         await asyncio.sleep(0)
         loop.longest = 0.0
         gone = await offsets.commit(OffsetOwner("kafka", "g"), given)

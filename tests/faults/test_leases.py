@@ -7,7 +7,6 @@ the broker gives them, acknowledge none, and give every second one back.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 
 import pytest
@@ -16,7 +15,7 @@ from broker_process import BrokerProcess
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from pulsar_peer import entry, frame_of
 from stand import Stand
-from wire_clients import PULSAR_CONNECT, KafkaWire, pulsar_request, receive_exactly
+from wire_clients import PULSAR_CONNECT, pulsar_request, receive_exactly
 
 BUDGET_MIB = 256
 CONSUMERS = 4
@@ -30,6 +29,8 @@ def publish(stand: Stand, broker: BrokerProcess, count: int) -> int:
     connection = stand.connect(broker, "pulsar")
     producer = pulsar_request("PRODUCER", topic=TOPIC, producer_id=1, request_id=1)
     connection.sendall(PULSAR_CONNECT + producer)
+    while hear(connection).type != api.BaseCommand.PRODUCER_SUCCESS:
+        pass
     sent = {"producer_id": 1, "sequence_id": 0, "num_messages": 1}
     frame = pulsar_request("SEND", entry(b"."), **sent)
     stand.flood(connection, frame * SENT_TOGETHER, times=count // SENT_TOGETHER)
@@ -119,8 +120,6 @@ def test_what_is_out_stays_within_the_budget(stand: Stand, subscriptions: int, c
     # How long pushes keep the loop is not what is asked here.
     stand.allow("more lines like this were left out", "the event loop was held up")
     broker = stand.start("--memory-bytes", f"{BUDGET_MIB}MiB", "--flush", "written")
-    with contextlib.closing(KafkaWire(broker.kafka, TOPIC)) as kafka:
-        kafka.create_topic()
     ledger_id = publish(stand, broker, count)
     stand.watch.reset()
     connections = attack(stand, broker, subscriptions, count)

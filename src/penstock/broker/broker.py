@@ -69,7 +69,9 @@ class Broker:
             self.memory,
             leadership.cluster_id,
         )
-        self.offsets = CommittedOffsets(OffsetRepository(store), self.topics.has_partition)
+        self.offsets = CommittedOffsets(
+            OffsetRepository(store), self.topics.has_partition, self.memory
+        )
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         creations = group_creations()
         self.groups = GroupRegistry(settings.groups, self._group_store, self.memory, creations)
@@ -77,7 +79,7 @@ class Broker:
         self._properties = PropertyRepository(store)
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
-        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics)
+        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
         self.topics.on_delete(self._forget)
 
     @classmethod

@@ -379,7 +379,8 @@ OFFSETS_COMMITTED_TOGETHER: Final = Limit(
 
 COMMITTED_OFFSET_BYTES: Final = Limit(
     256 * MIB,
-    "bytes of committed offsets, with the names of who committed and their notes: some 800,000",
+    "bytes of committed offsets, with the names of who committed and their notes: some 800,000; "
+    "with subscriptions no more than a quarter of the budget for memory",
     protects="memory and the database from names that clients make up",
     when_hit="offsets of other partitions and of new names are not committed; those that are there "
     "move on",
@@ -387,7 +388,8 @@ COMMITTED_OFFSET_BYTES: Final = Limit(
 
 SUBSCRIPTIONS: Final = Limit(
     100_000,
-    "subscriptions, durable or not",
+    "subscriptions, durable or not; with committed offsets no more than have room in a quarter of "
+    "the budget for memory, which is some 16,000 of the least",
     protects="memory and the database",
     when_hit="the next one is not created",
 )

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import TooManyOffsetsError
+from penstock.memory import Holding
 from penstock.metadata.offsets import OffsetRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from penstock.memory import Memory
     from penstock.metadata.offsets import OffsetRepository
 
 _ROW_BYTES: Final = 320
@@ -37,13 +39,16 @@ class CommittedOffset(NamedTuple):
 class CommittedOffsets:
     """Answers from memory; what `commit` and `delete` did is durable when they return."""
 
-    def __init__(self, repository: OffsetRepository, has_partition: Callable[[int], bool]) -> None:
+    def __init__(
+        self, repository: OffsetRepository, has_partition: Callable[[int], bool], memory: Memory
+    ) -> None:
         self._repository = repository
         self._has_partition = has_partition
         self._offsets: dict[OffsetOwner, dict[int, CommittedOffset]] = {}
         self._owners: dict[int, set[OffsetOwner]] = {}
         """Who has an offset of a partition."""
-        self._bytes = 0
+        self._account = memory.metadata
+        self._held = Holding(memory.metadata)
         for row in repository.all():
             committed = CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
             self._put(OffsetOwner(row.kind, row.name), {row.partition_id: committed})
@@ -80,7 +85,7 @@ class CommittedOffsets:
         if not offsets:
             return gone
         growth = self._growth(owner, offsets)
-        if growth > 0 and self._bytes + growth > limits.COMMITTED_OFFSET_BYTES:
+        if growth > 0 and not self._has_room(growth):
             raise TooManyOffsetsError("the broker keeps as many committed offsets as it may")
         await self._repository.save(
             OffsetRow(
@@ -119,19 +124,23 @@ class CommittedOffsets:
         for partition_id in partition_ids:
             dropped = kept.pop(partition_id, None)
             if dropped is not None:
-                self._bytes -= _size(dropped)
+                self._held.grow(-_size(dropped))
                 self._owners[partition_id].discard(owner)
                 if not self._owners[partition_id]:
                     del self._owners[partition_id]
         if not kept:
             del self._offsets[owner]
-            self._bytes -= _ROW_BYTES + len(owner.name)
+            self._held.grow(-_ROW_BYTES - len(owner.name))
 
     def _put(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
-        self._bytes += self._growth(owner, offsets)
+        self._held.grow(self._growth(owner, offsets))
         self._offsets.setdefault(owner, {}).update(offsets)
         for partition_id in offsets:
             self._owners.setdefault(partition_id, set()).add(owner)
+
+    def _has_room(self, growth: int) -> bool:
+        within = self._held.size + growth <= limits.COMMITTED_OFFSET_BYTES
+        return within and self._account.fits(growth)
 
     def _growth(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> int:
         """Return how many bytes more there would be."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.broker.errors import (
@@ -20,6 +20,7 @@ from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
 from penstock.log.header import Magic
+from penstock.memory import Holding
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
@@ -31,11 +32,15 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.log import Log
+    from penstock.memory import Memory
     from penstock.metadata.subscriptions import (
         Blocks,
         SubscriptionRepository,
         SubscriptionRow,
     )
+
+_SUBSCRIPTION_BYTES: Final = 4 * limits.KIB
+_PROPERTY_BYTES: Final = 200
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +60,14 @@ class SubscribeRequest:
 class Subscriptions:
     """Every subscription of every partition; durable ones are in the database too."""
 
-    def __init__(self, repository: SubscriptionRepository, topics: Topics) -> None:
+    def __init__(self, repository: SubscriptionRepository, topics: Topics, memory: Memory) -> None:
         self._repository = repository
         self._topics = topics
         self._cursors = CursorStore(repository)
         self._by_partition: dict[int, dict[str, Subscription]] = {}
         self._count = 0
+        self._account = memory.metadata
+        self._held = Holding(memory.metadata)
         self._unopened: dict[int, list[tuple[SubscriptionRow, Blocks]]] = {}
         """Those of partitions of which the log is not open yet, by partition id."""
 
@@ -73,7 +80,7 @@ class Subscriptions:
         for row in self._repository.all():
             acknowledged = blocks.get((row.partition_id, row.name), {})
             self._unopened.setdefault(row.partition_id, []).append((row, acknowledged))
-            self._count += 1
+            self._add(_size(row.name, row.properties))
         self._topics.before_open(self._restore)
 
     async def _restore(self, partition: Partition, log: Log) -> None:
@@ -139,9 +146,10 @@ class Subscriptions:
     async def _create(self, partition: Partition, request: SubscribeRequest) -> Subscription:
         _check_size(request)
         _check_alive(partition)
-        if self._count >= limits.SUBSCRIPTIONS:
-            raise TooManySubscriptionsError(f"the broker has {limits.SUBSCRIPTIONS} subscriptions")
-        self._count += 1
+        size = _size(request.name, request.properties)
+        if self._count >= limits.SUBSCRIPTIONS or not self._account.fits(size):
+            raise TooManySubscriptionsError(f"the broker has {self._count} subscriptions")
+        self._add(size)
         cursor = Cursor(request.position)
         made = self._make(partition, request.name, cursor, request.durable, request.properties)
         if made.durable:
@@ -209,7 +217,8 @@ class Subscriptions:
     def forget(self, topic: Topic) -> None:
         """A topic was deleted, and the database has dropped its subscriptions with it."""
         for partition in topic.partitions:
-            self._count -= len(self._unopened.pop(partition.id, ()))
+            for row, _ in self._unopened.pop(partition.id, ()):
+                self._take_off(_size(row.name, row.properties))
             for subscription in self.of_partition(partition):
                 self._cursors.forget(subscription)
                 self._remove(subscription)
@@ -242,9 +251,17 @@ class Subscriptions:
         of_partition = self._by_partition.get(subscription.partition.id, {})
         if of_partition.get(subscription.name) is subscription:
             del of_partition[subscription.name]
-            self._count -= 1
+            self._take_off(_size(subscription.name, subscription.properties))
         if not of_partition:
             self._by_partition.pop(subscription.partition.id, None)
+
+    def _add(self, size: int) -> None:
+        self._count += 1
+        self._held.grow(size)
+
+    def _take_off(self, size: int) -> None:
+        self._count -= 1
+        self._held.grow(-size)
 
     def _end_unless_wanted(self, subscription: Subscription) -> None:
         wanted = subscription.durable or subscription.changing.locked() or subscription.consumers
@@ -256,6 +273,12 @@ class Subscriptions:
 def _check_alive(partition: Partition) -> None:
     if partition.deleted:
         raise UnknownTopicError(f"topic {partition.topic.name.pulsar} was deleted")
+
+
+def _size(name: str, properties: Mapping[str, str]) -> int:
+    """Return about how much memory a subscription takes, besides what it knows of messages."""
+    texts = sum(len(key) + len(value) for key, value in properties.items())
+    return _SUBSCRIPTION_BYTES + len(name) + texts + len(properties) * _PROPERTY_BYTES
 
 
 def _check_size(request: SubscribeRequest) -> None:
