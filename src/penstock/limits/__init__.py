@@ -370,13 +370,6 @@ TOPIC_GROUPS: Final = Limit(
     when_hit="the next one is not created",
 )
 
-OFFSETS_COMMITTED_TOGETHER: Final = Limit(
-    500,
-    "committed offsets of one request that are written in one transaction",
-    protects="other clients' time",
-    when_hit="the next ones are written when these are durable",
-)
-
 COMMITTED_OFFSET_BYTES: Final = Limit(
     256 * MIB,
     "bytes of committed offsets, with the names of who committed and their notes: some 800,000; "
@@ -422,13 +415,6 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
     "maxUnackedMessagesPerConsumer)",
     protects="memory, and the other consumers from one that does not acknowledge",
     when_hit="the consumer gets no more until half of them are acknowledged",
-)
-
-ACKNOWLEDGED_THROUGH_AT_ONCE: Final = Limit(
-    8_000_000,
-    "messages that one cumulative acknowledgement passes in one turn",
-    protects="other clients' time, where some of very many messages were acknowledged before",
-    when_hit="it goes on when others had their turn",
 )
 
 REMEMBERED_BATCHES: Final = Limit(

@@ -57,6 +57,13 @@ KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
     when_hit="the offset is not committed",
 )
 
+OFFSETS_COMMITTED_TOGETHER: Final = Limit(
+    500,
+    "committed offsets of one request that are written in one transaction",
+    protects="other clients' time",
+    when_hit="the next ones are written when these are durable",
+)
+
 KAFKA_RESPONSE_BYTES: Final = Limit(
     1024 * MIB,
     "bytes of one answer to our own Kafka client",
@@ -201,6 +208,13 @@ PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
     protects="other clients' time",
     when_hit="other connections have their turn before the rest is looked up; the last message is "
     "said to be the damaged one",
+)
+
+ACKNOWLEDGED_THROUGH_AT_ONCE: Final = Limit(
+    8_000_000,
+    "messages that one cumulative acknowledgement passes in one turn",
+    protects="other clients' time, where some of very many messages were acknowledged before",
+    when_hit="it goes on when others had their turn",
 )
 
 IGGY_REQUEST_BYTES: Final = Limit(
