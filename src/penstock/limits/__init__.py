@@ -448,7 +448,7 @@ TOPIC_PARTITIONS: Final = Limit(
 )
 
 GROUP_MEMBERS: Final = Limit(
-    2_000,
+    1_000,
     "members of one Kafka consumer group, those included that were given an id and have not "
     "come back",
     protects="memory, and other clients' time: a rebalance is about all members at once",
