@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 import tomllib
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import typer
 from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
+from command_line import Penstock
 from penstock import __version__
-from penstock.cli.app import app, run
+from penstock.cli.app import app
 from penstock.cli.commands import COMMANDS, LoadedCommands
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-class Ran(NamedTuple):
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
-
-
-Penstock = Callable[..., Ran]
-
-
-@pytest.fixture
-def penstock(
-    shared_server: BrokerProcess,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Penstock:
-    """Runs a command that needs a broker, in this process, and checks its exit code."""
-
-    def run_here(*words: str, stdin: str = "", code: int = 0) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["penstock", *words, "--server", shared_server.kafka])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            run()
-        printed = Ran(*capsys.readouterr())
-        assert ended.value.code == code, printed
-        return printed
-
-    return run_here
-
-
-@pytest.fixture
-def topic(penstock: Penstock) -> str:
-    name = f"cli-{uuid.uuid4().hex[:8]}"
-    penstock("topic", "create", name, "--partitions", "3")
-    return name
 
 
 def run_process(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -193,6 +154,8 @@ def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) 
         (["consume", "no-such-topic"], 1, "there is no such topic"),
         (["topic", "create", "not a name"], 1, "letters, digits"),
         (["topic", "create", "x", "--config", "nonsense"], 2, "KEY=VALUE"),
+        (["topic", "create", "x", "-p", "20000"], 2, "20000 is not in the range 1<=x<=10000"),
+        (["consume", "\udcff"], 2, "a name on the command line is not UTF-8"),
         (
             ["topic", "create", "x", "--config", "retention.ms=60000"],
             1,
@@ -218,6 +181,10 @@ def test_bad_offsets_and_partitions_are_refused(penstock: Penstock, topic: str) 
 def test_without_a_broker_the_next_step_is_named() -> None:
     ran = run_process("topic", "list", "--server", "127.0.0.1:1", code=1)
     assert "'penstock serve' starts one" in ran.stderr
+
+
+def test_an_option_without_its_value_is_named() -> None:
+    assert "requires an argument" in run_process("produce", "x", "-k", code=2).stderr
 
 
 def test_a_reader_that_has_had_enough_is_no_error(

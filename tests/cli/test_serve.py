@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -155,8 +154,6 @@ def printed(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("protocol", ["Kafka", "Pulsar", "Iggy"])
 def test_the_line_to_try_works_as_printed(printed: str, tmp_path: Path, protocol: str) -> None:
-    if protocol == "Kafka" and shutil.which("kcat") is None:
-        pytest.skip("kcat is not installed")
     line = printed.partition(f"{protocol} on ")[2].partition("\n\n")[0].partition("\n")[2]
     assert run_shell(line).returncode == 0
     reading = printed.partition("Read what they wrote:\n")[2].partition("\n")[0]

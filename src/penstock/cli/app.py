@@ -10,6 +10,7 @@ import typer
 
 from penstock import __version__
 from penstock.cli.commands import Commands
+from penstock.cli.completion import complete_context
 from penstock.cli.failure import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, CommandError, UsageError
 from penstock.cli.output import OutputClosed
 
@@ -32,8 +33,16 @@ def _print_version(*, wanted: bool) -> None:
 
 @app.callback()
 def penstock(
-    context: typer.Context,
+    call: typer.Context,
     *,
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=complete_context,
+            help="Speak to the broker of this context; 'penstock context list' shows them.",
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -42,9 +51,9 @@ def penstock(
     ] = False,
 ) -> None:
     """One message log that Kafka, Pulsar and Iggy clients use in their own protocols."""
-    del version
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    del context, version
+    if call.invoked_subcommand is None:
+        typer.echo(call.get_help())
         raise typer.Exit(EXIT_USAGE)
 
 

@@ -42,7 +42,7 @@ COMMANDS: Final = {
     "topic": Place(
         "penstock.cli.topics",
         "topic_app",
-        "Create, list, describe, reopen and delete topics.",
+        "Create, list, describe, alter, reopen and delete topics.",
     ),
     "produce": Place(
         "penstock.cli.produce",
@@ -54,7 +54,14 @@ COMMANDS: Final = {
         "consume_command",
         "Print the messages of a topic; without --follow, up to where it ends now.",
     ),
-    "group": Place("penstock.cli.groups", "group_app", "List and describe Kafka consumer groups."),
+    "group": Place(
+        "penstock.cli.groups", "group_app", "List, describe, move and delete consumer groups."
+    ),
+    "context": Place(
+        "penstock.cli.contexts",
+        "context_app",
+        "Give brokers names, and choose the one that commands speak to.",
+    ),
     "pipeline": Place("penstock.cli.pipeline", "pipeline_app", "Topics as tables, with Spark."),
     "recover": Place(
         "penstock.cli.recover",

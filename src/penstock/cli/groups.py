@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
+from penstock.cli.completion import GroupName
+from penstock.cli.failure import CommandError
+from penstock.cli.group_seek import seek_command
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import GroupDescription, KafkaClient
 
-group_app = typer.Typer(help="List and describe Kafka consumer groups.", no_args_is_help=True)
+group_app = typer.Typer(
+    help="List, describe, move and delete consumer groups.", no_args_is_help=True
+)
+group_app.command("seek")(seek_command)
 
 Output: TypeAlias = Annotated[Format, FormatOption]
 _COLUMNS = ["topic", "partition", "committed", "next_offset", "lag", "member"]
@@ -31,7 +37,7 @@ def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE)
 
 @group_app.command("describe")
 def describe_command(
-    name: Annotated[str, typer.Argument(help="The group's name.")],
+    name: GroupName,
     server: Server = DEFAULT_SERVER,
     output: Output = Format.TABLE,
 ) -> None:
@@ -45,6 +51,20 @@ def describe_command(
         return
     typer.echo(f"{name}: {group.state.lower()}, {counted(len(group.members), 'member')}")
     print_rows(rows, _COLUMNS, output, empty="It has committed nothing and reads nothing.")
+
+
+@group_app.command("delete")
+def delete_command(
+    name: GroupName,
+    server: Server = DEFAULT_SERVER,
+    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a Kafka consumer group that has no members, with all that it has committed."""
+    if not sure and not typer.confirm(f"Delete {name} and all that it has committed?"):
+        raise CommandError("nothing was deleted")
+    with connected(server) as client:
+        client.delete_group(name)
+    typer.echo(f"deleted {name}")
 
 
 def _progress(client: KafkaClient, group: GroupDescription) -> list[dict[str, object]]:

@@ -6,8 +6,15 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_WIDE: Final = 1 << 20
+"""Columns of what is no terminal: nothing is wrapped for it."""
 
 
 class Format(StrEnum):
@@ -31,6 +38,15 @@ def print_line(text: str) -> None:
     try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+
+
+def print_bytes(data: bytes) -> None:
+    """Print bytes as they are, at once. Raises OutputClosed."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
     except BrokenPipeError as error:
         raise OutputClosed from error
 
@@ -60,8 +76,19 @@ def print_rows(
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        numeric = all(isinstance(row[column], int) for row in rows)
-        table.add_column(column.upper().replace("_", " "), justify="right" if numeric else "left")
+        table.add_column(
+            column.upper().replace("_", " "),
+            justify="right" if all(isinstance(row[column], int) for row in rows) else "left",
+            overflow="fold",
+        )
     for row in rows:
-        table.add_row(*("" if row[column] is None else str(row[column]) for column in columns))
-    Console().print(table)
+        table.add_row(*(_cell(row[column]) for column in columns))
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+
+
+def _cell(value: object) -> Text:
+    """Return what a cell shows, to the letter: no markup, and nothing that moves the cursor."""
+    from rich.text import Text
+
+    text = "" if value is None else str(value)
+    return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from penstock.cli.failure import CommandError, UsageError
-from penstock.cli.lines_to_try import line_to_try, read_all
+from penstock.cli.lines_to_try import heading, line_to_try, read_all
 from penstock.cli.output import Format, FormatOption, print_json, print_line
 from penstock.limits import MIB
 from penstock.server.config import SETTINGS, Config, ConfigError, Setting, load_config
@@ -110,7 +110,7 @@ def _announce(ready: Ready, seconds: float, output: Format) -> None:
     print_line(f"Penstock is ready. Data is in {ready.config.data_folder.resolve()}\n")
     for address in ready.addresses:
         line = line_to_try(address, ready.config.iggy_user, _shown_password(ready.config))
-        print_line(f"{address.protocol.capitalize()} on {address}:\n{line}\n")
+        print_line(f"{heading(address)}\n{line}\n")
     print_line(f"Read what they wrote:\n{read_all(ready.addresses[0])}\n\nCtrl-C stops it.")
 
 

@@ -1,4 +1,4 @@
-"""`penstock topic`: create, list, describe, reopen and delete topics."""
+"""`penstock topic`: create, list, describe, alter, reopen and delete topics."""
 
 from __future__ import annotations
 
@@ -7,36 +7,49 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
-from penstock.cli.failure import CommandError, UsageError
+from penstock.cli.completion import TopicName
+from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
+from penstock.cli.setting_names import set_pairs
+from penstock.cli.topic_changes import add_partitions_command, alter_command
+from penstock.limits import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
 topic_app = typer.Typer(
-    help="Create, list, describe, reopen and delete topics.", no_args_is_help=True
+    help="Create, list, describe, alter, reopen and delete topics.", no_args_is_help=True
 )
 
-Name: TypeAlias = Annotated[str, typer.Argument(help="The topic's Kafka name.")]
+topic_app.command("alter")(alter_command)
+topic_app.command("add-partitions")(add_partitions_command)
+
 Output: TypeAlias = Annotated[Format, FormatOption]
 
 
 @topic_app.command("create")
 def create_command(
-    name: Name,
+    name: TopicName,
     partitions: Annotated[
-        int, typer.Option("--partitions", "-p", help="Number of partitions.", min=1)
+        int,
+        typer.Option(
+            "--partitions", "-p", help="Number of partitions.", min=1, max=TOPIC_PARTITIONS
+        ),
     ] = 1,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", help="A setting of the topic as KEY=VALUE; may be repeated."),
+        typer.Option(
+            "--config",
+            metavar="KEY=VALUE",
+            help="A setting of the topic, under its name in any protocol; may be repeated.",
+        ),
     ] = None,
     server: Server = DEFAULT_SERVER,
     output: Output = Format.TABLE,
 ) -> None:
     """Create a topic, which clients of every protocol then see."""
     with connected(server) as client:
-        client.create_topic(name, partitions, dict(_pair(text) for text in config or ()))
+        client.create_topic(name, partitions, set_pairs(config or [], "--config"))
     if output is Format.JSON:
         print_json({"topic": name, "partitions": partitions})
     else:
@@ -56,7 +69,7 @@ def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE)
 
 @topic_app.command("describe")
 def describe_command(
-    name: Name,
+    name: TopicName,
     settings: Annotated[
         bool, typer.Option("--settings", help="Show the topic's settings too; JSON has them.")
     ] = False,
@@ -77,7 +90,7 @@ def describe_command(
 
 @topic_app.command("reopen")
 def reopen_command(
-    name: Name, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
+    name: TopicName, server: Server = DEFAULT_SERVER, output: Output = Format.TABLE
 ) -> None:
     """Have a topic take writes again after the disk failed to flush some: it is read from the disk
     again. Do it once the disk is well; a restart of the broker does the same.
@@ -95,7 +108,7 @@ def reopen_command(
 
 @topic_app.command("delete")
 def delete_command(
-    name: Name,
+    name: TopicName,
     server: Server = DEFAULT_SERVER,
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
@@ -124,10 +137,3 @@ def _partitions(client: KafkaClient, name: str) -> list[dict[str, int]]:
         }
         for place in places
     ]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, found, value = text.partition("=")
-    if not found or not key:
-        raise UsageError(f'--config: "{text}" is refused; what is needed is KEY=VALUE')
-    return key, value

@@ -1,9 +1,9 @@
-"""A topic's settings under Kafka's names: all that Kafka 4.3 knows, and one of Penstock's own."""
+"""A topic's settings under Kafka's names: all that Kafka 4.3 knows, and Penstock's own."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import InvalidSettingError
 from penstock.broker.topics.config import checked
@@ -13,6 +13,8 @@ from penstock.kafka.wire import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from penstock.broker.topics.config import TopicConfig
 
 
 class ConfigType(IntEnum):
@@ -61,6 +63,11 @@ SETTING_OF_KEY: Final = {
     "segment.ms": "segment_ms",
     "unclean.leader.election.enable": "unclean_leader_election_enable",
     "penstock.flush": "flush",
+    "penstock.compression.label": "compression_label",
+    "penstock.consumer.offset.durability": "consumer_offset_durability",
+    "penstock.retention.topic.bytes": "retention_topic_bytes",
+    "penstock.save.after.bytes": "save_after_bytes",
+    "penstock.save.after.messages": "save_after_messages",
 }
 _KEY_OF_SETTING: Final = {setting: key for key, setting in SETTING_OF_KEY.items()}
 _TYPES: Final = {
@@ -79,20 +86,79 @@ def type_of(key: str) -> ConfigType:
     return _TYPES[setting.kind]
 
 
+class Operation(IntEnum):
+    """The numbers of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """What is done to one key. DELETE has no value, the others have one."""
+
+    key: str
+    operation: Operation
+    value: str
+
+
 def check_configs(configs: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """Return the settings of a new topic. Raises RequestError INVALID_CONFIG."""
     settings = dict(_setting(key, value) for key, value in configs)
     try:
         return checked(settings)
     except InvalidSettingError as error:
-        problem = f"{_KEY_OF_SETTING[error.setting]} {error.problem}"
-        raise RequestError(ErrorCode.INVALID_CONFIG, problem) from error
+        raise invalid_config(error) from error
+
+
+def invalid_config(error: InvalidSettingError) -> RequestError:
+    """Return the refusal of a setting, under Kafka's name for it."""
+    key = _KEY_OF_SETTING.get(error.setting, error.setting)
+    return RequestError(ErrorCode.INVALID_CONFIG, f"{key} {error.problem}")
+
+
+def changed(config: TopicConfig, changes: Iterable[ConfigChange]) -> dict[str, str]:
+    """Return what is set for a topic after some changes (KIP-339), not checked as a whole.
+
+    Raises RequestError INVALID_CONFIG.
+    """
+    explicit = dict(config.explicit)
+    for change in changes:
+        name = _setting_of(change.key)
+        if change.operation is Operation.DELETE:
+            explicit.pop(name, None)
+        elif change.operation is Operation.SET:
+            explicit[name] = change.value
+        else:
+            explicit[name] = _changed_list(name, change, config)
+    return explicit
+
+
+def _changed_list(name: str, change: ConfigChange, config: TopicConfig) -> str:
+    if SETTINGS[name].kind is not Kind.LIST:
+        raise RequestError(ErrorCode.INVALID_CONFIG, f"{change.key} is no list")
+    before = _items(str(config.value(name)))
+    items = _items(change.value)
+    if change.operation is Operation.APPEND:
+        return ",".join(dict.fromkeys([*before, *items]))
+    removed = set(items)
+    return ",".join(item for item in before if item not in removed)
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _setting(key: str, value: str | None) -> tuple[str, str]:
-    name = SETTING_OF_KEY.get(key)
-    if name is None:
-        raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is no key of a topic")
+    name = _setting_of(key)
     if value is None:
         raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is null")
     return name, value
+
+
+def _setting_of(key: str) -> str:
+    name = SETTING_OF_KEY.get(key)
+    if name is None:
+        raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is no key of a topic")
+    return name

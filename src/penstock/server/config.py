@@ -17,6 +17,9 @@ from typing import Final, NamedTuple
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
 DEFAULT_FILE: Final = Path("penstock.toml")
 _FILE_VARIABLE: Final = "PENSTOCK_CONFIG"
+CLIENT_VARIABLES: Final = frozenset({"PENSTOCK_SERVER"})
+"""What the commands that speak to a broker read; no setting of one."""
+
 _OF_KUBERNETES: Final = re.compile(
     r"PENSTOCK(_[A-Z0-9_]+)?_"
     r"(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
@@ -271,7 +274,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable == _FILE_VARIABLE:
             continue
-        if _is_of_kubernetes(variable, text):
+        if variable in CLIENT_VARIABLES or _is_of_kubernetes(variable, text):
             continue
         setting = _BY_VARIABLE.get(variable)
         if setting is not None:

@@ -192,6 +192,15 @@ class Topics:
             self._update(topic, name, config), "updating a topic", refusals=BrokerError
         )
 
+    async def configure(self, topic: Topic, change: Callable[[TopicConfig], Explicit]) -> None:
+        """Set for a topic what `change` makes of its configuration, which nobody changes meanwhile.
+
+        Raises what `change` does, InvalidSettingError and UnknownTopicError.
+        """
+        await uninterrupted(
+            self._configure(topic, change), "configuring a topic", refusals=BrokerError
+        )
+
     async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         """Move a namespace's topics to a new name, in which it lives on.
 
@@ -343,16 +352,23 @@ class Topics:
 
     async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         async with self._changing:
-            self._check_known(topic)
-            self._check_free(name, topic)
-            config = checked(config, topic.config.explicit)
-            await self._repository.update(_update_of(topic, name, config))
-            self._index.rename(topic, name)
-            topic.config = self._config(config)
-            await self._storage.rewrite([self._identities.of_topic(topic)])
-            _warn(topic)
-            for partition in topic.partitions:
-                partition.reconfigured()
+            await self._update_alone(topic, name, config)
+
+    async def _configure(self, topic: Topic, change: Callable[[TopicConfig], Explicit]) -> None:
+        async with self._changing:
+            await self._update_alone(topic, topic.name, change(topic.config))
+
+    async def _update_alone(self, topic: Topic, name: TopicName, config: Explicit) -> None:
+        self._check_known(topic)
+        self._check_free(name, topic)
+        config = checked(config, topic.config.explicit)
+        await self._repository.update(_update_of(topic, name, config))
+        self._index.rename(topic, name)
+        topic.config = self._config(config)
+        await self._storage.rewrite([self._identities.of_topic(topic)])
+        _warn(topic)
+        for partition in topic.partitions:
+            partition.reconfigured()
 
     async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:

@@ -88,11 +88,14 @@ class TopicConfig:
 def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
     """Return settings as they are kept. Raises InvalidSettingError where a topic can't have one.
 
-    What the topic is `kept` with, for it has that already, is not asked about.
+    What the topic is `kept` with, for it has that already, is not asked about, unless it stops
+    being compacted, which some of it may depend on.
     """
     compacted = COMPACT in explicit.get("cleanup_policy", "")
+    asked_about = COMPACT in kept.get("cleanup_policy", "") and not compacted
+    settled = NOTHING_SET if asked_about else kept
     return {
-        name: text if kept.get(name) == text else _checked(name, text, compacted=compacted)
+        name: text if settled.get(name) == text else _checked(name, text, compacted=compacted)
         for name, text in explicit.items()
     }
 

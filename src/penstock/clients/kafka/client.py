@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from penstock.kafka.wire.messages import ListOffsetsRequest, MetadataResponse
+    from penstock.kafka.wire.messages import (
+        ListOffsetsRequest,
+        MetadataResponse,
+        OffsetCommitRequest,
+    )
     from penstock.session import Buffer
 
 __all__ = [
@@ -43,6 +47,8 @@ __all__ = [
     "TopicDescription",
 ]
 
+ALTER_CONFIGS: Final = api("IncrementalAlterConfigs")
+CREATE_PARTITIONS: Final = api("CreatePartitions")
 CREATE_TOPICS: Final = api("CreateTopics")
 DELETE_GROUPS: Final = api("DeleteGroups")
 DELETE_TOPICS: Final = api("DeleteTopics")
@@ -55,6 +61,7 @@ FETCH: Final = api("Fetch")
 LIST_GROUPS: Final = api("ListGroups")
 LIST_OFFSETS: Final = api("ListOffsets")
 METADATA: Final = api("Metadata")
+OFFSET_COMMIT: Final = api("OffsetCommit")
 OFFSET_FETCH: Final = api("OffsetFetch")
 PRODUCE: Final = api("Produce")
 
@@ -62,6 +69,12 @@ LATEST: Final = -1
 """As a timestamp: the offset that the next record will get."""
 EARLIEST: Final = -2
 """As a timestamp: the first offset that can still be read."""
+
+TOPIC: Final = 2
+"""As the type of a resource."""
+SET: Final = 0
+REMOVE: Final = 1
+"""What is done to a configuration key."""
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 FETCH_BYTES: Final = 1 << 20
@@ -210,6 +223,14 @@ class KafkaClient:
         ).topics
         check(result.error_code, result.error_message)
 
+    def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic grow to so many partitions."""
+        types = CREATE_PARTITIONS.request
+        asked = types.CreatePartitionsTopic(name=name, count=count, assignments=None)
+        request = types(topics=[asked], timeout_ms=self._connection.timeout_ms)
+        (result,) = self._connection.send(CREATE_PARTITIONS, request).results
+        check(result.error_code, result.error_message)
+
     def elect_leaders(self, topic: str, partitions: Sequence[int]) -> list[int]:
         """Have partitions reopened that take no writes; return those that were."""
         types = ELECT_LEADERS.request
@@ -233,12 +254,25 @@ class KafkaClient:
     def topic_config(self, name: str) -> dict[str, str | None]:
         """Every configuration key of a topic with its value."""
         resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
-            resource_type=2, resource_name=name, configuration_keys=None
+            resource_type=TOPIC, resource_name=name, configuration_keys=None
         )
         request = DESCRIBE_CONFIGS.request(resources=[resource])
         (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
         check(result.error_code, result.error_message)
         return {each.name: each.value for each in result.configs}
+
+    def alter_topic_config(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Set configuration keys of a topic, or remove those that are None: all or none."""
+        types = ALTER_CONFIGS.request
+        configs = [
+            types.AlterableConfig(
+                name=key, value=value, config_operation=REMOVE if value is None else SET
+            )
+            for key, value in changes.items()
+        ]
+        asked = types.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs)
+        (result,) = self._connection.send(ALTER_CONFIGS, types(resources=[asked])).responses
+        check(result.error_code, result.error_message)
 
     # Records
 
@@ -383,6 +417,26 @@ class KafkaClient:
             for topic in group.topics
             for each in topic.partitions
         }
+
+    def commit_offsets(self, group_id: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit for a group that has no members; what comes before a failure stays committed."""
+        types = OFFSET_COMMIT.request
+        by_topic: dict[str, list[OffsetCommitRequest.OffsetCommitRequestPartition]] = {}
+        for (topic, partition), offset in offsets.items():
+            by_topic.setdefault(topic, []).append(
+                types.OffsetCommitRequestPartition(
+                    partition_index=partition, committed_offset=offset, committed_metadata=""
+                )
+            )
+        topics = [
+            types.OffsetCommitRequestTopic(name=name, partitions=partitions)
+            for name, partitions in by_topic.items()
+        ]
+        for result in self._connection.send(
+            OFFSET_COMMIT, types(group_id=group_id, topics=topics)
+        ).topics:
+            for each in result.partitions:
+                check(each.error_code, f"{result.name}-{each.partition_index}")
 
     def delete_group(self, group_id: str) -> None:
         request = DELETE_GROUPS.request(groups_names=[group_id])

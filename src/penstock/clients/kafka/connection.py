@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS: Final = api("ApiVersions")
 
-LAST_BY_NAME: Final = {"Produce": 12, "Fetch": 12, "OffsetFetch": 9}
+LAST_BY_NAME: Final = {"Produce": 12, "Fetch": 12, "OffsetCommit": 9, "OffsetFetch": 9}
 """The last versions that name a topic by its name and not by its id, which would have to be looked
 up first and again after every re-creation."""
 

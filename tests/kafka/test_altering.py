@@ -1,0 +1,116 @@
+"""Goal: settings of topics change one by one, all of a request or none (KIP-339)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kafka_dialog import Dialog
+from penstock.kafka.wire import ErrorCode, Struct, api
+
+TYPES = api("IncrementalAlterConfigs").request
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def resource(*changes: tuple[str, int, str | None], name: str = "orders", kind: int = 2) -> Struct:
+    configs = [
+        TYPES.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in changes
+    ]
+    return TYPES.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+
+
+async def alter(dialog: Dialog, *resources: Struct, **fields: Any) -> list[int]:
+    response = await dialog.ask("IncrementalAlterConfigs", resources=list(resources), **fields)
+    return [each.error_code for each in response.responses]
+
+
+def explicit(dialog: Dialog) -> dict[str, str]:
+    topic = dialog.broker.topics.by_kafka_name("orders")
+    assert topic is not None
+    return dict(topic.config.explicit)
+
+
+async def test_settings_are_set_removed_extended_and_cut(dialog: Dialog) -> None:
+    await dialog.create_topic(max_message_bytes="5000")
+    assert await alter(
+        dialog,
+        resource(
+            ("segment.bytes", SET, "2000000"),
+            ("max.message.bytes", DELETE, None),
+            ("cleanup.policy", APPEND, "compact"),
+            ("flush.ms", DELETE, None),
+        ),
+    ) == [0]
+    assert explicit(dialog) == {"segment_bytes": "2000000", "cleanup_policy": "delete,compact"}
+    assert await alter(dialog, resource(("cleanup.policy", SUBTRACT, "delete"))) == [0]
+    assert explicit(dialog)["cleanup_policy"] == "compact"
+
+
+REFUSED = {
+    "unknown key": ((("no.such", SET, "1"),), ErrorCode.INVALID_CONFIG),
+    "removing an unknown key": ((("no.such", DELETE, None),), ErrorCode.INVALID_CONFIG),
+    "not in effect": ((("retention.ms", SET, "60000"),), ErrorCode.INVALID_CONFIG),
+    "no list": ((("segment.bytes", APPEND, "1"),), ErrorCode.INVALID_CONFIG),
+    "nothing left": ((("cleanup.policy", SUBTRACT, "delete"),), ErrorCode.INVALID_CONFIG),
+    "null": ((("segment.bytes", SET, None),), ErrorCode.INVALID_REQUEST),
+    "no operation": ((("segment.bytes", 9, "1"),), ErrorCode.INVALID_REQUEST),
+    "twice": (
+        (("segment.bytes", SET, "2000000"), ("segment.bytes", DELETE, None)),
+        ErrorCode.INVALID_REQUEST,
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_all_changes_are_made_or_none(dialog: Dialog, why: str, validate_only: bool) -> None:
+    await dialog.create_topic(max_message_bytes="5000")
+    changes, code = REFUSED[why]
+    asked = resource(("max.message.bytes", SET, "6000"), *changes)
+    assert await alter(dialog, asked, validate_only=validate_only) == [code]
+    assert explicit(dialog) == {"max_message_bytes": "5000"}
+
+
+async def test_each_resource_stands_by_itself(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    change = ("segment.bytes", SET, "2000000")
+    assert await alter(
+        dialog,
+        resource(change, name="missing"),
+        resource(change, name="0", kind=4),
+        resource(change, name="twice"),
+        resource(change, name="twice"),
+        resource(change),
+    ) == [3, 42, 42, 42, 0]
+    assert explicit(dialog) == {"segment_bytes": "2000000"}
+
+
+async def test_validating_changes_nothing(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    asked = resource(("segment.bytes", SET, "2000000"))
+    assert await alter(dialog, asked, validate_only=True) == [0]
+    assert explicit(dialog) == {}
+
+
+async def test_changes_at_one_time_are_all_kept(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    keys = {"segment.bytes": "2000000", "max.message.bytes": "7", "segment.ms": "8"}
+    others = [Dialog(dialog.broker) for _ in keys]
+    made = [
+        alter(other, resource((key, SET, value)))
+        for other, (key, value) in zip(others, keys.items(), strict=True)
+    ]
+    assert await asyncio.gather(*made) == [[0], [0], [0]]
+    assert explicit(dialog) == {key.replace(".", "_"): value for key, value in keys.items()}
+
+
+async def test_what_only_a_compacted_topic_may_have_ends_with_that(dialog: Dialog) -> None:
+    await dialog.create_topic(cleanup_policy="compact", retention_ms="60000")
+    stops = ("cleanup.policy", SET, "delete")
+    assert await alter(dialog, resource(stops)) == [ErrorCode.INVALID_CONFIG]
+    assert explicit(dialog) == {"cleanup_policy": "compact", "retention_ms": "60000"}
+    assert await alter(dialog, resource(stops, ("retention.ms", DELETE, None))) == [0]
+    assert explicit(dialog) == {"cleanup_policy": "delete"}
