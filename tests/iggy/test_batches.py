@@ -20,6 +20,7 @@ from iggy_dialog import (
     polled_batches,
     producer_batch,
 )
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.topics.names import TopicName
 from penstock.iggy.batches import cut
@@ -54,6 +55,19 @@ def restated(frames: list[bytes], count: int | None = None) -> bytes:
     return header_bytes(header) + b"".join(frames)
 
 
+def one(payload: bytes = b"x", headers: bytes = b"") -> bytes:
+    """A batch of one message."""
+    return restated([message_frame(0, payload, headers)])
+
+
+def field(size: int, kind: int = 2) -> bytes:
+    """A user header's name, or its value."""
+    return bytes((kind,)) + size.to_bytes(4, "little") + bytes(size)
+
+
+LARGEST_HEADER = 2 * field(255)
+
+
 def flipped(position: int) -> bytes:
     batch = bytearray(BATCH)
     batch[position] ^= 1
@@ -78,7 +92,16 @@ def flipped(position: int) -> bytes:
         (flipped(256 + 35), 3, ErrorCode.INVALID_MESSAGES_SIZE),
         (flipped(256 + 40), 3, ErrorCode.INVALID_MESSAGES_SIZE),
         (restated([message_frame(1, b"x")]), 1, ErrorCode.INVALID_MESSAGES_COUNT),
-        (restated([message_frame(0, b"x", b"\2\1\0\0\0k")]), 1, ErrorCode.INVALID_HEADER_VALUE),
+        (one(b""), 1, ErrorCode.INVALID_MESSAGE_PAYLOAD_LENGTH),
+        (one(headers=field(1)), 1, ErrorCode.INVALID_HEADER_VALUE),
+        (one(headers=field(1) + field(0)), 1, ErrorCode.INVALID_HEADER_VALUE),
+        (one(headers=field(1) + field(256)), 1, ErrorCode.INVALID_HEADER_VALUE),
+        (one(headers=field(1) + field(1, kind=16)), 1, ErrorCode.INVALID_HEADER_KIND),
+        (one(headers=field(1, kind=0) + field(1)), 1, ErrorCode.INVALID_HEADER_KIND),
+        (one(headers=field(0) + field(8)), 1, ErrorCode.INVALID_HEADER_KEY),
+        (one(headers=field(256) + field(1)), 1, ErrorCode.INVALID_HEADER_KEY),
+        (one(headers=b"\2\2\0\0\0k"), 1, ErrorCode.INVALID_HEADER_KEY),
+        (one(headers=LARGEST_HEADER * 193), 1, ErrorCode.TOO_BIG_USER_HEADERS),
     ],
 )
 async def test_batch_that_is_wrong_is_refused_and_nothing_is_stored(
@@ -89,6 +112,20 @@ async def test_batch_that_is_wrong_is_refused_and_nothing_is_stored(
     topic = broker.topics.get(TopicName("public", "s", "t"))
     assert topic is not None
     assert topic.partition(0).end_offset == 0
+
+
+async def test_payload_over_the_limit_is_refused_and_one_at_the_limit_is_not(
+    broker: Broker, dialog: Dialog
+) -> None:
+    limit = limits.IGGY_PAYLOAD_BYTES
+    answer = await dialog.produce(one(bytes(limit + 1)), 1)
+    assert answer.status == ErrorCode.TOO_BIG_MESSAGE_PAYLOAD
+    assert (await dialog.produce(one(bytes(limit)), 1)).status == 0
+
+
+async def test_user_headers_within_the_limit_are_taken(dialog: Dialog) -> None:
+    answer = await dialog.produce(one(headers=LARGEST_HEADER * 192), 1)
+    assert answer.status == 0
 
 
 async def test_stored_batch_is_stamped_and_its_checksums_hold(

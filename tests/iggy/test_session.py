@@ -25,6 +25,7 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
+from penstock.iggy.wire.message import Message
 from penstock.log import LocalLog, LogFailedError
 from penstock.session import PeerError
 
@@ -82,6 +83,65 @@ async def test_login_is_judged_and_may_be_tried_again(dialog: Dialog) -> None:
         " ", ""
     )
     assert second.body[8] == 2
+
+
+async def test_version_of_a_login_is_judged_before_what_follows_it(dialog: Dialog) -> None:
+    reason = frame.EvictionReason
+    versions = {10 << 10: reason.INCOMPATIBLE_PROTOCOL, 11 << 10: reason.MALFORMED_LOGIN}
+    for version, expected in versions.items():
+        begun = requests.ClientVersion(version, "go-sdk", "0.9.0").encode()
+        for body in (begun, begun + b"\xff", begun + b"\4iggy\4iggy"):
+            answer = await dialog.ask(Command.LOGIN_REGISTER, bytes(body), Operation.REGISTER)
+            assert answer.evicted == expected
+        cut = bytes(begun[:-1])
+        answer = await dialog.ask(Command.LOGIN_REGISTER, cut, Operation.REGISTER)
+        assert answer.evicted == reason.MALFORMED_LOGIN
+
+
+async def test_what_follows_a_login_is_ignored(dialog: Dialog) -> None:
+    login = requests.LoginRegister(0x2C00, "node-sdk", "0.10.0", "iggy", "iggy", "a test")
+    body = bytes(login.encode()) + b"more"
+    assert not (await dialog.ask(Command.LOGIN_REGISTER, body, Operation.REGISTER)).evicted
+
+
+async def test_what_follows_a_request_is_ignored(dialog: Dialog) -> None:
+    await dialog.set_up()
+    group = requests.CreateConsumerGroup(STREAM, TOPIC, "g")
+    reader = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
+    first = PollingStrategy(PollingKind.FIRST)
+    asked: list[tuple[Command, Message]] = [
+        (Command.PING, requests.Empty()),
+        (Command.GET_STREAMS, requests.Empty()),
+        (Command.GET_TOPIC, requests.TopicRequest(STREAM, TOPIC)),
+        (Command.CREATE_CONSUMER_GROUP, group),
+        (Command.CREATE_PARTITIONS, requests.PartitionsRequest(STREAM, TOPIC, 1)),
+        (Command.POLL_MESSAGES, requests.PollMessages(reader, STREAM, TOPIC, 0, first, 1, False)),
+        (Command.DELETE_TOPIC, requests.TopicRequest(STREAM, TOPIC)),
+        (Command.DELETE_STREAM, requests.StreamRequest(STREAM)),
+    ]
+    for command, request in asked:
+        answer = await dialog.ask(command, bytes(request.encode()) + bytes(4))
+        assert (answer.status, answer.evicted) == (0, 0), command
+        assert command in NON_REPLICATED or not answer.rejected, command
+    answer = await dialog.ask(Command.GET_STREAM, requests.StreamRequest(STREAM))
+    assert answer.body == b""
+
+
+async def test_node_client_deletes_a_topic(dialog: Dialog) -> None:
+    await dialog.set_up()
+    # Its DELETE_TOPIC ends in the number of partitions.
+    body = bytes.fromhex("020173 020174 01000000")
+    assert not (await dialog.ask(Command.DELETE_TOPIC, body)).rejected
+    assert (await dialog.ask(Command.GET_TOPIC, body)).body == b""
+
+
+@pytest.mark.parametrize("rest", [b"\0", b"\2", b"\2\1\0\0\0a", bytes(4)])
+async def test_what_follows_a_name_is_options_and_has_to_be_whole(
+    dialog: Dialog, rest: bytes
+) -> None:
+    await dialog.log_in()
+    body = bytes(requests.CreateStream("s", {}).encode()) + rest
+    assert (await dialog.ask(Command.CREATE_STREAM, body)).rejected == ErrorCode.INVALID_COMMAND
 
 
 async def test_without_login_reads_hear_a_status_and_writes_end_the_session(

@@ -78,10 +78,11 @@ def changed(at: int, *new: int, seal: bool = True) -> bytes:
         (changed(16, 1, seal=False), IggyFault.BATCH_CHECKSUM),
         (changed(256 + 24, 1), IggyFault.OFFSET_DELTA),
         (changed(256 + 32, 19, 0, 0, 0, 0), IggyFault.EMPTY_PAYLOAD),
-        (changed(256 + 48 + 7, 0), IggyFault.USER_HEADERS),
-        (changed(256 + 48 + 7, 16), IggyFault.USER_HEADERS),
-        (changed(256 + 48 + 8, 0), IggyFault.USER_HEADERS),
-        (changed(256 + 48 + 8, 2), IggyFault.USER_HEADERS),
+        (changed(256 + 48 + 7, 0), IggyFault.HEADER_KIND),
+        (changed(256 + 48 + 7, 16), IggyFault.HEADER_KIND),
+        (changed(256 + 48 + 8, 0), IggyFault.HEADER_KEY),
+        (changed(256 + 48 + 8, 0xFF), IggyFault.HEADER_KEY),
+        (changed(256 + 48 + 8, 2), IggyFault.HEADER_VALUE),
     ],
 )
 def test_what_is_refused(body: bytes, fault: IggyFault) -> None:

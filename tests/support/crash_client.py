@@ -20,7 +20,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-PAUSE_SECONDS = 0.005
+PAUSE_SECONDS = float(os.environ.get("CRASH_PAUSE_SECONDS", "0.005"))
+
 MESSAGES_BETWEEN_PAUSES = 20
 TIMEOUT_SECONDS = 30
 
@@ -102,7 +103,7 @@ def write_pulsar(address: str, topic: str, prefix: str) -> None:
                 offset = place.entry_id() + max(0, place.batch_index())
                 tell("ok", place.partition(), offset, value)
 
-    client = _pulsar(address)
+    client = connect_pulsar(address)
     producer = client.create_producer(
         topic, block_if_queue_full=True, batching_enabled=True, batching_max_publish_delay_ms=2
     )
@@ -119,7 +120,7 @@ def write_pulsar(address: str, topic: str, prefix: str) -> None:
 def read_pulsar(address: str, topic: str, partitions: int) -> None:
     import pulsar
 
-    client = _pulsar(address)
+    client = connect_pulsar(address)
     for partition in range(partitions):
         reader = client.create_reader(f"{topic}-partition-{partition}", pulsar.MessageId.earliest)
         while reader.has_message_available():
@@ -139,7 +140,7 @@ def follow_pulsar(address: str, topic: str, partitions: int) -> None:
         offset = place.entry_id() + max(0, place.batch_index())
         tell("read", partition, offset, message.data().decode())
 
-    client = _pulsar(address)
+    client = connect_pulsar(address)
     readers = [
         client.create_reader(
             f"{topic}-partition-{partition}", pulsar.MessageId.earliest, reader_listener=got
@@ -150,7 +151,7 @@ def follow_pulsar(address: str, topic: str, partitions: int) -> None:
     threading.Event().wait()
 
 
-def _pulsar(address: str) -> Any:
+def connect_pulsar(address: str) -> Any:
     import pulsar
 
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -26,9 +27,10 @@ ABORTED = -6
 class CrashRun:
     """Writers, and followers where they are wanted, of each protocol; see crash_client.py."""
 
-    def __init__(self, server: BrokerProcess, topic: str) -> None:
+    def __init__(self, server: BrokerProcess, topic: str, pause_seconds: float = 0.005) -> None:
         self._server = server
         self._topic = topic
+        self._environment = {**os.environ, "CRASH_PAUSE_SECONDS": str(pause_seconds)}
         self._clients: dict[str, subprocess.Popen[bytes]] = {}
         with KafkaClient(server.kafka) as client:
             client.create_topic(topic, PARTITIONS)
@@ -114,7 +116,10 @@ class CrashRun:
         errors_file = self._server.folder / "clients.txt"
         with self._file(name).open("wb") as output, errors_file.open("ab") as errors:
             self._clients[name] = subprocess.Popen(
-                [sys.executable, str(CLIENT), *words], stdout=output, stderr=errors
+                [sys.executable, str(CLIENT), *words],
+                stdout=output,
+                stderr=errors,
+                env=self._environment,
             )
         return self._clients[name]
 

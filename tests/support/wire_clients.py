@@ -29,6 +29,7 @@ from penstock.iggy.wire.identifiers import (
 from penstock.kafka.wire import api, decode_response, encode_request
 from penstock.pulsar.wire import pulsar_api_pb2 as pulsar_api
 from penstock.pulsar.wire.frames import Frame, parse_frame
+from penstock.records.iggy.layout import FRAME_OFFSET_AT
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsar_peer import entry as pulsar_entry
 from pulsar_peer import frame_of as pulsar_frame
@@ -186,7 +187,9 @@ def pulsar_request(name: str, body: bytes = b"", **fields: object) -> bytes:
     """One command's frame, by its name in the enumeration, as "SEND"."""
     kind = pulsar_api.BaseCommand.Type.Value(name)
     (field,) = [
-        f for f in pulsar_api.BaseCommand.DESCRIPTOR.fields if f.name.upper() == _field(name)
+        f
+        for f in pulsar_api.BaseCommand.DESCRIPTOR.fields
+        if f.name.upper().replace("_", "") == _field(name)
     ]
     command = pulsar_api.BaseCommand(type=kind)
     getattr(command, field.name).SetInParent()
@@ -195,7 +198,8 @@ def pulsar_request(name: str, body: bytes = b"", **fields: object) -> bytes:
 
 
 def _field(name: str) -> str:
-    return {"PARTITIONED_METADATA": "PARTITIONMETADATA", "LOOKUP": "LOOKUPTOPIC"}.get(name, name)
+    names = {"PARTITIONED_METADATA": "PARTITIONMETADATA", "LOOKUP": "LOOKUPTOPIC"}
+    return names.get(name, name).replace("_", "")
 
 
 def _message_of(field: Any) -> Any:
@@ -273,6 +277,11 @@ class PulsarWire:
             )
         self._pushed = []
         return found
+
+    def ask(self, frame: bytes, answer: str) -> Any:
+        """Send a command's frame and return the command of a kind that comes for it."""
+        self.socket.sendall(frame)
+        return self._heard(answer).command
 
     def _subscribe(self, offset: int) -> None:
         asked = {"topic": self.topic, "subscription": f"wire-{id(self)}", "consumer_id": 1}
@@ -398,15 +407,23 @@ class IggyWire:
 
     def read(self, offset: int) -> Read:
         body = self.ask(Command.POLL_MESSAGES, iggy_poll("default", self.topic, offset, 1000))
-        _, batches = polled_batches(body)
-        found: Read = []
-        for header, frames in batches:
-            for at, frame in enumerate(frames, header.base_offset):
-                found.append((at, _iggy_payload(frame)))
-        return found
+        return iggy_messages(body)
 
     def close(self) -> None:
         self.socket.close()
+
+
+def iggy_messages(body: bytes) -> Read:
+    """What the answer to a poll holds."""
+    _, batches = polled_batches(body)
+    return [
+        (
+            header.base_offset + struct.unpack_from("<I", frame, FRAME_OFFSET_AT)[0],
+            _iggy_payload(frame),
+        )
+        for header, frames in batches
+        for frame in frames
+    ]
 
 
 def _iggy_payload(frame: bytes) -> bytes:

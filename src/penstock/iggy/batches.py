@@ -47,10 +47,15 @@ _CODES: Final = {
     "LAYOUT": ErrorCode.INVALID_MESSAGES_SIZE,
     "FRAME_CHECKSUM": ErrorCode.INVALID_MESSAGE_CHECKSUM,
     "BATCH_CHECKSUM": ErrorCode.INVALID_BATCH_CHECKSUM,
-    "EMPTY_PAYLOAD": ErrorCode.EMPTY_MESSAGE_PAYLOAD,
-    "USER_HEADERS": ErrorCode.INVALID_HEADER_VALUE,
+    "EMPTY_PAYLOAD": ErrorCode.INVALID_MESSAGE_PAYLOAD_LENGTH,
     "OFFSET_DELTA": ErrorCode.INVALID_MESSAGES_COUNT,
+    "HEADER_KEY": ErrorCode.INVALID_HEADER_KEY,
+    "HEADER_VALUE": ErrorCode.INVALID_HEADER_VALUE,
+    "HEADER_KIND": ErrorCode.INVALID_HEADER_KIND,
+    "LONG_HEADERS": ErrorCode.TOO_BIG_USER_HEADERS,
+    "LONG_PAYLOAD": ErrorCode.TOO_BIG_MESSAGE_PAYLOAD,
 }
+"""Those that apache-iggy's own client gives, which checks most of it before it sends."""
 
 
 def append(partition: Partition, batch: Checked) -> int:

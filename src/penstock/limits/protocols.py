@@ -186,6 +186,20 @@ IGGY_LEGACY_REQUEST_BYTES: Final = Limit(
     when_hit="the connection is closed",
 )
 
+IGGY_PAYLOAD_BYTES: Final = Limit(
+    64_000_000,
+    "bytes of one Iggy message's payload (Iggy's own limit)",
+    protects="what Iggy's clients take",
+    when_hit="the batch is refused",
+)
+
+IGGY_USER_HEADERS_BYTES: Final = Limit(
+    100_000,
+    "bytes of one Iggy message's user headers (Iggy's own limit)",
+    protects="what Iggy's clients take",
+    when_hit="the batch is refused",
+)
+
 IGGY_POLL_BYTES: Final = Limit(
     16 * MIB,
     "bytes of batches in one answer to an Iggy poll",

@@ -10,7 +10,7 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.frame import EvictedError, EvictionReason, RequestHeader
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.replies import PolledMessages
-from penstock.iggy.wire.requests import LoginRegister, LoginRegisterWithToken
+from penstock.iggy.wire.requests import ClientVersion, LoginRegister, LoginRegisterWithToken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,10 +24,6 @@ PROTOCOL_VERSION: Final = 11 << 10
 """0.11.0: `major << 20 | minor << 10 | patch`."""
 
 _MINOR: Final = ~0x3FF
-_LOGINS: Final[Mapping[Command, type[LoginRegister | LoginRegisterWithToken]]] = {
-    Command.LOGIN_REGISTER: LoginRegister,
-    Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN: LoginRegisterWithToken,
-}
 _FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
     ErrorCode.INVALID_CREDENTIALS: EvictionReason.INVALID_CREDENTIALS,
     ErrorCode.INVALID_PERSONAL_ACCESS_TOKEN: EvictionReason.INVALID_TOKEN,
@@ -108,20 +104,27 @@ class CodecV:
 
 
 def _login(body: memoryview) -> Command:
-    # The forms share one operation and differ only in what fills the body exactly.
-    for command, kind in _LOGINS.items():
-        try:
-            version = kind.decode(body).protocol_version
-        except IggyError:
-            continue
-        if version & _MINOR != PROTOCOL_VERSION & _MINOR:
-            raise EvictedError(
-                EvictionReason.INCOMPATIBLE_PROTOCOL,
-                version=PROTOCOL_VERSION,
-                version_min=PROTOCOL_VERSION & _MINOR,
-            )
-        return command
-    raise EvictedError(EvictionReason.MALFORMED_LOGIN)
+    # A client of another version hears that, whatever it says behind the version.
+    if _login_part(body, ClientVersion).protocol_version & _MINOR != PROTOCOL_VERSION & _MINOR:
+        raise EvictedError(
+            EvictionReason.INCOMPATIBLE_PROTOCOL,
+            version=PROTOCOL_VERSION,
+            version_min=PROTOCOL_VERSION & _MINOR,
+        )
+    # The forms share one operation. One with a token is too short for one with a password.
+    try:
+        LoginRegister.decode(body)
+    except IggyError:
+        _login_part(body, LoginRegisterWithToken)
+        return Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN
+    return Command.LOGIN_REGISTER
+
+
+def _login_part(body: memoryview, kind: type[MessageT]) -> MessageT:
+    try:
+        return kind.decode(body)
+    except IggyError as error:
+        raise EvictedError(EvictionReason.MALFORMED_LOGIN) from error
 
 
 def _eviction(operation: int, error: IggyError) -> EvictedError | None:

@@ -74,11 +74,6 @@ class Reader:
         except UnicodeDecodeError as error:
             raise IggyError(ErrorCode.INVALID_UTF8, str(error)) from error
 
-    def finish(self) -> None:
-        """Raise IggyError where bytes are left over."""
-        if self.remaining:
-            raise IggyError(ErrorCode.INVALID_COMMAND, f"{self.remaining} bytes too many")
-
 
 class Field(NamedTuple):
     """How one kind of value is read and written; of a list, besides, how its items are.

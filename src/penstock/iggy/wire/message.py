@@ -68,13 +68,15 @@ class Message:
 
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:
-        """Read a body that holds this message and nothing more; raises IggyError."""
-        if not body and not _layout(cls):
+        """Read the message that a body begins with; raises IggyError.
+
+        What follows it is ignored, as in apache-iggy's `WireDecode::decode_from`: a client may send
+        fields that a command has no use for. Only what fills the rest of a body, as options and a
+        batch do, has to fill it exactly.
+        """
+        if not _layout(cls):
             return cls()  # A ping, for one, of which many come.
-        reader = Reader(body)
-        message = cls.read(reader)
-        reader.finish()
-        return message
+        return cls.read(Reader(body))
 
     def encode(self) -> bytearray:
         """Return this message's bytes."""

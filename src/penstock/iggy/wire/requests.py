@@ -25,6 +25,15 @@ class Empty(Message):
     """A command without arguments."""
 
 
+class ClientVersion(Message):
+    """What every login begins with, whatever its version makes of the rest."""
+
+    protocol_version: U32
+    """`major << 20 | minor << 10 | patch`."""
+    sdk_name: ShortText
+    sdk_version: ShortText
+
+
 class LoginRegister(Message):
     """Log in with a password and open a session."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from penstock.limits import IGGY_PAYLOAD_BYTES, IGGY_USER_HEADERS_BYTES
 from penstock.records.columns import Bytes, as_bytes
 from penstock.records.errors import MalformedBatchError
 from penstock.records.iggy import layout
@@ -27,8 +28,16 @@ LAYOUT: Final = 1
 FRAME_CHECKSUM: Final = 2
 BATCH_CHECKSUM: Final = 3
 EMPTY_PAYLOAD: Final = 4
-USER_HEADERS: Final = 5
-OFFSET_DELTA: Final = 6
+OFFSET_DELTA: Final = 5
+HEADER_KEY: Final = 6
+HEADER_VALUE: Final = 7
+HEADER_KIND: Final = 8
+LONG_HEADERS: Final = 9
+LONG_PAYLOAD: Final = 10
+
+
+_PAYLOAD_MAX: Final = int(IGGY_PAYLOAD_BYTES)
+_USER_HEADERS_MAX: Final = int(IGGY_USER_HEADERS_BYTES)
 
 
 class IggyFault(IntEnum):
@@ -38,8 +47,12 @@ class IggyFault(IntEnum):
     FRAME_CHECKSUM = FRAME_CHECKSUM
     BATCH_CHECKSUM = BATCH_CHECKSUM
     EMPTY_PAYLOAD = EMPTY_PAYLOAD
-    USER_HEADERS = USER_HEADERS
     OFFSET_DELTA = OFFSET_DELTA
+    HEADER_KEY = HEADER_KEY
+    HEADER_VALUE = HEADER_VALUE
+    HEADER_KIND = HEADER_KIND
+    LONG_HEADERS = LONG_HEADERS
+    LONG_PAYLOAD = LONG_PAYLOAD
 
 
 class IggyBatchError(MalformedBatchError):
@@ -64,7 +77,7 @@ class IggyBatch(NamedTuple):
 def verify_iggy_batch(body: Buffer) -> IggyBatch:
     """Check all of a producer's batch in one step: layout, sizes, checksums.
 
-    Raises IggyBatchError. How large a payload may be is left to the caller, which knows the limits.
+    Raises IggyBatchError.
     """
     facts = np.zeros(3, np.int64)
     fault = verify(as_bytes(body), checksum_room(len(body)), facts)
@@ -94,19 +107,49 @@ def checksum_room(size: int) -> Bytes:
 
 
 @helper
-def _frame_fault(data: BytesIn, position: int, end: int, index: int) -> int:
+def _entry_fault(data: BytesIn, position: int, end: int) -> int:
+    """Return what is wrong with the user header at `position`, whose form is not legal."""
+    fault = HEADER_KEY
+    for _ in range(2):
+        if end - position < layout.SMALLEST_FIELD:
+            return fault
+        if data[position] < 1 or data[position] > layout.LAST_KIND:
+            return HEADER_KIND
+        size = load_half(data, position + 1)
+        if size < 1 or size > layout.LONGEST_FIELD or size > end - position - 5:
+            return fault
+        position += 5 + size
+        fault = HEADER_VALUE
+    return fault
+
+
+@helper
+def _size_fault(data: BytesIn, position: int) -> int:
     payload = load_half(data, position + layout.FRAME_PAYLOAD_AT)
     if payload == 0:
         return EMPTY_PAYLOAD
+    if payload > _PAYLOAD_MAX:
+        return LONG_PAYLOAD
+    if load_half(data, position + layout.FRAME_HEADERS_AT) > _USER_HEADERS_MAX:
+        return LONG_HEADERS
+    return SOUND
+
+
+@helper
+def _frame_fault(data: BytesIn, position: int, end: int, index: int) -> int:
+    fault = _size_fault(data, position)
+    if fault != SOUND:
+        return fault
     if load_half(data, position + layout.FRAME_OFFSET_AT) != index:
         return OFFSET_DELTA
     if load_word(data, position) != xxh3_64(data, position + 8, end - position - 8):
         return FRAME_CHECKSUM
-    entry = position + layout.FRAME_SIZE + payload
+    entry = position + layout.FRAME_SIZE + load_half(data, position + layout.FRAME_PAYLOAD_AT)
     while entry < end:
-        entry = layout.entry_end(data, entry, end)
-        if entry < 0:
-            return USER_HEADERS
+        next_entry = layout.entry_end(data, entry, end)
+        if next_entry < 0:
+            return _entry_fault(data, entry, end)
+        entry = next_entry
     return SOUND
 
 

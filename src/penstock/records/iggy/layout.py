@@ -30,8 +30,10 @@ FRAME_HEADERS_AT: Final = 32
 FRAME_PAYLOAD_AT: Final = 36
 FRAME_RESERVED_AT: Final = 40
 
-_SMALLEST_ENTRY: Final = 12
-_LAST_KIND: Final = 15
+SMALLEST_FIELD: Final = 6
+"""Bytes of the shortest name and of the shortest value of a user header: kind, size and one."""
+_SMALLEST_ENTRY: Final = 2 * SMALLEST_FIELD
+LAST_KIND: Final = 15
 LONGEST_FIELD: Final = 255
 """Bytes of the longest name and of the longest value of a user header; none may be empty."""
 
@@ -42,12 +44,12 @@ def entry_end(data: BytesIn, position: int, end: int) -> int:
     if end - position < _SMALLEST_ENTRY:
         return int64(-1)
     for _ in range(2):
-        if end - position < 6:
+        if end - position < SMALLEST_FIELD:
             return int64(-1)
         size = load_half(data, position + 1)
         if size < 1 or size > LONGEST_FIELD or size > end - position - 5:
             return int64(-1)
-        if data[position] < 1 or data[position] > _LAST_KIND:
+        if data[position] < 1 or data[position] > LAST_KIND:
             return int64(-1)
         position += 5 + size
     return position
