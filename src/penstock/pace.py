@@ -24,8 +24,10 @@ ElementT = TypeVar("ElementT")
 MadeT = TypeVar("MadeT")
 
 _STEP_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
+_FIRST_UNTIMED: Final = 16
+"""Elements before the first look at the clock: what has few never needs one."""
 _ELEMENTS_UNTIMED: Final = 4
-"""Between two looks at the clock."""
+"""Between two looks at it."""
 
 Steps: TypeAlias = deque[asyncio.Future[None]]
 _waiting: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, Steps]()
@@ -38,7 +40,7 @@ class Pace:
     __slots__ = ("_until", "_untimed")
 
     def __init__(self) -> None:
-        self._untimed = _ELEMENTS_UNTIMED
+        self._untimed = _FIRST_UNTIMED
         self._until = perf_counter() + _STEP_SECONDS
 
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
@@ -158,3 +159,29 @@ async def test_an_exclusive_consumer_that_acknowledges_nothing_is_remembered_in_
     await subscription.acknowledge(6)
     assert log.asked == []
     assert (subscription.cursor.position, list(subscription.cursor.ranges)) == (3, [(6, 9)])
+
+
+async def test_one_that_passes_very_many_messages_goes_in_steps(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ACKNOWLEDGED_THROUGH_AT_ONCE", 2)
+    subscription = await subscribed(broker, partition)
+    task = asyncio.ensure_future(subscription.acknowledge_through(9))
+    found = set()
+    while not task.done():
+        found.add(subscription.cursor.position)
+        await asyncio.sleep(0)
+    assert found | {subscription.cursor.position} == {0, 2, 4, 6, 8, 12}
+
+
+async def test_a_reset_ends_one_that_goes_in_steps(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ACKNOWLEDGED_THROUGH_AT_ONCE", 2)
+    subscription = await subscribed(broker, partition)
+    task = asyncio.ensure_future(subscription.acknowledge_through(9))
+    while not subscription.cursor.position:
+        await asyncio.sleep(0)
+    await broker.subscriptions.reset(subscription, 1)
+    await task
+    assert subscription.cursor.position == 1

@@ -67,6 +67,19 @@ def test_tells_what_is_open_in_a_batch(
 
 
 @settings(max_examples=200)
+@given(ACKS, OFFSETS, st.sets(OFFSETS))
+def test_takes_any_messages_of_a_batch_at_once(
+    acks: list[tuple[bool, int, int]], start: int, places: set[int]
+) -> None:
+    cursor, model = played(acks)
+    marked = {start + place for place in places}
+    assert cursor.acknowledge_set(start, sum(1 << place for place in places)) == len(marked - model)
+    model |= marked
+    assert acknowledged(cursor) == model
+    assert cursor.acknowledged_above == len(model) - cursor.position
+
+
+@settings(max_examples=200)
 @given(ACKS, OFFSETS)
 def test_survives_storing_and_the_loss_of_a_tail(
     acks: list[tuple[bool, int, int]], end: int

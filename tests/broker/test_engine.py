@@ -21,7 +21,17 @@ END = 3 * BLOCK
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["acquire", "acquire", "acknowledge", "release", "below", "leave", "expire", "restart"]
+            [
+                "acquire",
+                "acquire",
+                "acknowledge",
+                "every_other",
+                "release",
+                "below",
+                "leave",
+                "expire",
+                "restart",
+            ]
         ),
         st.integers(0, 1),
         st.integers(0, END - 1),
@@ -49,8 +59,8 @@ class Model:
         self.deliveries: dict[int, int] = {}
         self.fresh = 0
 
-    def acknowledge(self, start: int, end: int) -> None:
-        self.acknowledged.update(range(start, end))
+    def acknowledge(self, start: int, end: int, step: int = 1) -> None:
+        self.acknowledged.update(range(start, end, step))
         self.held = {o: held for o, held in self.held.items() if o not in self.acknowledged}
         while self.fresh in self.acknowledged and self.open_before(self.fresh) == 0:
             self.fresh += 1
@@ -101,6 +111,10 @@ class Machine:
     def acknowledge(self, _who: int, start: int, size: int, _flag: bool) -> None:
         self.engine.acknowledge(start, start + size)
         self.model.acknowledge(start, start + size)
+
+    def every_other(self, _who: int, start: int, size: int, flag: bool) -> None:
+        self.engine.acknowledge_set(start, sum(1 << place for place in range(flag, size, 2)))
+        self.model.acknowledge(start + flag, start + size, 2)
 
     def below(self, _who: int, offset: int, _size: int, _flag: bool) -> None:
         self.engine.acknowledge_below(offset)

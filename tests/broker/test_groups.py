@@ -212,6 +212,22 @@ async def test_groups_without_members_make_room(monkeypatch: pytest.MonkeyPatch)
     assert house.groups.get("h") is None
 
 
+async def test_one_address_has_so_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.limits.ADDRESS_KAFKA_GROUPS", 2)
+    house = House()
+    request = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10_000, 10_000)
+    house.groups.join("a", request, "10.0.0.1")
+    house.groups.join("b", request, "10.0.0.1")
+    with pytest.raises(GroupFullError):
+        house.groups.join("c", request, "10.0.0.1")
+    house.groups.join("c", request, "10.0.0.2")
+    house.groups.join("a", request, "10.0.0.1")
+    house.clock.advance(0.1)
+    house.clock.advance(20)
+    house.groups.join("d", request, "10.0.0.1")
+    assert {group.id for group in house.groups.all()} == {"c", "d"}
+
+
 # Assignments
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import stretches
 from kafka_dialog import TOPIC, Dialog, kafka_broker
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.wire import api
 from penstock.kafka.wire.schema import Field, StructType
@@ -23,6 +24,7 @@ from penstock.kafka.wire.schema import Field, StructType
 TRIES = 5
 ELEMENTS, BAR_SECONDS = 20_000, 0.005
 """Enough to tell what is carried out in one go: a step is a millisecond, and so much noise."""
+GROUPS = 10_000
 ELEMENTS_MAX, BAR_SECONDS_MAX = 99_000, 0.010
 
 VALUES: dict[str, object] = {
@@ -109,22 +111,40 @@ def request(many: Many, elements_max: int) -> Any:
     return root
 
 
+async def best(asker: stretches.Asker, frame: memoryview, bar: float) -> float:
+    found: list[float] = []
+    while len(found) < TRIES and min(found, default=bar) >= bar:
+        found.append(await asker.stretch(frame))
+    return min(found)
+
+
 async def longest(folder: Path, many: Many, elements: int, bar: float) -> float:
     """Return the seconds of the longest stretch, in the best of some tries."""
     async with kafka_broker(folder) as broker:
         dialog = Dialog(broker)
         await dialog.create_topic()
         frame = dialog.frame(many.name, many.version, request(many, elements))
-        asker = stretches.Asker(dialog.session)
-        found: list[float] = []
-        while len(found) < TRIES and min(found, default=bar) >= bar:
-            found.append(await asker.stretch(frame))
-        return min(found)
+        return await best(stretches.Asker(dialog.session), frame, bar)
 
 
 @pytest.mark.parametrize("many", [each for each in all_arrays() if not each.are_new], ids=str)
 def test_no_request_holds_the_loop(tmp_path: Path, many: Many) -> None:
     found = stretches.run(partial(longest, tmp_path, many, ELEMENTS, BAR_SECONDS), collects=False)
+    assert found < BAR_SECONDS
+
+
+async def longest_of_groups(folder: Path) -> float:
+    async with kafka_broker(folder) as broker:
+        dialog = Dialog(broker)
+        for number in range(GROUPS):
+            owner = OffsetOwner("kafka", f"group-{number}")
+            broker.offsets._put(owner, {1: CommittedOffset(1)})
+        frame = dialog.frame("ListGroups", 5, api("ListGroups").request())
+        return await best(stretches.Asker(dialog.session), frame, BAR_SECONDS)
+
+
+def test_no_list_of_many_groups_holds_the_loop(tmp_path: Path) -> None:
+    found = stretches.run(partial(longest_of_groups, tmp_path), collects=False)
     assert found < BAR_SECONDS
 
 

@@ -9,7 +9,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.limits import PULSAR_MESSAGE_BYTES
+from penstock.limits import PULSAR_COMMAND_BYTES, PULSAR_COMMAND_PARTS, PULSAR_MESSAGE_BYTES
 from penstock.pulsar.wire.frames import (
     FRAME_PADDING,
     encode_command,
@@ -99,3 +99,29 @@ def test_a_command_of_tomorrow_has_no_type_for_us() -> None:
     """An unknown value of an enumeration is an unknown field in proto2."""
     command, _ = parse_frame(memoryview(b"\0\0\0\7\0\0\0\3\x08\xff\x01"))
     assert not command.HasField("type")
+
+
+def test_a_command_has_so_many_bytes_at_most() -> None:
+    command = BaseCommand(type=BaseCommand.CONNECT)
+    command.connect.auth_data = bytes(PULSAR_COMMAND_BYTES)
+    with pytest.raises(PeerError, match="524288 are allowed"):
+        parse_frame(memoryview(_frame(command)))
+
+
+@pytest.mark.parametrize("kind", ["subscribe", "producer"])
+def test_a_command_has_so_many_properties_at_most(kind: str) -> None:
+    number = BaseCommand.DESCRIPTOR.fields_by_name[kind].number
+    command = BaseCommand(type=number)
+    metadata = getattr(command, kind).metadata
+    while len(metadata) < PULSAR_COMMAND_PARTS - 2:
+        metadata.add(key="k", value="v")
+    frame = _frame(command)
+    assert parse_frame(memoryview(frame)).command == command
+    metadata.add(key="k", value="v")
+    with pytest.raises(PeerError, match="over 1000 parts"):
+        parse_frame(memoryview(_frame(command)))
+
+
+def _frame(command: BaseCommand) -> bytes:
+    encoded = command.SerializePartialToString()
+    return (len(encoded) + 4).to_bytes(4) + len(encoded).to_bytes(4) + encoded

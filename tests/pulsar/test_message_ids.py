@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.limits import PULSAR_ACK_SET_WORDS
 from penstock.pulsar.wire.message_ids import ack_set_from_mask, mask_from_ack_set
+from penstock.session import PeerError
 
 
 def test_a_batch_of_five_without_its_first_and_fourth() -> None:
@@ -24,6 +27,9 @@ def test_words_and_masks_are_the_same_thing(mask: int, zero_words: int) -> None:
     assert mask_from_ack_set([*ack_set_from_mask(mask), *[0] * zero_words]) == mask
 
 
-def test_an_ack_set_that_fills_a_frame_is_read_in_linear_time() -> None:
-    # Shifting every word into place took minutes.
-    assert mask_from_ack_set([-1] * 500_000).bit_count() == 64 * 500_000
+def test_the_largest_ack_set_is_read_and_a_larger_one_is_refused() -> None:
+    # Shifting every word into place took minutes where one filled a frame.
+    words = [-1] * PULSAR_ACK_SET_WORDS
+    assert mask_from_ack_set(words).bit_count() == 64 * PULSAR_ACK_SET_WORDS
+    with pytest.raises(PeerError, match="16385 words"):
+        mask_from_ack_set([*words, 0])

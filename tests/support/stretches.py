@@ -54,16 +54,18 @@ def run(work: Callable[[], Coroutine[Any, Any, ResultT]], *, collects: bool) -> 
 
 
 class Asker:
-    """One connection; it keeps nothing of the answers but their size."""
+    """One connection; it keeps nothing of the answers."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, is_last: Callable[[bytes], bool] = lambda _: True) -> None:
+        """`is_last` says of what is written whether it is the end of what was asked for."""
+        self._is_last = is_last
         self._conversation = Conversation(session, self._written, self._failed)
         self._answered = asyncio.Event()
         self._failure: Exception | None = None
-        self.size = 0
+        self.longest = 0.0
 
-    async def stretch(self, frame: bytes | bytearray | memoryview) -> float:
-        """Have a frame answered, and return the seconds of the longest stretch until then.
+    async def stretch(self, *frames: bytes | bytearray | memoryview) -> float:
+        """Have frames answered, and return the seconds of the longest stretch until then.
 
         Raises what the request failed with.
         """
@@ -71,8 +73,8 @@ class Asker:
         assert isinstance(loop, MeasuredLoop)
         self._answered.clear()
         self._failure = None
-        self.size = 0
-        loop.call_soon(self._conversation.take, bytearray(frame))
+        for frame in frames:
+            loop.call_soon(self._conversation.take, bytearray(frame))
         await asyncio.sleep(0)
         loop.longest = 0.0
         async with asyncio.timeout(WAIT_SECONDS):
@@ -80,13 +82,15 @@ class Asker:
         # What is freed behind an answer counts, too.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
+        self.longest = loop.longest
         if self._failure is not None:
             raise self._failure
-        return loop.longest
+        return self.longest
 
     def _written(self, parts: Buffers) -> None:
-        self.size = sum(map(len, parts))
-        self._answered.set()
+        assert parts
+        if self._is_last(parts[-1]):
+            self._answered.set()
 
     def _failed(self, error: Exception) -> None:
         self._failure = error

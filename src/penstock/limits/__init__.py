@@ -448,10 +448,10 @@ TOPIC_PARTITIONS: Final = Limit(
 )
 
 GROUP_MEMBERS: Final = Limit(
-    10_000,
+    1_000,
     "members of one Kafka consumer group, those included that were given an id and have not "
     "come back",
-    protects="memory and the time that a rebalance takes",
+    protects="memory, and other clients' time: a rebalance is about all members at once",
     when_hit="the next one is refused",
 )
 

@@ -57,6 +57,13 @@ KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
     when_hit="the offset is not committed",
 )
 
+OFFSETS_COMMITTED_TOGETHER: Final = Limit(
+    500,
+    "committed offsets of one request that are written in one transaction",
+    protects="other clients' time",
+    when_hit="the next ones are written when these are durable",
+)
+
 KAFKA_RESPONSE_BYTES: Final = Limit(
     1024 * MIB,
     "bytes of one answer to our own Kafka client",
@@ -91,6 +98,14 @@ KAFKA_GROUPS: Final = Limit(
     protects="memory",
     when_hit="groups without members are forgotten, but for their offsets; when all have members, "
     "joining a new one is refused",
+)
+
+ADDRESS_KAFKA_GROUPS: Final = Limit(
+    20_000,
+    "consumer groups of Kafka's classic protocol in memory that the clients of one address made",
+    protects="clients of other addresses from having none left to make",
+    when_hit="groups of this address without members are forgotten, but for their offsets; when "
+    "all have members, joining a new one is refused for this address",
 )
 
 PULSAR_MESSAGE_BYTES: Final = Limit(
@@ -156,6 +171,29 @@ PULSAR_ACK_RUN_BYTES: Final = Limit(
     when_hit="the next frames are taken in a step of their own",
 )
 
+PULSAR_COMMAND_BYTES: Final = Limit(
+    512 * KIB,
+    "bytes of a Pulsar command, without the entry behind it: room to acknowledge or give back in "
+    "one command all that a consumer may hold",
+    protects="other clients' time and memory: a command is parsed at once, into many small parts",
+    when_hit="the connection is closed",
+)
+
+PULSAR_COMMAND_PARTS: Final = Limit(
+    1_000,
+    "properties and other parts of a Pulsar command, but for lists of message ids",
+    protects="other clients' time: each has text that is checked",
+    when_hit="the connection is closed",
+)
+
+PULSAR_ACK_SET_WORDS: Final = Limit(
+    16_384,
+    "words, of 64 messages each, of one ack set, and of all that are taken in one turn",
+    protects="other clients' time",
+    when_hit="the connection is closed; where several sets have more together, other connections "
+    "have their turn before the next one",
+)
+
 PULSAR_ACKNOWLEDGED_TOGETHER: Final = Limit(
     1_000,
     "message ids of one acknowledgement that are taken in one turn",
@@ -170,6 +208,13 @@ PULSAR_LOOK_UPS_TOGETHER: Final = Limit(
     protects="other clients' time",
     when_hit="other connections have their turn before the rest is looked up; the last message is "
     "said to be the damaged one",
+)
+
+ACKNOWLEDGED_THROUGH_AT_ONCE: Final = Limit(
+    8_000_000,
+    "messages that one cumulative acknowledgement passes in one turn",
+    protects="other clients' time, where some of very many messages were acknowledged before",
+    when_hit="it goes on when others had their turn",
 )
 
 IGGY_REQUEST_BYTES: Final = Limit(

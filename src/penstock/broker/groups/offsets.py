@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
@@ -63,10 +64,21 @@ class CommittedOffsets:
         return [owner for owner in self._offsets if owner.kind == kind]
 
     async def commit(self, owner: OffsetOwner, given: Mapping[int, CommittedOffset]) -> set[int]:
-        """Store offsets by partition id, all or none, but for those of partitions that are gone.
+        """Store offsets by partition id, but for those of partitions that are gone.
 
-        Returns the ids of those. Raises TooManyOffsetsError and MetadataError.
+        Returns the ids of those. Those that are stored together are stored all or none; where
+        there are more, a failure leaves the first ones stored. Raises TooManyOffsetsError and
+        MetadataError.
         """
+        if len(given) <= limits.OFFSETS_COMMITTED_TOGETHER:
+            return await self._commit(owner, given)
+        gone: set[int] = set()
+        left = iter(given.items())
+        while together := dict(islice(left, limits.OFFSETS_COMMITTED_TOGETHER)):
+            gone |= await self._commit(owner, together)
+        return gone
+
+    async def _commit(self, owner: OffsetOwner, given: Mapping[int, CommittedOffset]) -> set[int]:
         # In the turn that puts the write in line: a deletion's rows go before it, or after.
         offsets = {each: given[each] for each in given if self._has_partition(each)}
         gone = given.keys() - offsets.keys()

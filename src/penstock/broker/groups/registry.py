@@ -49,6 +49,9 @@ class GroupRegistry:
         self._creations = creations
         self._clock = clock
         self._groups: dict[str, Group] = {}
+        self._makers: dict[str, str] = {}
+        """The addresses by whose clients groups came into being, in this run."""
+        self._made_by: dict[str, dict[str, Group]] = {}
 
     def restore(self, stored: Iterable[tuple[ClassicGroupRow, Iterable[ClassicMemberRow]]]) -> None:
         """Go on with the groups that the last run left, with sessions that begin now."""
@@ -90,7 +93,8 @@ class GroupRegistry:
             if request.member_id:
                 raise UnknownMemberError(f"group {group_id} has no members")
             self._creations.take(address)
-            group = self._create(group_id)
+            self._make_room(address)
+            group = self._create(group_id, address)
         return group.join(request)
 
     def sync(self, group_id: str, request: SyncRequest) -> asyncio.Future[Synced]:
@@ -123,6 +127,11 @@ class GroupRegistry:
             raise NonEmptyGroupError(f"group {group_id} has members")
         group.delete()
         del self._groups[group_id]
+        maker = self._makers.pop(group_id, None)
+        if maker is not None:
+            del self._made_by[maker][group_id]
+            if not self._made_by[maker]:
+                del self._made_by[maker]
 
     def _group(self, group_id: str) -> Group:
         if not group_id:
@@ -132,14 +141,25 @@ class GroupRegistry:
             raise UnknownMemberError(f"group {group_id} has no members")
         return group
 
-    def _create(self, group_id: str) -> Group:
+    def _make_room(self, address: str | None) -> None:
+        """Forget groups without members where there are too many. Raises GroupFullError."""
+        of_address = self._made_by.get(address, {}) if address is not None else {}
+        for groups, most in (
+            (of_address, limits.ADDRESS_KAFKA_GROUPS),
+            (self._groups, limits.KAFKA_GROUPS),
+        ):
+            if len(groups) >= most:
+                for group in [group for group in groups.values() if group.is_deletable]:
+                    self.delete(group.id)
+            if len(groups) >= most:
+                raise GroupFullError(f"there are {most} groups with members")
+
+    def _create(self, group_id: str, address: str | None) -> Group:
         assert group_id not in self._groups, "a group is made once"
-        if len(self._groups) >= limits.KAFKA_GROUPS:
-            for group in [group for group in self._groups.values() if group.is_deletable]:
-                self.delete(group.id)
-        if len(self._groups) >= limits.KAFKA_GROUPS:
-            raise GroupFullError(f"the broker has {limits.KAFKA_GROUPS} groups with members")
         group = self._groups[group_id] = self._new(group_id)
+        if address is not None:
+            self._makers[group_id] = address
+            self._made_by.setdefault(address, {})[group_id] = group
         return group
 
     def _new(self, group_id: str) -> Group:

@@ -141,6 +141,22 @@ class Cursor:
         self.acknowledged_above += 1
         return 1
 
+    def acknowledge_set(self, start: int, closed: int) -> int:
+        """Mark the offset `start` + i for each bit i that is set; return how many were open."""
+        before = self.position + self.acknowledged_above
+        first, low = divmod(start, BLOCK)
+        # By way of bytes: to cut blocks off a long number one by one is quadratic.
+        size = -(-(closed.bit_length() + low) // BLOCK) * _BLOCK_BYTES
+        data = (closed << low).to_bytes(size, "little")
+        for number, at in enumerate(range(0, size, _BLOCK_BYTES), first):
+            bits = int.from_bytes(data[at : at + _BLOCK_BYTES], "little")
+            bits &= ~span(0, min(max(self.position - number * BLOCK, 0), BLOCK))
+            if bits:
+                self._set_block(number, self._bits(number) | bits)
+        if not self.open_count(self.position, self.position + 1):
+            self.acknowledge_below(self.position + 1)
+        return self.position + self.acknowledged_above - before
+
     def acknowledge_below(self, end: int) -> None:
         """Mark every offset below `end`."""
         if end <= self.position:

@@ -13,13 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
+from penstock.broker.subscriptions.bitmaps import span
 from penstock.broker.subscriptions.boundaries import Boundaries
 from penstock.broker.subscriptions.leases import Lease, Leases
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
 from penstock.memory import Holding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.leases import Holder
@@ -152,7 +153,7 @@ class Engine:
         self._boundaries.clear()
         self.count()
 
-    def acknowledge_extents(self, starts: Sequence[int]) -> int:
+    def acknowledge_extents(self, starts: Iterable[int]) -> int:
         """Mark ranges that were handed out, each by its beginning, whoever holds them.
 
         Returns how many were marked: all, or those before the first of which the end is not known.
@@ -184,6 +185,15 @@ class Engine:
             self.leases.settle(lease, self.cursor.acknowledge(low, high))
         if held < end - start:
             self.cursor.acknowledge(start, end)
+        self._has_moved()
+
+    def acknowledge_set(self, start: int, closed: int) -> None:
+        """Mark of the offsets from `start` on those whose bit is set, whoever holds them."""
+        for lease in self.leases.overlapping(start, start + closed.bit_length()):
+            low, high = max(start, lease.start), lease.end
+            held = closed >> (low - start) & span(0, high - low)
+            self.leases.settle(lease, self.cursor.acknowledge_set(low, held))
+        self.cursor.acknowledge_set(start, closed)
         self._has_moved()
 
     def acknowledge_below(self, end: int) -> None:
@@ -226,9 +236,16 @@ class Engine:
 
     def release_all(self, holder: Holder, *, counted: bool = True) -> None:
         """Take back all that a holder has."""
-        for lease in list(holder.leases.values()):
-            self._take_back(lease, lease.start, lease.end, counted)
+        for _ in self.releasing(holder, counted=counted):
+            pass
         assert not holder.unacknowledged, "who holds no lease holds no message"
+
+    def releasing(self, holder: Holder, *, counted: bool = True) -> Iterator[None]:
+        """Take back all that a holder has now, a lease in each step."""
+        for lease in tuple(holder.leases.values()):
+            if holder.leases.get(lease.start) is lease:
+                self._take_back(lease, lease.start, lease.end, counted)
+            yield
         self.count()
 
     def expire(self, now: float) -> None:

@@ -6,8 +6,9 @@ import asyncio
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+from penstock import limits
 from penstock.broker.errors import ConsumerBusyError, NoMemoryError, UnknownTopicError
-from penstock.broker.subscriptions.bitmaps import runs
+from penstock.broker.subscriptions.bitmaps import span
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.push import Push
 from penstock.broker.subscriptions.selectors.one_active import OneActive
@@ -15,7 +16,7 @@ from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
 from penstock.log.errors import CorruptBatchError, LogClosedError, OffsetOutOfRangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.cursor import Cursor
@@ -180,7 +181,7 @@ class Subscription:
         self._acknowledge_part(*extent, open_mask)
         return True
 
-    def acknowledge_batches_at_once(self, offsets: Sequence[int]) -> int:
+    def acknowledge_batches_at_once(self, offsets: Iterable[int]) -> int:
         """Do as `acknowledge` for whole batches, one after another, as long as each is out or came
         back; return how many are dealt with.
         """
@@ -189,11 +190,11 @@ class Subscription:
         return count
 
     def acknowledge_through_at_once(self, offset: int, open_mask: int | None = None) -> bool:
-        """Do as `acknowledge_through` where the batch at `offset` is out; False elsewhere."""
+        """Do as `acknowledge_through` where the batch at `offset` is out and near, else say no."""
         if self.kind is SubscriptionKind.SHARED or offset < 0:
             return True
         extent = self._engine.extent(offset)
-        if extent is None:
+        if extent is None or self._is_far(extent[0]):
             return False
         self._acknowledge_through_part(*extent, open_mask)
         return True
@@ -222,7 +223,7 @@ class Subscription:
         if self.acknowledge_through_at_once(offset, open_mask):
             return
         extent = await self._look_up(offset)
-        if extent is not None:
+        if extent is not None and await self._came_near(extent[0]):
             self._acknowledge_through_part(*extent, open_mask)
 
     async def looked_up(self) -> None:
@@ -265,13 +266,27 @@ class Subscription:
         if open_mask is None:
             self._engine.acknowledge(start, end)
         else:
-            for low, high in _closed_runs(open_mask, end - start):
-                self._engine.acknowledge(start + low, start + high)
+            self._engine.acknowledge_set(start, ~open_mask & span(0, end - start))
         self._wake()  # A consumer that held too many may go on.
 
     def _acknowledge_through_part(self, start: int, end: int, open_mask: int | None) -> None:
         self._engine.acknowledge_below(start)
         self._acknowledge_part(start, end, open_mask)
+
+    def _is_far(self, offset: int) -> bool:
+        return offset - self.cursor.position > limits.ACKNOWLEDGED_THROUGH_AT_ONCE
+
+    async def _came_near(self, offset: int) -> bool:
+        """Acknowledge in steps what is far below an offset; False where it came too late."""
+        resets = self._resets
+        while resets == self._resets and self.state is not SubscriptionState.DELETED:
+            if not self._is_far(offset):
+                return True
+            self._engine.acknowledge_below(
+                self.cursor.position + limits.ACKNOWLEDGED_THROUGH_AT_ONCE
+            )
+            await asyncio.sleep(0)
+        return False
 
     async def _look_up(self, offset: int) -> tuple[int, int] | None:
         """Ask the log for start and end of the batch that contains `offset`; None where there is
@@ -288,8 +303,3 @@ class Subscription:
         if header is None or resets != self._resets or self.state is SubscriptionState.DELETED:
             return None
         return header.base_offset, header.next_offset
-
-
-def _closed_runs(open_mask: int, size: int) -> list[tuple[int, int]]:
-    """The runs of zero bits among the first `size`, ends excluded."""
-    return list(runs(~open_mask & ((1 << size) - 1)))

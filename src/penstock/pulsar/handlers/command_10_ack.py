@@ -6,7 +6,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from penstock.limits import PULSAR_ACKNOWLEDGED_TOGETHER, PULSAR_LOOK_UPS_TOGETHER
+from penstock.limits import (
+    PULSAR_ACK_SET_WORDS,
+    PULSAR_ACKNOWLEDGED_TOGETHER,
+    PULSAR_LOOK_UPS_TOGETHER,
+)
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.wire.message_ids import EARLIEST, mask_from_ack_set
@@ -19,7 +23,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.pulsar.client import Call
     from penstock.pulsar.consumer import PulsarConsumer
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.session import Answer
 
 _CUMULATIVE: Final = CommandAck.Cumulative
+_WORDS_AS_A_LOOK_UP: Final = 64
+"""Of an ack set: about what takes as long as to look a batch up."""
 
 logger = logging.getLogger(__name__)
 
@@ -70,9 +76,12 @@ def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> 
         take = subscription.acknowledge_through_at_once
     else:
         take = subscription.acknowledge_at_once
-        whole = _whole_batches(message_ids[first:end], ledger_id)
+        whole = _whole_batches(message_ids, range(first, end), ledger_id)
         first += subscription.acknowledge_batches_at_once(whole)
+    words = 0
     for position in range(first, end):
+        if words > PULSAR_ACK_SET_WORDS:
+            return position
         message_id = message_ids[position]
         offset = message_id.entryId
         if message_id.ledgerId != ledger_id or offset >= EARLIEST:
@@ -80,17 +89,19 @@ def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> 
         ack_set = message_id.ack_set
         if not take(offset, mask_from_ack_set(ack_set) if ack_set else None):
             return position
+        words += len(ack_set)
     return end
 
 
-def _whole_batches(message_ids: Sequence[MessageIdData], ledger_id: int) -> list[int]:
-    """The offsets of the first message ids, as long as they are of whole batches."""
-    offsets: list[int] = []
-    for message_id in message_ids:
+def _whole_batches(
+    message_ids: Sequence[MessageIdData], positions: range, ledger_id: int
+) -> Iterator[int]:
+    """The offsets of the message ids at some positions, as long as they are of whole batches."""
+    for position in positions:
+        message_id = message_ids[position]
         if message_id.ledgerId != ledger_id or message_id.ack_set:
-            break
-        offsets.append(message_id.entryId)
-    return offsets
+            return
+        yield message_id.entryId
 
 
 async def _acknowledged(
@@ -100,15 +111,18 @@ async def _acknowledged(
 
     What waits for the log is the request itself, of which a connection has few in flight.
     """
-    looked_up = 0
+    done = 0
     while position < len(request.message_id):
-        following = _take_at_once(consumer, request, position)
-        if following == position:
-            await _look_up(consumer, request, position)
-            following += 1
-            looked_up += 1
-        if following - position > 1 or looked_up % PULSAR_LOOK_UPS_TOGETHER == 0:
+        if done >= PULSAR_LOOK_UPS_TOGETHER:
             await asyncio.sleep(0)  # Others have work too.
+            done = 0
+        following = _take_at_once(consumer, request, position)
+        if following > position:
+            done += PULSAR_LOOK_UPS_TOGETHER
+        else:
+            await _look_up(consumer, request, position)
+            done += 1 + len(request.message_id[position].ack_set) // _WORDS_AS_A_LOOK_UP
+            following += 1
         position = following
     return await _saved(call, consumer, request) if request.HasField("request_id") else None
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
+from penstock.limits import PULSAR_COMMAND_BYTES, PULSAR_COMMAND_PARTS
 from penstock.pulsar.wire import ack_runs
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
 from penstock.session import PeerError
@@ -23,9 +24,16 @@ FRAME_PADDING: Final = 10 * 1024
 """Bytes that a frame may have beyond the largest message, for its command and metadata."""
 
 _WITHOUT_TEXT: Final = frozenset(
-    {BaseCommand.SEND, BaseCommand.FLOW, BaseCommand.PING, BaseCommand.ACK}
+    {
+        BaseCommand.SEND,
+        BaseCommand.FLOW,
+        BaseCommand.PING,
+        BaseCommand.ACK,
+        BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+    }
 )
-"""Commands that need no look at their text, for they have none that is read: the frequent ones."""
+"""Commands that need no look at their text, for they have none that is read: the frequent ones, and
+lists of message ids."""
 
 _TOTAL: Final = struct.Struct(">I")
 _SIZES: Final = struct.Struct(">II")
@@ -54,13 +62,17 @@ def frame_size(head: memoryview, message_size_max: int) -> int | None:
 
 
 def parse_frame(frame: memoryview) -> Frame:
-    """Split a whole frame or run; raises PeerError where it holds no command."""
+    """Split a whole frame or run; raises PeerError where it holds no command, or a large one."""
     if len(frame) < _SIZES.size:
         raise PeerError("a Pulsar frame is too short for a command")
     total, command_size = _SIZES.unpack_from(frame)
     if _TOTAL.size + total < len(frame):
         return Frame(_parse(ack_runs.joined(frame)), frame[len(frame) :])
     end = _SIZES.size + command_size
+    if command_size > PULSAR_COMMAND_BYTES:
+        raise PeerError(
+            f"a Pulsar command has {command_size} bytes and {PULSAR_COMMAND_BYTES} are allowed"
+        )
     if end > len(frame):
         raise PeerError(f"a Pulsar command of {command_size} bytes is cut off by its frame")
     return Frame(_parse(frame[_SIZES.size : end]), frame[end:])
@@ -76,16 +88,21 @@ def _parse(encoded: bytes | memoryview) -> BaseCommand:
     return command
 
 
-def _check_text(message: Message) -> None:
+def _check_text(command: BaseCommand) -> None:
     # Messages of proto2 are parsed without a look at their text; what is no UTF-8 comes as bytes.
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for part in value if field.is_repeated else (value,):
-                _check_text(part)
-        elif field.type == FieldDescriptor.TYPE_STRING:
-            for text in value if field.is_repeated else (value,):
-                if not isinstance(text, str):
-                    raise PeerError(f"{field.full_name} in a Pulsar command is not UTF-8")
+    parts: list[Message] = [command]
+    for message in parts:  # Those that are found in one come after it.
+        for field, value in message.ListFields():
+            is_text = field.type == FieldDescriptor.TYPE_STRING
+            if field.message_type is None and not is_text:
+                continue
+            values = value if field.is_repeated else (value,)
+            if field.is_repeated and len(parts) + len(values) > PULSAR_COMMAND_PARTS:
+                raise PeerError(f"a Pulsar command has over {PULSAR_COMMAND_PARTS} parts")
+            if not is_text:
+                parts.extend(values)
+            elif not all(isinstance(text, str) for text in values):
+                raise PeerError(f"{field.full_name} in a Pulsar command is not UTF-8")
 
 
 def encode_command(command: BaseCommand) -> bytes:

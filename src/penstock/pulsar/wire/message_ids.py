@@ -9,6 +9,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from penstock.limits import PULSAR_ACK_SET_WORDS
+from penstock.session import PeerError
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -21,7 +24,12 @@ _WORD_BYTES: Final = 8
 
 
 def mask_from_ack_set(words: Collection[int]) -> int:
-    """Return an ack set's bits as one number: bit i is set while message i is NOT acknowledged."""
+    """Return an ack set's bits as one number: bit i is set while message i is NOT acknowledged.
+
+    Raises PeerError where it has too many words.
+    """
+    if len(words) > PULSAR_ACK_SET_WORDS:
+        raise PeerError(f"an ack set has {len(words)} words and {PULSAR_ACK_SET_WORDS} are allowed")
     # By way of bytes, for a client may send very many words, and shifting each is quadratic.
     return int.from_bytes(struct.pack(f"<{len(words)}q", *words), "little")
 

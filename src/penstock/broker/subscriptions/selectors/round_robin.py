@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.broker.subscriptions.selectors.chunk_owners import ChunkOwners
 from penstock.broker.subscriptions.selectors.selector import Selector
+from penstock.pace import Pace
+from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.topics.partition import Partition
+
+
+_RELEASED_AT_ONCE: Final = 200
+"""Leases: about what takes as long as to start a task for more."""
 
 
 class RoundRobin(Selector):
@@ -27,6 +34,7 @@ class RoundRobin(Selector):
         super().__init__(partition, engine, wake)
         self._chunks = ChunkOwners()
         self._blocked = False
+        self._tasks = Tasks()
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
@@ -34,8 +42,7 @@ class RoundRobin(Selector):
     def remove(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
         self._chunks.forget(consumer)
-        # Not counted as a redelivery: the messages may never have been seen.
-        self._engine.release_all(consumer, counted=False)
+        self._release(self._releasing_all(consumer))
 
     def choose(self) -> Consumer | None:
         if self._are_too_many_out():
@@ -59,14 +66,38 @@ class RoundRobin(Selector):
 
     def redeliver(self, consumer: Consumer, offsets: Collection[int] | None) -> None:
         if offsets is None:
-            self._engine.release_all(consumer)
-            return
-        for offset in offsets:
-            self._engine.release_batch(consumer, offset)
+            self._release(self._engine.releasing(consumer))
+        else:
+            self._release(self._releasing(consumer, offsets))
 
     def stop(self) -> None:
         assert not self.consumers, "the last consumer left"
+        self._tasks.cancel()
         super().stop()
+
+    def _releasing(self, consumer: Consumer, offsets: Collection[int]) -> Iterator[None]:
+        for offset in offsets:
+            self._engine.release_batch(consumer, offset)
+            yield
+
+    def _releasing_all(self, consumer: Consumer) -> Iterator[None]:
+        # Again, where what it gave back itself meanwhile has cut a lease.
+        while consumer.leases:
+            # Not counted as a redelivery: the messages may never have been seen.
+            yield from self._engine.releasing(consumer, counted=False)
+
+    def _release(self, steps: Iterator[None]) -> None:
+        """Take a few leases back at once, and others while messages go on."""
+        if sum(1 for _ in islice(steps, _RELEASED_AT_ONCE)) == _RELEASED_AT_ONCE:
+            self._tasks.start(self._release_others(steps), "take messages back from a consumer")
+
+    async def _release_others(self, steps: Iterator[None]) -> None:
+        pace = Pace()
+        for _ in steps:
+            if pace.is_over():
+                self._wake()
+                await pace.others()
+        self._wake()
 
 
 def _holds_too_many(consumer: Consumer) -> bool:
