@@ -26,8 +26,10 @@ class Repository:
     def __init__(self) -> None:
         self.saved: list[CursorRow] = []
         self.failures = 0
+        self.calls = 0
 
     async def save(self, cursors: Iterable[CursorRow]) -> None:
+        self.calls += 1
         rows = list(cursors)
         await asyncio.sleep(0)
         if self.failures:
@@ -88,3 +90,18 @@ async def test_what_was_not_written_is_written_again(
     await store.save(subscription)
     assert repository.saved[1].blocks == []
     await store.close()
+
+
+async def test_nothing_is_written_after_the_end(
+    store: CursorStore,
+    repository: Repository,
+    subscription: Subscription,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The database is closed by then."""
+    monkeypatch.setattr(module, "SAVE_DELAY_SECONDS", 0.001)
+    store.save_soon(subscription)
+    store.forget(subscription)
+    await store.close()
+    await asyncio.sleep(0.01)
+    assert repository.calls == 0

@@ -70,6 +70,8 @@ class CursorStore:
         self._closing = True
         if self._moved:
             await self._begin()
+        elif self._timer is not None:  # What moved was deleted meanwhile.
+            self._timer.cancel()
         await self._tasks.ended()
 
     def forget(self, subscription: Subscription) -> None:
