@@ -13,7 +13,7 @@ from penstock.cli.group_seek import seek_command
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 
 if TYPE_CHECKING:
-    from penstock.clients.kafka.client import GroupDescription, KafkaClient
+    from penstock.clients.kafka.client import GroupDescription, KafkaClient, Reader
 
 group_app = typer.Typer(
     help="List, describe, move and delete consumer groups.", no_args_is_help=True
@@ -21,18 +21,20 @@ group_app = typer.Typer(
 group_app.command("seek")(seek_command)
 
 Output: TypeAlias = Annotated[Format, FormatOption]
-_COLUMNS = ["topic", "partition", "committed", "next_offset", "lag", "member"]
+_PLACE_COLUMNS = ["topic", "partition", "committed", "next_offset", "lag"]
+_COLUMNS = [*_PLACE_COLUMNS, "member"]
 
 
 @group_app.command("list")
 def list_command(server: Server = DEFAULT_SERVER, output: Output = Format.TABLE) -> None:
-    """List all consumer groups."""
+    """List the consumer groups of Kafka and Iggy and the subscriptions of Pulsar, with what each
+    has left to read.
+    """
     with connected(server) as client:
-        rows = [
-            {"group": group.group_id, "type": group.protocol_type, "state": group.state}
-            for group in sorted(client.groups())
-        ]
-    print_rows(rows, ["group", "type", "state"], output, empty="There are no groups.")
+        rows = [_summary(each) for each in client.readers()]
+    rows.sort(key=lambda row: (str(row["group"]), str(row["protocol"]), str(row["topic"])))
+    columns = ["group", "protocol", "type", "state", "topic", "members", "lag"]
+    print_rows(rows, columns, output, empty="There are no groups.")
 
 
 @group_app.command("describe")
@@ -41,16 +43,32 @@ def describe_command(
     server: Server = DEFAULT_SERVER,
     output: Output = Format.TABLE,
 ) -> None:
-    """Show what a group has committed, how far it is behind, and who reads what."""
+    """Show what groups and subscriptions of a name have done, how far they are behind, and who is
+    in a group of Kafka.
+    """
+    from penstock.clients.kafka.client import KafkaError
+
     with connected(server) as client:
-        group = client.describe_group(name)
-        rows = _progress(client, group)
+        others = [each for each in client.readers(name) if each.protocol != "kafka"]
+        group = None
+        try:
+            group = client.describe_group(name)
+        except KafkaError:
+            if not others:
+                raise
+        rows = _progress(client, group) if group else []
     if output is Format.JSON:
-        members = [member._asdict() for member in group.members]
-        print_json({"group": name, "state": group.state, "members": members, "partitions": rows})
+        _print_json(name, group, rows, others)
         return
-    typer.echo(f"{name}: {group.state.lower()}, {counted(len(group.members), 'member')}")
-    print_rows(rows, _COLUMNS, output, empty="It has committed nothing and reads nothing.")
+    if group:
+        typer.echo(f"{name}: {group.state.lower()}, {counted(len(group.members), 'member')}")
+        print_rows(rows, _COLUMNS, output, empty="It has committed nothing and reads nothing.")
+    for each in others:
+        typer.echo(
+            f"{name}: {each.protocol.capitalize()} {each.type} of {', '.join(each.topics)}, "
+            f"{each.state.lower()}, {counted(each.members, 'member')}"
+        )
+        print_rows(_places(each), _PLACE_COLUMNS, output, empty="It has stored no offset.")
 
 
 @group_app.command("delete")
@@ -65,6 +83,50 @@ def delete_command(
     with connected(server) as client:
         client.delete_group(name)
     typer.echo(f"deleted {name}")
+
+
+def _summary(reader: Reader) -> dict[str, object]:
+    topics = reader.topics
+    return {
+        "group": reader.name,
+        "protocol": reader.protocol,
+        "type": reader.type,
+        "state": reader.state,
+        "topic": topics[0] if len(topics) == 1 else counted(len(topics), "topic"),
+        "topics": topics,
+        "members": reader.members,
+        "lag": reader.backlog,
+    }
+
+
+def _places(reader: Reader) -> list[dict[str, object]]:
+    return [
+        {
+            "topic": each.topic,
+            "partition": each.partition,
+            "committed": each.position,
+            "next_offset": each.end_offset,
+            "lag": each.backlog,
+        }
+        for each in reader.progress
+    ]
+
+
+def _print_json(
+    name: str,
+    group: GroupDescription | None,
+    rows: list[dict[str, object]],
+    others: list[Reader],
+) -> None:
+    print_json(
+        {
+            "group": name,
+            "state": group.state if group else None,
+            "members": [member._asdict() for member in group.members] if group else [],
+            "partitions": rows,
+            "others": [_summary(each) | {"partitions": _places(each)} for each in others],
+        }
+    )
 
 
 def _progress(client: KafkaClient, group: GroupDescription) -> list[dict[str, object]]:

@@ -104,6 +104,10 @@ class Subscriptions:
     def get(self, partition: Partition, name: str) -> Subscription | None:
         return self._by_partition.get(partition.id, {}).get(name)
 
+    def partition_ids(self) -> set[int]:
+        """The partitions that have any; those of one that is not open come with its opening."""
+        return self._by_partition.keys() | self._unopened.keys()
+
     def of_partition(self, partition: Partition) -> list[Subscription]:
         return list(self._by_partition.get(partition.id, {}).values())
 

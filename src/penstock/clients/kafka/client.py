@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
+from penstock.clients.kafka.readers import Reader, described
 from penstock.kafka.wire import ErrorCode, api, consumer_protocol
 from penstock.log.header import walk
 
@@ -44,6 +45,7 @@ __all__ = [
     "KafkaError",
     "ListedGroup",
     "LogDirectory",
+    "Reader",
     "TopicDescription",
 ]
 
@@ -60,6 +62,7 @@ DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
 FETCH: Final = api("Fetch")
 LIST_GROUPS: Final = api("ListGroups")
 LIST_OFFSETS: Final = api("ListOffsets")
+LIST_READERS: Final = api("ListReaders")
 METADATA: Final = api("Metadata")
 OFFSET_COMMIT: Final = api("OffsetCommit")
 OFFSET_FETCH: Final = api("OffsetFetch")
@@ -442,6 +445,13 @@ class KafkaClient:
         request = DELETE_GROUPS.request(groups_names=[group_id])
         (result,) = self._connection.send(DELETE_GROUPS, request).results
         check(result.error_code)
+
+    def readers(self, name: str | None = None) -> list[Reader]:
+        """Describe the groups and subscriptions of all protocols, or those of one name."""
+        request = LIST_READERS.request(names=None if name is None else [name])
+        response = self._connection.send(LIST_READERS, request)
+        check(response.error_code)
+        return [described(each) for each in response.readers]
 
 
 def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:

@@ -218,7 +218,7 @@ def _find_apis() -> list[AnyApi]:
         key, _, rest = file_name.removesuffix(".schema").partition("_")
         if key.isdigit():
             found.append(Api(int(key), protocol_name(rest), MESSAGES / file_name))
-    return found
+    return sorted(found, key=lambda each: each.key)
 
 
 def protocol_name(file_name: str) -> str:

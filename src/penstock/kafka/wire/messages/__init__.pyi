@@ -32,6 +32,7 @@ from penstock.kafka.wire.messages.api_26_end_txn import EndTxnApi, EndTxnRequest
 from penstock.kafka.wire.messages.api_27_write_txn_markers import WriteTxnMarkersApi, WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from penstock.kafka.wire.messages.api_28_txn_offset_commit import TxnOffsetCommitApi, TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from penstock.kafka.wire.messages.api_29_describe_acls import DescribeAclsApi, DescribeAclsRequest, DescribeAclsResponse
+from penstock.kafka.wire.messages.api_30000_list_readers import ListReadersApi, ListReadersRequest, ListReadersResponse
 from penstock.kafka.wire.messages.api_30_create_acls import CreateAclsApi, CreateAclsRequest, CreateAclsResponse
 from penstock.kafka.wire.messages.api_31_delete_acls import DeleteAclsApi, DeleteAclsRequest, DeleteAclsResponse
 from penstock.kafka.wire.messages.api_32_describe_configs import DescribeConfigsApi, DescribeConfigsRequest, DescribeConfigsResponse
@@ -229,6 +230,8 @@ __all__ = [
     "ListOffsetsResponse",
     "ListPartitionReassignmentsRequest",
     "ListPartitionReassignmentsResponse",
+    "ListReadersRequest",
+    "ListReadersResponse",
     "ListTransactionsRequest",
     "ListTransactionsResponse",
     "MetadataRequest",
@@ -356,6 +359,8 @@ def api(name: Literal["WriteTxnMarkers"]) -> WriteTxnMarkersApi: ...
 def api(name: Literal["TxnOffsetCommit"]) -> TxnOffsetCommitApi: ...
 @overload
 def api(name: Literal["DescribeAcls"]) -> DescribeAclsApi: ...
+@overload
+def api(name: Literal["ListReaders"]) -> ListReadersApi: ...
 @overload
 def api(name: Literal["CreateAcls"]) -> CreateAclsApi: ...
 @overload
