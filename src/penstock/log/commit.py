@@ -252,7 +252,7 @@ class GroupCommit:
                 self._began_at = news.loop.time()
                 then = partial(news.add, self._finish)
                 if self._written:
-                    round_.has_written = partial(news.add, self._take_over)
+                    round_.on_written = partial(news.add, self._take_over)
             self._running = (round_, self._flusher.flushing.do(round_.run, then))
         except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)

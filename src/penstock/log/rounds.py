@@ -36,7 +36,7 @@ class Round:
         """Why the checkpoint was not written, where there was one to write."""
         self.unsynced: Unsynced | None = None
         """What was made durable, once it has run; None where nothing was tried."""
-        self.has_written: Callable[[], None] | None = None
+        self.on_written: Callable[[], None] | None = None
         """Called in the thread when all is written, where somebody waits for that alone."""
         self._files = files
         self._directory = directory
@@ -57,8 +57,8 @@ class Round:
             self.unsynced = self._writer.write_and_take()
         except OSError as error:
             raise LogWriteError.of(error) from error
-        if self.has_written is not None:
-            self.has_written()
+        if self.on_written is not None:
+            self.on_written()
         for file in self.unsynced.files:
             file.fdatasync()
         self._sync_names(self.unsynced.directories)
