@@ -152,4 +152,6 @@ async def test_kafka_sees_what_an_iggy_client_set(shared_server: BrokerProcess) 
         "segment.bytes": str(128 << 20),
         "retention.ms": "-1",
         "penstock.flush": "acknowledged",
+        "penstock.compression.label": "gzip",
+        "penstock.consumer.offset.durability": "replicated",
     }

@@ -89,12 +89,12 @@ async def test_a_client_is_not_read_while_memory_is_short(host):
     peer, other = await host.connect(), await host.connect()
     memory = memory_of(host)
     memory.caches.take(memory.budget)
-    memory.groups.take(memory.budget)
+    memory.answers.take(memory.budget)
     peer.send(b"for later", *[bytes(100_000)] * 10)
     await asyncio.sleep(0.05)
     assert peer.session.received == [b"for later"], "what is small is always read"
     assert memory.receiving.used <= 2 * limits.LEAST_MEMORY_BYTES
-    memory.groups.take(-memory.budget)
+    memory.answers.take(-memory.budget)
     memory.caches.take(-memory.budget // 4)
     other.send(b"meanwhile")
     assert await other.answer() == b"meanwhile"
