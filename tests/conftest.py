@@ -12,8 +12,10 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from broker_process import BrokerProcess
+from faulty_files import FaultyFileSystem
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
+from penstock.log import Flusher
 from stalls import busy_stalls
 from stand import Stand
 
@@ -38,6 +40,18 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     opened = await Broker.open(tmp_path, BrokerSettings())
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def flusher() -> Iterator[Flusher]:
+    flusher = Flusher(threads=2)
+    yield flusher
+    flusher.close()
+
+
+@pytest.fixture
+def disk() -> FaultyFileSystem:
+    return FaultyFileSystem()
 
 
 def check_stalls(request: pytest.FixtureRequest, log: str) -> None:

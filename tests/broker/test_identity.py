@@ -9,8 +9,8 @@ import asyncio
 import json
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,10 @@ from penstock.broker.topics.topic import Topic
 from penstock.log.errors import LogClosedError, LogNotOpenError
 from penstock.log.header import Magic, build_header
 from penstock.log.layout import CLUSTER_ID_FILE, DATABASE_FILE, IDENTITY_FILE
+from running import running
 
 ORDERS = TopicName("public", "default", "orders")
 BILLS = ORDERS._replace(topic="bills")
-
-
-@asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, BrokerSettings())
-    try:
-        yield broker
-    finally:
-        await broker.close()
 
 
 def batch() -> list[bytearray]:

@@ -7,8 +7,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from unittest.mock import ANY
@@ -18,7 +17,6 @@ import pytest
 
 from kafka_dialog import Dialog
 from partition_logs import log_of
-from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     StorageError,
     TopicExistsError,
@@ -26,7 +24,6 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics import storage
@@ -39,18 +36,10 @@ from penstock.log.header import Magic, build_header
 from penstock.log.layout import IDENTITY_FILE, topic_directory
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.topics import TopicRepository
+from running import running
 
 ORDERS = TopicName("public", "default", "orders")
 SUBSCRIBE = SubscribeRequest("s", SubscriptionKind.EXCLUSIVE, position=0)
-
-
-@asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, BrokerSettings())
-    try:
-        yield broker
-    finally:
-        await broker.close()
 
 
 def batch(body: bytes = b"hello") -> list[bytearray]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ import pytest
 from kafka_dialog import Dialog
 from penstock.broker.broker import Broker
 from penstock.broker.errors import StorageError, TopicExistsError, UnknownTopicError
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.names import NamespaceName, TopicName
@@ -26,18 +24,10 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import TOPICS_CHANGED_TOGETHER
 from penstock.log.files import RealFileSystem
 from penstock.metadata.sqlite import SqliteDatabase
+from running import running
 
 COUNT = 50
 NAMES = [TopicName("public", "default", f"t{number}") for number in range(COUNT)]
-
-
-@asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, BrokerSettings())
-    try:
-        yield broker
-    finally:
-        await broker.close()
 
 
 @pytest.fixture

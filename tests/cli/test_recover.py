@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,18 +23,10 @@ from penstock.cli.failure import CommandError
 from penstock.log.header import Magic, build_header
 from penstock.log.layout import CLUSTER_ID_FILE, DATABASE_FILE, IDENTITY_FILE
 from penstock.server.data_folder import DataFolderLock
+from running import running
 
 ORDERS = TopicName("public", "shop", "orders")
 BILLS = TopicName("acme", "shop", "bills")
-
-
-@asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, BrokerSettings())
-    try:
-        yield broker
-    finally:
-        await broker.close()
 
 
 async def partition_of(broker: Broker, name: TopicName, index: int = 0) -> Partition:

@@ -1,8 +1,8 @@
-"""A flusher for each test, and both file systems for the tests that any must pass."""
+"""Both file systems, for the tests that any must pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,18 +12,6 @@ from log_batches import SMALL
 from penstock.log import FileSystem, Flusher, LocalLog, LogConfig, RealFileSystem
 
 pytest.register_assert_rewrite("log_conformance")
-
-
-@pytest.fixture
-def flusher() -> Iterator[Flusher]:
-    flusher = Flusher(threads=2)
-    yield flusher
-    flusher.close()
-
-
-@pytest.fixture
-def disk() -> FaultyFileSystem:
-    return FaultyFileSystem()
 
 
 @pytest.fixture(params=["memory", "disk"])

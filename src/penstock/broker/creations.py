@@ -50,42 +50,39 @@ class Creations:
 
 def partition_creations() -> Creations:
     """Return what is allowed of partitions: they cost the same in one topic as in many."""
-    return Creations(
-        Allowances(
-            limits.ADDRESS_PARTITIONS_CREATED_AT_ONCE,
-            limits.ADDRESS_PARTITIONS_CREATED_A_SECOND,
-            limits.ADDRESSES_REMEMBERED,
-        ),
-        Allowance(
-            limits.PARTITIONS_CREATED_AT_ONCE, limits.PARTITIONS_CREATED_A_SECOND, time.monotonic()
-        ),
+    return _creations(
+        (limits.ADDRESS_PARTITIONS_CREATED_AT_ONCE, limits.ADDRESS_PARTITIONS_CREATED_A_SECOND),
+        (limits.PARTITIONS_CREATED_AT_ONCE, limits.PARTITIONS_CREATED_A_SECOND),
         TopicsThrottledError,
     )
 
 
 def namespace_creations() -> Creations:
     """Return what is allowed of namespaces that are created by themselves, without a topic."""
-    return Creations(
-        Allowances(
-            limits.ADDRESS_NAMESPACES_CREATED_AT_ONCE,
-            limits.ADDRESS_NAMESPACES_CREATED_A_SECOND,
-            limits.ADDRESSES_REMEMBERED,
-        ),
-        Allowance(
-            limits.NAMESPACES_CREATED_AT_ONCE, limits.NAMESPACES_CREATED_A_SECOND, time.monotonic()
-        ),
+    return _creations(
+        (limits.ADDRESS_NAMESPACES_CREATED_AT_ONCE, limits.ADDRESS_NAMESPACES_CREATED_A_SECOND),
+        (limits.NAMESPACES_CREATED_AT_ONCE, limits.NAMESPACES_CREATED_A_SECOND),
         NamespacesThrottledError,
     )
 
 
 def group_creations() -> Creations:
     """Return what is allowed of consumer groups, of every protocol that has them."""
-    return Creations(
-        Allowances(
-            limits.ADDRESS_GROUPS_CREATED_AT_ONCE,
-            limits.ADDRESS_GROUPS_CREATED_A_SECOND,
-            limits.ADDRESSES_REMEMBERED,
-        ),
-        Allowance(limits.GROUPS_CREATED_AT_ONCE, limits.GROUPS_CREATED_A_SECOND, time.monotonic()),
+    return _creations(
+        (limits.ADDRESS_GROUPS_CREATED_AT_ONCE, limits.ADDRESS_GROUPS_CREATED_A_SECOND),
+        (limits.GROUPS_CREATED_AT_ONCE, limits.GROUPS_CREATED_A_SECOND),
         GroupsThrottledError,
+    )
+
+
+def _creations(
+    of_address: tuple[float, float],
+    of_all: tuple[float, float],
+    refusal: type[ThrottledError],
+) -> Creations:
+    """Each allowance is how many at once, and how many a second after those."""
+    return Creations(
+        Allowances(*of_address, limits.ADDRESSES_REMEMBERED),
+        Allowance(*of_all, time.monotonic()),
+        refusal,
     )
