@@ -207,7 +207,7 @@ class TopicGroups:
 
         Raises UnknownTopicError, GroupExistsError, GroupsThrottledError and GroupFullError.
         """
-        if topic.partitions[0].deleted:
+        if topic.deleted:
             raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
         if (topic.id, name) in self._by_name:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")

@@ -10,7 +10,7 @@ from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.client import producer_bytes
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import check_one_more, check_room, refusal
+from penstock.pulsar.handlers.answers import check_one_more, check_room, refusal, refuse_schema
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.producers import Producer
 from penstock.pulsar.topics import open_partition
@@ -57,6 +57,9 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
 
 async def _open(client: Client, request: CommandProducer, name: str) -> Producer | None:
     """Let the producer in; None where nobody wants it any more."""
+    refuse_schema(request.schema)
+    if request.txn_enabled:
+        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
