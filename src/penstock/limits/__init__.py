@@ -240,7 +240,8 @@ INFLATED_BATCH_BYTES: Final = Limit(
     128 * MIB,
     "bytes of one batch after decompression",
     protects="memory from a small batch that inflates to a large one",
-    when_hit="the batch can't be read in another encoding than the one it was written in",
+    when_hit="a producer's batch is refused; one that is stored can't be read in another encoding "
+    "than its own",
 )
 
 CONVERTED_BATCH_BYTES: Final = Limit(
@@ -283,6 +284,36 @@ CONVERSION_THREADS: Final = Limit(
     "conversions that run in threads at the same time",
     protects="memory from many batches that inflate at once, and the processor",
     when_hit="the next one waits",
+)
+
+VALIDATION_THREADS: Final = Limit(
+    2,
+    "requests of producers that are looked into in threads at the same time",
+    protects="memory from many batches that inflate at once, and the processor",
+    when_hit="the next one waits",
+)
+
+VALIDATED_AT_ONCE_BYTES: Final = Limit(
+    2 * MIB,
+    "bytes, not compressed, of one request that are looked into on the event loop: about three "
+    "milliseconds at most",
+    protects="other clients' time",
+    when_hit="the request is looked into in a thread",
+)
+
+INFLATED_AT_ONCE_BYTES: Final = Limit(
+    256 * KIB,
+    "bytes that the batches of one request inflate to on the event loop: about a millisecond",
+    protects="other clients' time",
+    when_hit="the request is looked into in a thread",
+)
+
+COMPRESSED_AT_ONCE_BYTES: Final = Limit(
+    16 * KIB,
+    "bytes of the compressed batches of one request that are inflated on the event loop, after a "
+    "look at what they inflate to",
+    protects="other clients' time",
+    when_hit="the request is looked into in a thread",
 )
 
 CHUNK_RUNS: Final = Limit(
@@ -437,7 +468,8 @@ DECODED_ROWS: Final = Limit(
     1 << 20,
     "records, and as many headers, of one batch",
     protects="memory: each takes some 200 bytes besides its own, which may be as few as 2",
-    when_hit="the batch can't be read in another encoding than the one it was written in",
+    when_hit="a producer's batch is refused; one that is stored can't be read in another encoding "
+    "than its own",
 )
 
 TOPIC_PARTITIONS: Final = Limit(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ProducerAccessMode, ServerError
+from penstock.requests.queue import Queue
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -39,6 +40,8 @@ class Producer:
     owner: ProducerOwner
     mode: ProducerAccessMode.ValueType
     topic_epoch: int | None = None
+    looks: Queue = field(default_factory=Queue)
+    """Where a message waits for a look at what is in it, and those behind it for their turn."""
     last_sent: Awaited | None = None
     """What the receipt of the last message waits for. Where that failed, the producer has ended:
     its client connects anew and sends again, in order, all that it has no receipt for.

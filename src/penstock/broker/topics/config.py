@@ -46,6 +46,9 @@ class TopicConfig:
     segment_bytes: int
     limits: Mapping[int, Limits]
     """By the magic of the batch."""
+    validates_records: bool
+    is_compacted: bool
+    """Whether it says so, whatever comes of it: Kafka takes no record without a key then."""
 
     @classmethod
     def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
@@ -55,6 +58,8 @@ class TopicConfig:
             node=node,
             flush=Flush(explicit.get("flush", node.flush)),
             segment_bytes=int(explicit.get("segment_bytes", node.log.segment_bytes)),
+            validates_records=_read("validate_records", explicit, node) is True,
+            is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
             limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
         )
 
@@ -64,8 +69,7 @@ class TopicConfig:
 
     def value(self, name: str) -> Value:
         """Return what was set, else the default."""
-        text = self.explicit.get(name)
-        return self.default(name) if text is None else SETTINGS[name].read(text)
+        return _read(name, self.explicit, self.node)
 
     def check_batch(self, header: BatchHeader) -> None:
         """Raise MessageTooLargeError or TimestampTooFarAheadError where the topic takes no such."""
@@ -83,6 +87,11 @@ class TopicConfig:
                 f"a timestamp {ahead_ms} ms ahead; message_timestamp_after_max_ms of the topic is "
                 f"{limits.ahead_ms}"
             )
+
+
+def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
+    text = explicit.get(name)
+    return SETTINGS[name].default_on(node) if text is None else SETTINGS[name].read(text)
 
 
 def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:

@@ -10,33 +10,39 @@ does not compress for a broker whose range begins later (KAFKA-18659).
   written; acks 0 never answers, and closes the connection when a batch is refused. What nobody
   waits for is flushed soon after, and is not seen before.
 * A request for a log that is not open yet waits for it, and what comes behind it on the connection
-  waits too, so that the order stays.
+  waits too, so that the order stays. So does one of which the records are looked at in a thread.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
-Deviations: one batch is judged by its header, so a record without key in a compacted topic and
-offsets inside a batch are not looked at. Batches of a transaction are refused with
-INVALID_TXN_STATE.
+Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index.
+
+Deviations: wrong offsets inside a compressed batch are refused, where Kafka writes it anew, and so
+are wrong ones in one that is not, which Kafka stores. What inflates to more than may be read is
+MESSAGE_TOO_LARGE. Batches of a transaction are refused with INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock import records
 from penstock.broker.topics.opening import open_all
-from penstock.kafka.batches import check_batch
+from penstock.kafka.batches import are_quick, check_batch, check_records, inflated_bytes
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
+from penstock.log.header import BatchHeader
 from penstock.pace import Pace
+from penstock.requests.validation import in_thread
 from penstock.session import Deferred, PeerError, ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
+    from penstock.broker.topics.config import TopicConfig
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
@@ -46,6 +52,18 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
+
+
+Checked: TypeAlias = dict[int, BatchHeader | Exception]
+"""What became of batches that were checked before, by the `id` of their part of the request."""
+NOTHING_CHECKED: Final[Checked] = {}
+
+
+class Brought(NamedTuple):
+    """A batch for a topic that there is, and what the topic is set to."""
+
+    part: ProduceRequest.PartitionProduceData
+    config: TopicConfig
 
 
 class Written(NamedTuple):
@@ -60,19 +78,30 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
     if call.is_large:
         return _produce_in_steps(request, call)
     closed = [partition for partition in _closed(request, call) if partition is not None]
-    if closed or call.client.produces.waiting:
+    if closed or call.client.produces.waiting or not _is_quick(request):
         return _produce_in_turn(call.client.produces.turn(), closed, request, call)
-    return _produce(request, call)
+    return _produce(request, call, NOTHING_CHECKED)
+
+
+def _is_quick(request: ProduceRequest) -> bool:
+    return records.is_loaded() and are_quick(
+        part.records or b"" for data in request.topic_data for part in data.partition_data
+    )
+
+
+def _known_topic(data: ProduceRequest.TopicProduceData, call: Call) -> Topic | None:
+    topics = call.broker.topics
+    if call.version >= FIRST_VERSION_WITH_IDS:
+        return topics.by_id(data.topic_id)
+    return topics.by_kafka_name(data.name)
 
 
 def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
     """Yield for each batch, and each topic, a partition of which the log is to be opened before
     anything is appended, or None.
     """
-    by_id = call.version >= FIRST_VERSION_WITH_IDS
-    topics = call.broker.topics
     for data in request.topic_data:
-        topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
+        topic = _known_topic(data, call)
         partitions = () if topic is None else topic.partitions
         for part in data.partition_data:
             found = partitions[part.index] if 0 <= part.index < len(partitions) else None
@@ -88,14 +117,57 @@ async def _produce_in_turn(
 ) -> ProduceResponse | None:
     async with turn:
         await open_all(closed)
-        answer = _produce(request, call)  # Which has appended all when it returns.
+        await records.prepare()
+        checked = NOTHING_CHECKED
+        if not _is_quick(request):
+            checked = await _checked_in_thread(list(filter(None, _brought(request, call))), call)
+        answer = _produce(request, call, checked)  # Which has appended all when it returns.
     return await answer if isinstance(answer, Awaitable) else answer
 
 
-def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+def _brought(request: ProduceRequest, call: Call) -> Iterator[Brought | None]:
+    """Yield what each partition gets, and at least once for each topic."""
+    for data in request.topic_data:
+        topic = _known_topic(data, call)
+        for part in data.partition_data:
+            yield None if topic is None else Brought(part, topic.config)
+        yield None
+
+
+async def _checked_in_thread(brought: list[Brought], call: Call) -> Checked:
+    """Check batches that take longer than others can wait; they inflate one after another."""
+
+    def size() -> int:
+        return max((inflated_bytes(each.part.records or b"") for each in brought), default=0)
+
+    def check() -> Checked:
+        return {id(part): _outcome_of(part, config, call.version) for part, config in brought}
+
+    return await in_thread(call.broker.memory, size, check)
+
+
+def _outcome_of(
+    part: ProduceRequest.PartitionProduceData, config: TopicConfig, version: int
+) -> BatchHeader | Exception:
+    try:
+        return _check(part, config, version)
+    except Exception as error:  # raised where the batch would be appended
+        return error
+
+
+def _check(
+    part: ProduceRequest.PartitionProduceData, config: TopicConfig, version: int
+) -> BatchHeader:
+    batch = part.records or b""
+    return check_records(batch, check_batch(batch, version), config)
+
+
+def _produce(
+    request: ProduceRequest, call: Call, checked: Checked
+) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
     answer = api("Produce").response()
-    for _ in _appending(request, call, answer, written):
+    for _ in _appending(request, call, answer, written, checked):
         pass
     return _outcome(request, answer, written)
 
@@ -104,17 +176,30 @@ async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceRespo
     pace = Pace()
     closed = await pace.each(_closed(request, call), lambda each: each)
     await open_all(filter(None, closed))
+    await records.prepare()
+    brought = await pace.each(_brought(request, call), _long_to_check)
+    checked = await _checked_in_thread(list(filter(None, brought)), call)
     written: list[Written] = []
     answer = api("Produce").response()
-    await pace.through(_appending(request, call, answer, written))
+    await pace.through(_appending(request, call, answer, written, checked))
     outcome = _outcome(request, answer, written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
     await pace.emptied(written)
     return reply
 
 
+def _long_to_check(brought: Brought | None) -> Brought | None:
+    if brought is None or are_quick([brought.part.records or b""]):
+        return None
+    return brought
+
+
 def _appending(
-    request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
+    request: ProduceRequest,
+    call: Call,
+    answer: ProduceResponse,
+    written: list[Written],
+    checked: Checked,
 ) -> Iterator[None]:
     """Append all batches and answer each, with a pause to take after each, and each topic."""
     response = api("Produce").response
@@ -131,7 +216,9 @@ def _appending(
             results.append(result)
             try:
                 topic = _find_topic(data, request.acks, call)
-                written.append(_append(topic, part, request.acks, call.version, result))
+                partition = topic.partition(part.index)
+                found = checked.get(id(part)) or _check(part, topic.config, call.version)
+                written.append(_append(partition, part, request.acks, found, result))
             except Exception as error:
                 _refuse(result, error)
             yield
@@ -157,15 +244,15 @@ def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) ->
 
 
 def _append(
-    topic: Topic,
+    partition: Partition,
     part: ProduceRequest.PartitionProduceData,
     acks: int,
-    version: int,
+    found: BatchHeader | Exception,
     result: ProduceResponse.PartitionProduceResponse,
 ) -> Written:
-    partition = topic.partition(part.index)
-    records = part.records or b""
-    offset = partition.append([records], check_batch(records, version))
+    if isinstance(found, Exception):
+        raise found
+    offset = partition.append([part.records or b""], found)
     result.base_offset = offset
     result.log_start_offset = partition.start_offset
     ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
@@ -203,6 +290,10 @@ async def _when_all_ready(
 def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseException) -> None:
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
+    if isinstance(error, RequestError) and error.record is not None:
+        refused = api("Produce").response.BatchIndexAndErrorMessage
+        record = refused(batch_index=error.record, batch_index_error_message=str(error))
+        result.record_errors = [record]
 
 
 def _answer(answer: ProduceResponse, acks: int) -> ProduceResponse | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock import limits
+from penstock import limits, records
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.client import producer_bytes
@@ -61,6 +61,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
     if request.txn_enabled:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
+    await records.prepare()  # For the look at each message, which is not to wait for it.
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(
