@@ -78,7 +78,10 @@ async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand |
         subscriptions.leave(consumer.subscription, consumer.member)
         return None  # The client went, or closed the consumer, before it had it.
     client.consumers[consumer.id] = consumer
-    return success(request.request_id)
+    # First, so that what the consumer is told unasked comes after it.
+    client.send(success(request.request_id))
+    consumer.opened()
+    return None
 
 
 def _check(request: CommandSubscribe) -> SubscriptionKind:
