@@ -106,9 +106,9 @@ class Storage:
         with waiting_for("removing the folders of deleted topics (%d now)", len(topic_ids)):
             return await loop.run_in_executor(self._removing, self._remove_topics, topic_ids)
 
-    async def remove_partitions(self, topic_id: UUID, indexes: Collection[int]) -> None:
+    async def remove_folders(self, made: NewFolders) -> None:
         """Remove what `make_folders` made, for partitions that came to nothing."""
-        await self._run(partial(self._remove_partitions, topic_id, indexes))
+        await self._run(partial(self._remove_folders, made))
 
     def tidy(self, known: Mapping[str, str]) -> None:
         """Finish what a crash cut short, and report folders that are missing, or too many.
@@ -149,7 +149,7 @@ class Storage:
 
     def _refusal(self, new: NewFolders, failure: OSError) -> StorageError:
         logger.error("no folder was made for a topic: %s", failure)
-        self._remove_partitions(UUID(new.topic.id), new.partitions)
+        self._remove_folders(new)
         refusal = StorageError("there is no place for it; the broker's log says why")
         refusal.__cause__ = failure
         return refusal
@@ -184,12 +184,13 @@ class Storage:
             except OSError as error:
                 logger.warning("the folder of %s does not say its change: %s", topic.topic, error)
 
-    def _remove_partitions(self, topic_id: UUID, indexes: Iterable[int]) -> None:
-        for index in indexes:
+    def _remove_folders(self, made: NewFolders) -> None:
+        topic_id = UUID(made.topic.id)
+        if made.is_new_topic:
+            shutil.rmtree(topic_directory(self.data_folder, topic_id), True)
+            return
+        for index in made.partitions:
             shutil.rmtree(partition_directory(self.data_folder, topic_id, index), True)
-        folder = topic_directory(self.data_folder, topic_id)
-        if folder.is_dir() and not any(each.is_dir() for each in folder.iterdir()):
-            _remove_tree(folder)
 
     def _remove_topics(self, topic_ids: Sequence[UUID]) -> list[Exception | None]:
         return [failure_of(self._remove_topic, topic_id) for topic_id in topic_ids]
