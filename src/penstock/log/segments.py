@@ -1,7 +1,8 @@
-"""The segments of a log, as the names in its folder tell of them."""
+"""The segments of a log, as the names in its folder tell of them, and their end."""
 
 from __future__ import annotations
 
+import logging
 import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
@@ -11,10 +12,13 @@ from penstock.log.index import SegmentIndex
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from penstock.log.config import LogConfig
     from penstock.log.files import FileSystem
+
+logger = logging.getLogger(__name__)
 
 _LOG_NAME: Final = re.compile(r"(\d{20})\.log")
 
@@ -42,3 +46,13 @@ def open_segments(
         assert segment.base_offset < segment.end_offset, "bases ascend"
         segments.append(segment)
     return segments
+
+
+def remove_segments(files: FileSystem, segments: Iterable[Segment]) -> None:
+    """Remove segments, the oldest first; what can't be removed is left to the next start."""
+    try:
+        for segment in segments:
+            for path in (*segment.index.paths, segment.path):
+                files.unlink(path)
+    except OSError as error:
+        logger.warning("a segment that was trimmed is still there: %s", error)
