@@ -47,6 +47,12 @@ class Client(call.Client):
         self.is_gone = False
         """Whether the connection is: what was asked on it is nobody's wish any more."""
 
+    @property
+    def broker_address(self) -> str:
+        """Where the client reaches this broker, as `host:port`."""
+        host, port = self.transport.local_address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
     def gone(self) -> None:
         """The connection is closed: give up what the client had."""
         self.is_gone = True

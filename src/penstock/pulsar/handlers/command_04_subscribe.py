@@ -12,7 +12,7 @@ from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.consumer import PulsarConsumer
 from penstock.pulsar.errors import RETRIED_SUBSCRIBE, RefusedError, refused
-from penstock.pulsar.handlers.answers import check_one_more, refusal, success
+from penstock.pulsar.handlers.answers import check_one_more, refusal, refuse_schema, success
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import position_at, position_at_time
 from penstock.pulsar.topics import open_partition
@@ -83,6 +83,15 @@ async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand |
 
 def _check(request: CommandSubscribe) -> SubscriptionKind:
     """Return the kind of subscription, if it is one that we have."""
+    refuse_schema(request.schema)
+    size = sum(len(pair.key.encode()) + len(pair.value.encode()) for pair in request.metadata)
+    if size > limits.PULSAR_CONSUMER_METADATA:
+        # Pulsar's code, MetadataError, has clients wait, or try again.
+        raise RefusedError(
+            ServerError.NotAllowedError,
+            f"a consumer's metadata has {size} bytes and {limits.PULSAR_CONSUMER_METADATA} are "
+            "allowed",
+        )
     kind = _KINDS.get(request.subType)
     if kind is None:
         raise RefusedError(

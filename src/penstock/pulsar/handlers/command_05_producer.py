@@ -8,7 +8,7 @@ from penstock import limits
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import check_one_more, refusal
+from penstock.pulsar.handlers.answers import check_one_more, refusal, refuse_schema
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.producers import Producer
 from penstock.pulsar.topics import open_partition
@@ -53,6 +53,9 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
 
 
 async def _open(client: Client, request: CommandProducer) -> Producer:
+    refuse_schema(request.schema)
+    if request.txn_enabled:
+        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
