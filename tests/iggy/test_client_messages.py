@@ -19,7 +19,7 @@ from confluent_kafka import Consumer as KafkaConsumer
 from confluent_kafka import TopicPartition
 
 from broker_process import BrokerProcess
-from iggy_clients import SECONDS, connected, poll, send, silent, until
+from iggy_clients import SECONDS, connected, poll, send, until
 
 First, Last, Next = PollingStrategy.First(), PollingStrategy.Last(), PollingStrategy.Next()
 
@@ -227,7 +227,7 @@ async def test_purged_topic_is_empty_for_every_protocol(
     for _ in range(3):
         await send(client, stream, topic, "old")
     await poll(client, stream, topic, PollingStrategy.Next(), auto_commit=True)
-    pulsar_client = pulsar.Client(shared_server.pulsar, logger=silent())
+    pulsar_client = pulsar.Client(shared_server.pulsar)
     pulsar_reader = pulsar_client.subscribe(
         f"public/{stream}/{topic}-partition-0",
         "readers",

@@ -17,7 +17,7 @@ from apache_iggy import (
 from confluent_kafka.admin import AdminClient
 
 from broker_process import BrokerProcess
-from iggy_clients import SECONDS, connected, poll, send, silent
+from iggy_clients import SECONDS, connected, poll, send
 
 
 async def test_stream_comes_is_renamed_and_goes(client: IggyClient, stream: str) -> None:
@@ -162,7 +162,7 @@ async def test_topic_may_have_no_partitions(
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
     in_kafka = admin.list_topics(name, timeout=SECONDS).topics[name]
     assert (in_kafka.error, in_kafka.partitions) == (None, {})
-    pulsar_client = pulsar.Client(shared_server.pulsar, logger=silent())
+    pulsar_client = pulsar.Client(shared_server.pulsar)
     with pytest.raises(pulsar.TopicNotFound):
         pulsar_client.create_producer(f"public/{stream}/later")
     pulsar_client.close()

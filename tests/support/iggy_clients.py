@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 from apache_iggy import Consumer, IggyClient, Partitioning, PollingStrategy, SendMessage
@@ -53,13 +52,6 @@ async def poll(
         partition_id=partition,
     )
     return [(message.offset(), message.payload()) for message in messages]
-
-
-def silent() -> logging.Logger:
-    """What a client of Pulsar beside may log to, which otherwise prints a lot."""
-    logger = logging.getLogger("pulsar of a test")
-    logger.setLevel(logging.CRITICAL)
-    return logger
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
