@@ -1,9 +1,10 @@
-"""The segments of a log, as the names in its folder tell of them, and their end."""
+"""The segments of a log: found by the names in its folder, and by an offset; their end."""
 
 from __future__ import annotations
 
 import logging
 import re
+from bisect import bisect_right
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from penstock.log.index import SegmentIndex
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from penstock.log.config import LogConfig
@@ -56,3 +57,13 @@ def remove_segments(files: FileSystem, segments: Iterable[Segment]) -> None:
                 files.unlink(path)
     except OSError as error:
         logger.warning("a segment that was trimmed is still there: %s", error)
+
+
+def segment_with(segments: Sequence[Segment], offset: int) -> Segment:
+    """Return the segment that holds an offset, which is in one of them."""
+    last = segments[-1]
+    if offset >= last.base_offset:
+        return last  # Where nearly all read.
+    number = bisect_right(segments, offset, key=lambda each: each.base_offset) - 1
+    assert number >= 0, "the first segment begins at the start offset"
+    return segments[number]
