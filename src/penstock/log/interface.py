@@ -79,6 +79,10 @@ class Log(Protocol):
         """In how many pieces the batches are stored."""
 
     @property
+    def full_segment_ends(self) -> list[int]:
+        """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
+
+    @property
     def failure(self) -> LogError | None:
         """Why the log takes no more writes, if it takes none."""
 
@@ -235,6 +239,6 @@ class Outcome:
 
     def __await__(self) -> Generator[Any, None, None]:
         """Return when it is done. Raises LogError."""
-        yield from ended(self).__await__()
+        yield from ended(self)
         if self._failure is not None:
             raise self._failure

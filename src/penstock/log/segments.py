@@ -1,8 +1,10 @@
-"""The segments of a log, as the names in its folder tell of them."""
+"""The segments of a log: found by the names in its folder, and by an offset; their end."""
 
 from __future__ import annotations
 
+import logging
 import re
+from bisect import bisect_right
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -11,10 +13,13 @@ from penstock.log.index import SegmentIndex
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from penstock.log.config import LogConfig
     from penstock.log.files import FileSystem
+
+logger = logging.getLogger(__name__)
 
 _LOG_NAME: Final = re.compile(r"(\d{20})\.log")
 
@@ -42,3 +47,23 @@ def open_segments(
         assert segment.base_offset < segment.end_offset, "bases ascend"
         segments.append(segment)
     return segments
+
+
+def remove_segments(files: FileSystem, segments: Iterable[Segment]) -> None:
+    """Remove segments, the oldest first; what can't be removed is left to the next start."""
+    try:
+        for segment in segments:
+            for path in (*segment.index.paths, segment.path):
+                files.unlink(path)
+    except OSError as error:
+        logger.warning("a segment that was trimmed is still there: %s", error)
+
+
+def segment_with(segments: Sequence[Segment], offset: int) -> Segment:
+    """Return the segment that holds an offset, which is in one of them."""
+    last = segments[-1]
+    if offset >= last.base_offset:
+        return last  # Where nearly all read.
+    number = bisect_right(segments, offset, key=lambda each: each.base_offset) - 1
+    assert number >= 0, "the first segment begins at the start offset"
+    return segments[number]
