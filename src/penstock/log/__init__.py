@@ -19,6 +19,7 @@ from penstock.log.interface import Log, SavedState
 from penstock.log.local import LocalLog
 from penstock.log.reader import read_range
 from penstock.log.recovery import RecoveryReport
+from penstock.log.summary import LogSummary, summarise
 
 __all__ = [
     "Batches",
@@ -35,10 +36,12 @@ __all__ = [
     "LogFailedError",
     "LogMissingError",
     "LogReadError",
+    "LogSummary",
     "LogWriteError",
     "OffsetOutOfRangeError",
     "RealFileSystem",
     "RecoveryReport",
     "SavedState",
     "read_range",
+    "summarise",
 ]
