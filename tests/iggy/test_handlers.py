@@ -93,6 +93,8 @@ async def test_batch_that_the_topic_does_not_take_is_refused(tmp_path: Path) -> 
     await broker.topics.update(topic, topic.name, {"message_timestamp_after_max_ms": "900000"})
     late = await dialog.produce(producer_batch(b"late", origin_us=ahead), 1)
     assert late.status == ErrorCode.TIMESTAMP_OUT_OF_RANGE
+    await broker.topics.update(topic, topic.name, {"terminated": "true"})
+    assert (await dialog.produce(batch, 1)).status == ErrorCode.CANNOT_APPEND_MESSAGE
     assert topic.partitions[0].end_offset == 2
     dialog.session.close()
     await broker.close()

@@ -235,6 +235,6 @@ class Outcome:
 
     def __await__(self) -> Generator[Any, None, None]:
         """Return when it is done. Raises LogError."""
-        yield from ended(self).__await__()
+        yield from ended(self)
         if self._failure is not None:
             raise self._failure

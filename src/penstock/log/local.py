@@ -32,6 +32,7 @@ from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
 from penstock.log.scan import Bounds, Place
 from penstock.log.segment import Segment
+from penstock.log.segments import segment_with
 from penstock.log.states import States
 
 if TYPE_CHECKING:
@@ -451,9 +452,7 @@ class LocalLog:
             return None
         if not self.start_offset <= offset < self.end_offset:
             raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
-        number = bisect_right(self._segments, offset, key=lambda each: each.base_offset) - 1
-        assert number >= 0, "the first segment begins at the start offset"
-        return self._segments[number]
+        return segment_with(self._segments, offset)
 
     def _sound_places(
         self, offset: int, max_bytes: int, magic: int, end: int | None
@@ -464,7 +463,7 @@ class LocalLog:
         if segment is None or offset >= end:
             return None
         start = self._look_ups.place_of(segment, offset)
-        if start is None:
+        if start is None or segment.size - start.position < FROM_FILE_BYTES:
             return None
         following = segment.sound_range(start, max_bytes, end, magic)
         if following is None or following.position - start.position < FROM_FILE_BYTES:

@@ -1,8 +1,9 @@
-"""The segments of a log, as the names in its folder tell of them."""
+"""The segments of a log: found by the names in its folder, and by an offset."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from penstock.log.index import SegmentIndex
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.log.config import LogConfig
@@ -52,3 +54,13 @@ def open_segments(
         assert segment.base_offset < segment.end_offset, "bases ascend"
         segments.append(segment)
     return segments
+
+
+def segment_with(segments: Sequence[Segment], offset: int) -> Segment:
+    """Return the segment that holds an offset, which is in one of them."""
+    last = segments[-1]
+    if offset >= last.base_offset:
+        return last  # Where nearly all read.
+    number = bisect_right(segments, offset, key=lambda each: each.base_offset) - 1
+    assert number >= 0, "the first segment begins at the start offset"
+    return segments[number]
