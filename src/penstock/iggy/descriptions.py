@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
-from penstock.log import LogSummary
 from penstock.pace import Pace
 from penstock.requests.call import ANONYMOUS
 
@@ -30,7 +29,6 @@ _TCP: Final = 1
 _ACTIVE: Final = 1
 _ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
 """Everything everywhere, and nothing that is particular to a stream."""
-_NOTHING: Final = LogSummary()
 
 
 class Figures(NamedTuple):
@@ -50,10 +48,11 @@ async def figures(topics: Iterable[Topic], pace: Pace) -> Figures:
         sums[0] += 1
         for partition in topic.partitions:
             sums[1] += 1
-            held = partition.summary or _NOTHING
-            sums[2] += held.segment_count
-            sums[3] += held.size_bytes
-            sums[4] += held.end_offset - held.start_offset
+            held = partition.summary
+            if held is not None:
+                sums[2] += held.segment_count
+                sums[3] += held.size_bytes
+                sums[4] += held.end_offset - held.start_offset
             if pace.is_over():
                 await pace.others()
     return Figures(*sums)
