@@ -8,8 +8,7 @@ import pytest
 
 from faulty_files import FaultyFileSystem, Survival
 from log_batches import DIRECTORY, SMALL, fill, headers_of, open_log
-from penstock.log import FileSystem, Flusher, LogConfig
-from penstock.log.summary import LogSummary, summarise
+from penstock.log import FileSystem, Flusher, LogConfig, LogSummary, summarise
 
 ONE_SEGMENT = LogConfig(index_interval_bytes=300)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
 from penstock.log.config import MAX_SEGMENT_SPAN
+from penstock.log.interface import LogSummary
 from penstock.log.reading import lending
 from penstock.log.scan import Bounds, Place, step_headers
 from penstock.log.segments import segment_bases, segment_path
@@ -17,15 +18,6 @@ if TYPE_CHECKING:
 
 _ANY_EPOCH: Final = (1 << 31) - 1
 """Only its owner knows at which leader epoch a log was opened last."""
-
-
-class LogSummary(NamedTuple):
-    """What a log holds, in segments, bytes and offsets; messages end before `end_offset`."""
-
-    segment_count: int = 0
-    size_bytes: int = 0
-    start_offset: int = 0
-    end_offset: int = 0
 
 
 def summarise(files: FileSystem, directory: Path) -> LogSummary:

@@ -18,8 +18,7 @@ from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
-from penstock.log.interface import Outcome
-from penstock.log.summary import LogSummary
+from penstock.log.interface import LogSummary, Outcome
 from penstock.metadata.errors import MetadataError
 from penstock.tasks import Tasks
 
