@@ -202,3 +202,16 @@ async def test_streams_are_created_at_a_rate(
     assert len(broker.namespaces.all()) == 2
     dialog.session.close()
     await broker.close()
+
+
+async def test_segments_are_deleted(dialog: Dialog) -> None:
+    def asked(partition: int, topic: Identifier = TOPIC) -> requests.DeleteSegments:
+        return requests.DeleteSegments(STREAM, topic, partition, 2**32 - 1)
+
+    await dialog.produce(producer_batch(b"0"), 1)
+    assert await dialog.ask(Command.DELETE_SEGMENTS, asked(0)) == (0, b"", 0)
+    assert await payloads(dialog, poll(PollingKind.FIRST)) == [b"0"]
+    unknown = await dialog.ask(Command.DELETE_SEGMENTS, asked(7))
+    assert unknown.status == ErrorCode.PARTITION_NOT_FOUND
+    unknown = await dialog.ask(Command.DELETE_SEGMENTS, asked(0, Identifier("missing")))
+    assert unknown.status == ErrorCode.TOPIC_ID_NOT_FOUND

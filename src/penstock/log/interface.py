@@ -88,6 +88,10 @@ class Log(Protocol):
         """In how many pieces the batches are stored."""
 
     @property
+    def full_segment_ends(self) -> list[int]:
+        """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
+
+    @property
     def failure(self) -> LogError | None:
         """Why the log takes no more writes, if it takes none."""
 

@@ -32,7 +32,7 @@ from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
 from penstock.log.scan import Bounds, Place
 from penstock.log.segment import Segment
-from penstock.log.segments import segment_with
+from penstock.log.segments import remove_segments, segment_with
 from penstock.log.states import States
 
 if TYPE_CHECKING:
@@ -179,6 +179,10 @@ class LocalLog:
         return len(self._segments)
 
     @property
+    def full_segment_ends(self) -> list[int]:
+        return [segment.end_offset for segment in self._segments[:-1]]
+
+    @property
     def corrupt_ranges(self) -> int:
         """How many damaged places have been seen in what is stored since the log was opened."""
         return sum(len(segment.corrupt) for segment in self._segments)
@@ -320,7 +324,7 @@ class LocalLog:
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
-        remove = partial(_unlink, self._files, self._take_trimmed())
+        remove = partial(remove_segments, self._files, self._take_trimmed())
         await self._flusher.run(remove)
 
     async def finish(self) -> None:
@@ -487,13 +491,3 @@ def _find_time(
     segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
 ) -> int | None:
     return segment.find_time(lend, bounds, timestamp_ms, start)
-
-
-def _unlink(files: FileSystem, segments: Sequence[Segment]) -> None:
-    """Remove segments, the oldest first; what can't be removed is left to the next start."""
-    try:
-        for segment in segments:
-            for path in (*segment.index.paths, segment.path):
-                files.unlink(path)
-    except OSError as error:
-        logger.warning("a segment that was trimmed is still there: %s", error)

@@ -1,7 +1,8 @@
-"""The segments of a log: found by the names in its folder, and by an offset."""
+"""The segments of a log: found by the names in its folder, and by an offset; their end."""
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from itertools import zip_longest
@@ -12,11 +13,13 @@ from penstock.log.index import SegmentIndex
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from penstock.log.config import LogConfig
     from penstock.log.files import FileSystem
+
+logger = logging.getLogger(__name__)
 
 _LOG_NAME: Final = re.compile(r"(\d{20})\.log")
 
@@ -54,6 +57,16 @@ def open_segments(
         assert segment.base_offset < segment.end_offset, "bases ascend"
         segments.append(segment)
     return segments
+
+
+def remove_segments(files: FileSystem, segments: Iterable[Segment]) -> None:
+    """Remove segments, the oldest first; what can't be removed is left to the next start."""
+    try:
+        for segment in segments:
+            for path in (*segment.index.paths, segment.path):
+                files.unlink(path)
+    except OSError as error:
+        logger.warning("a segment that was trimmed is still there: %s", error)
 
 
 def segment_with(segments: Sequence[Segment], offset: int) -> Segment:
