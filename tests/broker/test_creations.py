@@ -151,3 +151,12 @@ async def test_kafka_groups_of_an_address_are_counted(broker: Broker) -> None:
     joined = [await join(group) for group in ("g", "h", "i", "g")]
     there = ErrorCode.MEMBER_ID_REQUIRED
     assert joined == [there, there, ErrorCode.COORDINATOR_NOT_AVAILABLE, there]
+
+
+async def test_a_topic_without_partitions_counts_as_one_with_a_partition(broker: Broker) -> None:
+    for number in range(2):
+        await broker.topics.create(
+            TopicName("public", "default", str(number)), 0, address="192.0.2.1"
+        )
+    with pytest.raises(TopicsThrottledError):
+        await broker.topics.create(TopicName("public", "default", "2"), 0, address="192.0.2.1")

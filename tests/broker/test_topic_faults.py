@@ -104,12 +104,46 @@ async def test_partitions_whose_folders_can_not_be_made_leave_the_others(
         assert topic.partitions[0].end_offset == 1
 
 
+async def refuse(*_: object) -> None:
+    raise MetadataError("topics were not written")
+
+
+async def test_first_partitions_that_can_not_be_made_leave_their_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 0)
+        for place, name, failing, error in (
+            (RealFileSystem, "make_directory", full_disk, StorageError),
+            (broker.topics._repository, "insert_partitions", refuse, MetadataError),
+        ):
+            with monkeypatch.context() as patched:
+                patched.setattr(place, name, failing)
+                with pytest.raises(error):
+                    await broker.topics.add_partitions(topic, 3)
+            assert folders(tmp_path) == [topic.id.hex]
+    async with running(tmp_path) as broker:
+        found = broker.topics.get(ORDERS)
+        assert found is not None
+        assert found.partitions == []
+        await broker.topics.add_partitions(found, 2)
+        found.partitions[0].append(batch())
+
+
+async def test_a_topic_without_partitions_goes_as_others_do(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 0)
+        group = await broker.topic_groups.create(topic, "readers")
+        assert group.members == {}
+        await broker.topics.delete(topic)
+        with pytest.raises(UnknownTopicError):
+            await broker.topic_groups.create(topic, "too late")
+        await until(lambda: folders(tmp_path) == [])
+
+
 async def test_a_row_that_can_not_be_written_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(*_: object) -> None:
-        raise MetadataError("topics were not written")
-
     async with running(tmp_path) as broker:
         with monkeypatch.context() as patched:
             patched.setattr(broker.topics._repository, "insert", refuse)

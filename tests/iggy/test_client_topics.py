@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pulsar
 import pytest
-from apache_iggy import IggyClient, IggyExpiry, MaxTopicSize
+from apache_iggy import (
+    IggyClient,
+    IggyExpiry,
+    MaxTopicSize,
+    Partitioning,
+    PollingStrategy,
+    SendMessage,
+)
+from confluent_kafka.admin import AdminClient
 
 from broker_process import BrokerProcess
-from iggy_clients import connected, send
+from iggy_clients import SECONDS, connected, poll, send
 
 
 async def test_stream_comes_is_renamed_and_goes(client: IggyClient, stream: str) -> None:
@@ -93,8 +102,6 @@ async def test_bad_topics_are_refused(client: IggyClient, stream: str) -> None:
     await client.create_stream(stream)
     with pytest.raises(RuntimeError, match=r"(?i)too many partitions"):
         await client.create_topic(stream, "orders", 1001)
-    with pytest.raises(RuntimeError, match=r"(?i)too many partitions"):
-        await client.create_topic(stream, "orders", 0)
     with pytest.raises(RuntimeError, match=r"(?i)option"):
         await client.create_topic(stream, "orders", 1, options={"colour": "green"})
     with pytest.raises(RuntimeError, match=r"(?i)invalid option value"):
@@ -132,6 +139,39 @@ async def test_options_that_are_not_in_effect_are_refused(
     )
 
 
+async def test_topic_may_have_no_partitions(
+    client: IggyClient, stream: str, shared_server: BrokerProcess
+) -> None:
+    await client.create_stream(stream)
+    await client.create_topic(stream, "later", 0)
+    found = await client.get_topic(stream, "later")
+    assert found is not None
+    assert found.partitions_count == 0
+    for partitioning in (Partitioning.balanced(), Partitioning.messages_key("key")):
+        with pytest.raises(RuntimeError, match=r"(?i)not found"):
+            await client.send_messages(stream, "later", partitioning, [SendMessage("lost")])
+    with pytest.raises(RuntimeError, match=r"(?i)partition.* not found"):
+        await send(client, stream, "later", "lost")
+    with pytest.raises(RuntimeError, match=r"(?i)partition.* not found"):
+        await poll(client, stream, "later", PollingStrategy.First())
+    with pytest.raises(RuntimeError, match=r"(?i)too many partitions"):
+        await client.create_partitions(stream, "later", 0)
+    await client.create_consumer_group(stream, "later", "readers")
+
+    name = f"{stream}.later"
+    admin = AdminClient({"bootstrap.servers": shared_server.kafka})
+    in_kafka = admin.list_topics(name, timeout=SECONDS).topics[name]
+    assert (in_kafka.error, in_kafka.partitions) == (None, {})
+    pulsar_client = pulsar.Client(shared_server.pulsar)
+    with pytest.raises(pulsar.TopicNotFound):
+        pulsar_client.create_producer(f"public/{stream}/later")
+    pulsar_client.close()
+
+    await client.create_partitions(stream, "later", 1)
+    assert await send(client, stream, "later", "first") == 0
+    assert set(admin.list_topics(name, timeout=SECONDS).topics[name].partitions) == {0}
+
+
 async def test_partitions_are_added_and_never_taken_away(
     client: IggyClient, stream: str, topic: str
 ) -> None:
@@ -142,8 +182,6 @@ async def test_partitions_are_added_and_never_taken_away(
     assert await send(client, stream, topic, "last", partition=3) == 0
     with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
         await client.delete_partitions(stream, topic, 1)
-    with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
-        await client.purge_topic(stream, topic)
 
 
 async def test_options_are_described(client: IggyClient) -> None:
@@ -158,6 +196,7 @@ async def test_everything_is_there_after_a_restart(server: BrokerProcess) -> Non
     client = await connected(server.iggy)
     await client.create_stream("empty")
     await client.create_stream("shop")
+    await client.create_topic("shop", "later", 0)
     await client.create_topic("shop", "orders", 2, options={"segment_size": "128 MiB"})
     await client.update_topic("shop", "orders", "bills")
     await client.update_stream("shop", "store")
@@ -169,6 +208,9 @@ async def test_everything_is_there_after_a_restart(server: BrokerProcess) -> Non
         (0, "empty"),
         (1, "store"),
     ]
+    later = await again.get_topic("store", "later")
+    assert later is not None
+    assert later.partitions_count == 0
     topic = await again.get_topic("store", "bills")
     assert topic is not None
     assert topic.messages_count == 1

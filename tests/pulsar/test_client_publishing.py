@@ -6,8 +6,10 @@ import contextlib
 import random
 import threading
 import time
+from datetime import timedelta
 
 import pulsar
+import pulsar.schema
 import pytest
 
 from pulsar_messages import eventually, numbered, payloads, publish, receive
@@ -67,6 +69,25 @@ def test_keys_properties_and_event_time(client: pulsar.Client, topic: str, batch
     assert before <= message.publish_timestamp() <= int(time.time() * 1000)
     assert message.producer_name() == "me"
     assert message.topic_name() == f"persistent://public/default/{topic}"
+
+
+def test_a_delay_that_there_is_not_fails_its_message_and_no_other(
+    client: pulsar.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic)
+    with pytest.raises(pulsar.ChecksumError):
+        producer.send(b"later", deliver_after=timedelta(seconds=60))
+    producer.send(b"now")
+    assert payloads(receive(subscribed(client, topic), 1)) == [b"now"]
+
+
+def test_a_schema_is_refused_at_once(client: pulsar.Client, topic: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(pulsar.NotAllowedError):
+        client.create_producer(topic, schema=pulsar.schema.StringSchema())
+    with pytest.raises(pulsar.NotAllowedError):
+        client.subscribe(topic, "sub", schema=pulsar.schema.StringSchema())
+    assert time.monotonic() - began < 10
 
 
 def test_empty_and_null_payloads_differ(client: pulsar.Client, topic: str) -> None:

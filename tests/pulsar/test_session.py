@@ -351,17 +351,6 @@ def test_the_hash_of_topics_is_that_of_the_real_broker() -> None:
     assert topics_hash(reversed(names)) == "90d4a04a"
 
 
-async def test_a_schema_is_welcome_and_has_no_version(peer: Peer) -> None:
-    schema = api.Schema(name="JSON", schema_data=b"{}", type=api.Schema.Json)
-    asked = api.CommandGetOrCreateSchema(request_id=1, topic="t", schema=schema)
-    answer = await peer.ask(
-        Command(type=Command.GET_OR_CREATE_SCHEMA, getOrCreateSchema=asked),
-        Command.GET_OR_CREATE_SCHEMA_RESPONSE,
-    )
-    assert (answer.HasField("error_code"), answer.schema_version) == (False, b"")
-    assert (await peer.producer("t", schema=schema)).schema_version == b""
-
-
 async def test_what_the_real_client_said_can_be_said_again(broker: Broker) -> None:
     """In the order of kinds: nothing of it is refused or breaks anything."""
     peer = Peer(broker)

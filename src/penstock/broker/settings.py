@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from penstock.broker.groups.classic import GroupSettings
-from penstock.limits import MEMORY_BYTES_LEAST, TOPIC_PARTITIONS
+from penstock.limits import MEMORY_BYTES_LEAST, PULSAR_MESSAGE_BYTES, TOPIC_PARTITIONS
 from penstock.log import LogConfig
 
 
@@ -30,5 +30,6 @@ class BrokerSettings:
     log: LogConfig = field(default_factory=LogConfig)
     groups: GroupSettings = field(default_factory=GroupSettings)
     memory_bytes: int = MEMORY_BYTES_LEAST
+    pulsar_message_bytes: int = PULSAR_MESSAGE_BYTES
     iggy_user: str = "iggy"
     iggy_password: str = "iggy"  # noqa: S105  # the default of every Iggy client, on loopback

@@ -55,7 +55,7 @@ def find_partition(topic: Topic, partition_id: int | None) -> Partition:
     return topic.partition(partition_id or 0)
 
 
-def check_partitions(count: int) -> None:
-    """Raise IggyError where a request makes no partition, or too many."""
-    if not 1 <= count <= IGGY_REQUEST_PARTITIONS:
+def check_partitions(count: int, at_least: int) -> None:
+    """Raise IggyError where a request makes too few partitions, or too many."""
+    if not at_least <= count <= IGGY_REQUEST_PARTITIONS:
         raise IggyError(ErrorCode.TOO_MANY_PARTITIONS, str(count))

@@ -110,7 +110,8 @@ ADDRESS_KAFKA_GROUPS: Final = Limit(
 
 PULSAR_MESSAGE_BYTES: Final = Limit(
     5 * MIB,
-    "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default)",
+    "bytes of one Pulsar entry, stated to clients when they connect (Pulsar's own default); "
+    "`pulsar_message_bytes` sets it",
     protects="memory",
     when_hit="clients refuse or split a larger message; a frame over it closes the connection",
 )
@@ -138,14 +139,16 @@ PULSAR_LIVENESS_SECONDS: Final = Limit(
 
 PULSAR_CONNECTION_PRODUCERS: Final = Limit(
     10_000,
-    "producers on one Pulsar connection",
+    "producers on one Pulsar connection, where the eighth of the budget for memory that is for "
+    "them has room for as many",
     protects="memory",
     when_hit="the next one is refused",
 )
 
 PULSAR_CONNECTION_CONSUMERS: Final = Limit(
     10_000,
-    "consumers on one Pulsar connection",
+    "consumers on one Pulsar connection, where the eighth of the budget for memory that is for "
+    "them has room for as many",
     protects="memory",
     when_hit="the next one is refused",
 )
@@ -155,6 +158,13 @@ PULSAR_CLIENT_NAME: Final = Limit(
     "characters of the name of a Pulsar producer or consumer",
     protects="memory",
     when_hit="the producer or consumer is refused",
+)
+
+PULSAR_CONSUMER_METADATA: Final = Limit(
+    1_024,
+    "bytes of the keys and values of a Pulsar consumer's metadata (Pulsar's own default)",
+    protects="clients from a difference: it is not kept",
+    when_hit="the consumer is refused",
 )
 
 PULSAR_CLOSED_PRODUCERS: Final = Limit(

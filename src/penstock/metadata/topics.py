@@ -127,7 +127,7 @@ def topic_updates(topics: Iterable[TopicUpdate]) -> Change:
 def _partitions(topic_id: UUID, ids: Mapping[int, int]) -> list[Change]:
     of_topic = {"topic_id": topic_id.hex}
     rows = [{**of_topic, "id": each, "number": number} for number, each in ids.items()]
-    return [Change(_INSERT_PARTITIONS, rows), _given(max(ids.values()))]
+    return [Change(_INSERT_PARTITIONS, rows), _given(max(ids.values()))] if rows else []
 
 
 def _given(highest: int) -> Change:

@@ -88,7 +88,7 @@ class Planner:
         for topic, partition in self._options.assigned:
             if partition >= counts[topic]:
                 raise SourceError(
-                    f"topic {topic} has {counts[topic]} partitions, 0 to {counts[topic] - 1}, "
+                    f"topic {topic} has {counts[topic]} partitions, counted from 0, "
                     f"so assign can't name partition {partition}"
                 )
         everything = [TopicPartition(t, p) for t, count in counts.items() for p in range(count)]

@@ -6,7 +6,6 @@ import logging
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits
 from penstock.pulsar.client import Call, Client
 from penstock.pulsar.errors import refused
 from penstock.pulsar.handlers import HANDLERS
@@ -95,10 +94,11 @@ class PulsarSession:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._state = SessionState.NEW
+        self._message_bytes = client.broker.settings.pulsar_message_bytes
 
     def frame_size(self, head: memoryview) -> int | None:
         """Return the size of the frame that begins with `head`; see penstock.session."""
-        return frames.frame_size(head, limits.PULSAR_MESSAGE_BYTES)
+        return frames.frame_size(head, self._message_bytes)
 
     def receive(self, frame: memoryview) -> PulsarRequest | None:
         """Take one frame; see penstock.session."""

@@ -65,11 +65,21 @@ async def _find_partition(client: Client, text: str, *, may_create: bool) -> Par
         return topic.partition(number)
     if topic is None:
         topic = await create_topic(client, name, may_create=may_create, partitions=1)
+    if not topic.partitions:
+        raise without_partitions(topic)
     if topic.partitioned:
         raise RefusedError(
             ServerError.NotAllowedError, f"{name.pulsar} has partitions: name one of them"
         )
     return topic.partition(0)
+
+
+def without_partitions(topic: Topic) -> RefusedError:
+    """Return what a client hears of a topic that an Iggy client gave no partition yet.
+
+    Pulsar has no such topic: zero partitions would mean that the topic is its own only one.
+    """
+    return RefusedError(ServerError.TopicNotFound, f"{topic.name.pulsar} has no partitions yet")
 
 
 async def create_topic(

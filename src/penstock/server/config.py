@@ -99,6 +99,13 @@ def _size(text: str) -> int:
     return min(size, (1 << 31) - 1)
 
 
+def _message_size(text: str) -> int:
+    size = _bytes(text)
+    if not 1 << 10 <= size <= 64 * _MIB:
+        raise ValueError("a size from 1KiB to 64MiB, such as 10MiB")
+    return size
+
+
 def _switch(text: str) -> bool:
     words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     if text.lower() not in words:
@@ -176,6 +183,14 @@ class Config:
     )
     segment_bytes: int = field(
         default=1 << 30, metadata=_about(_size, "Size at which a log segment is closed.")
+    )
+    pulsar_message_bytes: int = field(
+        default=5 * _MIB,
+        metadata=_about(
+            _message_size,
+            "The largest message that a Pulsar client may send in one piece; clients hear of it "
+            "when they connect, and those that may send larger ones in chunks of it.",
+        ),
     )
     auto_create_topics: bool = field(
         default=True, metadata=_about(_switch, "Create a topic when a client first names it.")

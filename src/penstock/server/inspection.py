@@ -175,7 +175,7 @@ def _unknown(catalogue: Catalogue, folders: Folders) -> Iterator[Finding]:
             continue
         of_topic = folders.partitions[name]
         new = of_topic.keys() - catalogue.partition_ids.get(name, {}).keys()
-        if new and folders.cluster_id in {None, topic.cluster}:
+        if (new or name not in catalogue.topics) and folders.cluster_id in {None, topic.cluster}:
             detail = f"{len(new)} partitions in folder {name}"
             yield Finding(Problem.UNKNOWN_TOPIC, kafka_name(topic), detail, REBUILD)
 

@@ -195,9 +195,10 @@ class _Rebuilding:
         found = self._folders.partitions[name]
         ids = {index: each.partition_id for index, each in found.items() if index not in known}
         count = max([*known, *found], default=-1) + 1
-        if not ids or set(known) | set(ids) != set(range(count)):
-            if ids:
-                self._done.append(f"{kafka_name(topic)} lacks partitions and was left alone")
+        if set(known) | set(ids) != set(range(count)):
+            self._done.append(f"{kafka_name(topic)} lacks partitions and was left alone")
+            return
+        if not ids and name in self._catalogue.topics:
             return
         if name in self._catalogue.topics:
             await self._topics.insert_partitions(UUID(name), ids)

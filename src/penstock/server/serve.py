@@ -227,6 +227,7 @@ def broker_settings(config: Config) -> BrokerSettings:
             flush_interval_seconds=config.flush_interval_ms / 1000,
         ),
         memory_bytes=config.memory_bytes or default_budget(),
+        pulsar_message_bytes=config.pulsar_message_bytes,
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
     )

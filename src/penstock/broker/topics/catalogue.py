@@ -28,6 +28,7 @@ from penstock.broker.topics.config import (
 from penstock.broker.topics.index import TopicIndex
 from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.making import Identities, NewPartitions, PartitionMaker
+from penstock.broker.topics.measuring import measure_all
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.removal import Removal
@@ -40,7 +41,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
@@ -246,6 +247,10 @@ class Topics:
         for topic_id in doomed:
             self._removal.begin(topic_id)
 
+    async def measure(self, partitions: Iterable[Partition]) -> None:
+        """Have all partitions say how much they hold, also those of closed logs."""
+        await measure_all(self._storage, partitions)
+
     def watch(self) -> None:
         """From now on close the logs of which files are removed under the running broker."""
         self._tasks.start(watch_files(self._partitions), "looking after the files of logs")
@@ -296,7 +301,8 @@ class Topics:
             self._check_count(asked.partitions)
             config = checked(asked.config)
             self._check_free(asked.name)
-            self._creations.take(asked.address, asked.partitions)
+            # A topic without partitions is none for free.
+            self._creations.take(asked.address, max(1, asked.partitions))
         except BrokerError as refusal:
             return refusal
         return asked._replace(config=config)
@@ -322,7 +328,7 @@ class Topics:
             created_at_us=time.time_ns() // 1000,
         )
         insert = partial(self._repository.insert, row)
-        return NewPartitions(self._topic(row), asked.partitions, insert)
+        return NewPartitions(self._topic(row), asked.partitions, insert, is_new_topic=True)
 
     def _conclude(self, topic: Topic, made: list[Partition] | Exception) -> Topic | Exception:
         if isinstance(made, Exception):
@@ -345,7 +351,8 @@ class Topics:
             self._creations.take(address, total - len(topic.partitions))
 
             insert = partial(self._repository.insert_partitions, topic.id)
-            (made,) = await self._maker.make([NewPartitions(topic, total, insert)])
+            new = NewPartitions(topic, total, insert, is_new_topic=False)
+            (made,) = await self._maker.make([new])
             if isinstance(made, Exception):
                 raise made
             self._partitions_by_id.update((partition.id, partition) for partition in made)
@@ -414,13 +421,11 @@ class Topics:
         if self.by_id(topic.id) is not topic:
             return _unknown(topic)
         # First: once its rows are gone, none that refers to them may be written any more.
-        for partition in topic.partitions:
-            partition.deleted = True
+        topic.mark_deleted()
         try:
             await self._repository.delete(topic.id)
         except Exception as error:
-            for partition in topic.partitions:
-                partition.deleted = False
+            topic.mark_deleted(deleted=False)
             return error
         return None
 
@@ -473,11 +478,9 @@ class Topics:
             raise _unknown(topic)
 
     def _check_count(self, partitions: int) -> None:
-        if not 1 <= partitions <= self._settings.partitions_per_topic_max:
-            raise InvalidPartitionCountError(
-                f"{partitions} partitions: a topic has 1 to "
-                f"{self._settings.partitions_per_topic_max}"
-            )
+        most = self._settings.partitions_per_topic_max
+        if not 0 <= partitions <= most:
+            raise InvalidPartitionCountError(f"{partitions} partitions: a topic has up to {most}")
 
 
 def _unknown(topic: Topic) -> UnknownTopicError:

@@ -15,14 +15,14 @@ WorkedT = TypeVar("WorkedT")
 
 
 class NewFolders(NamedTuple):
-    """Those of new partitions of one topic, by index, each with what it says of itself."""
+    """Those of new partitions of one topic, by index, each with what it says of itself.
+
+    A new topic has a folder of its own, even where it has no partition yet.
+    """
 
     topic: TopicIdentity
     partitions: Mapping[int, PartitionIdentity]
-
-    @property
-    def is_new_topic(self) -> bool:
-        return 0 in self.partitions
+    is_new_topic: bool
 
 
 def make_folders(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.namespaces import Namespaces
-    from penstock.broker.topics.partition import OpenLog, OwnTopic
+    from penstock.broker.topics.own_topic import OwnTopic
+    from penstock.broker.topics.partition import OpenLog
     from penstock.broker.topics.storage import Storage
     from penstock.broker.topics.topic import Topic
 
@@ -62,12 +63,14 @@ class Identities:
 class NewPartitions(NamedTuple):
     """What one topic is to have: `total` partitions, and rows for those that it has not yet.
 
-    `insert` stores the rows, given the new partitions' ids by index.
+    `insert` stores the rows, given the new partitions' ids by index. A new topic comes into being
+    with them.
     """
 
     topic: Topic
     total: int
     insert: Callable[[Mapping[int, int]], Awaitable[None]]
+    is_new_topic: bool
 
 
 class PartitionMaker:
@@ -95,7 +98,7 @@ class PartitionMaker:
         ids = [self._take_ids(each) for each in wanted]
         folders = await pace.each(zip(wanted, ids, strict=True), self._folders)
         failures = await self._storage.make_folders(folders)
-        inserts = map(self._insert, wanted, ids, failures)
+        inserts = map(self._insert, wanted, ids, folders, failures)
         outcomes = await asyncio.gather(*inserts)
         return [
             await self._open_all(each.topic, ids_of_it, pace) if failure is None else failure
@@ -109,19 +112,24 @@ class PartitionMaker:
         return dict(zip(indexes, range(first_id, first_id + len(indexes)), strict=True))
 
     def _folders(self, new: tuple[NewPartitions, Mapping[int, int]]) -> NewFolders:
-        (topic, _, _), ids = new
-        identities = self._identities
-        return NewFolders(identities.of_topic(topic), identities.of_partitions(topic, ids))
+        (topic, _, _, is_new_topic), ids = new
+        identity = self._identities.of_topic(topic)
+        partitions = self._identities.of_partitions(topic, ids)
+        return NewFolders(identity, partitions, is_new_topic)
 
     async def _insert(
-        self, new: NewPartitions, ids: Mapping[int, int], failure: Exception | None
+        self,
+        new: NewPartitions,
+        ids: Mapping[int, int],
+        folders: NewFolders,
+        failure: Exception | None,
     ) -> Exception | None:
         """Insert the rows of partitions that have folders; return what has failed, if anything."""
         if failure is None:
             try:
                 await new.insert(ids)
             except Exception as error:
-                await self._storage.remove_partitions(new.topic.id, ids)
+                await self._storage.remove_folders(folders)
                 return error
         return failure
 

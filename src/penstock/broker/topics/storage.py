@@ -16,7 +16,7 @@ from uuid import UUID
 from penstock.broker.errors import StorageError
 from penstock.broker.topics.folders import failure_of, make_folders
 from penstock.broker.topics.identity import IdentityError
-from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem
+from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem, summarise
 from penstock.log.layout import (
     DELETED_SUFFIX,
     IDENTITY_FILE,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.folders import NewFolders
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
-    from penstock.log import Log
+    from penstock.log import Log, LogSummary
 
 ResultT = TypeVar("ResultT")
 
@@ -82,6 +82,13 @@ class Storage:
         with waiting_for("opening the log of %s-%d", identity.topic, identity.index):
             return await self._run(partial(self._open_log, identity, segment_bytes, leader_epoch))
 
+    async def summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
+        """Return what closed logs hold, by their topics' ids and their indexes.
+
+        None where one can't be read.
+        """
+        return await self._run(partial(self._summaries, partitions))
+
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
 
@@ -106,9 +113,9 @@ class Storage:
         with waiting_for("removing the folders of deleted topics (%d now)", len(topic_ids)):
             return await loop.run_in_executor(self._removing, self._remove_topics, topic_ids)
 
-    async def remove_partitions(self, topic_id: UUID, indexes: Collection[int]) -> None:
+    async def remove_folders(self, made: NewFolders) -> None:
         """Remove what `make_folders` made, for partitions that came to nothing."""
-        await self._run(partial(self._remove_partitions, topic_id, indexes))
+        await self._run(partial(self._remove_folders, made))
 
     def tidy(self, known: Mapping[str, str]) -> None:
         """Finish what a crash cut short, and report folders that are missing, or too many.
@@ -149,7 +156,7 @@ class Storage:
 
     def _refusal(self, new: NewFolders, failure: OSError) -> StorageError:
         logger.error("no folder was made for a topic: %s", failure)
-        self._remove_partitions(UUID(new.topic.id), new.partitions)
+        self._remove_folders(new)
         refusal = StorageError("there is no place for it; the broker's log says why")
         refusal.__cause__ = failure
         return refusal
@@ -177,6 +184,16 @@ class Storage:
             return self._config
         return replace(self._config, segment_bytes=segment_bytes)
 
+    def _summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
+        return [self._summary(topic_id, index) for topic_id, index in partitions]
+
+    def _summary(self, topic_id: UUID, index: int) -> LogSummary | None:
+        try:
+            return summarise(self._files, partition_directory(self.data_folder, topic_id, index))
+        except OSError as error:
+            logger.warning("a log was not looked at: %s", error)
+            return None
+
     def _rewrite(self, topics: Collection[TopicIdentity]) -> None:
         for topic in topics:
             try:
@@ -184,12 +201,13 @@ class Storage:
             except OSError as error:
                 logger.warning("the folder of %s does not say its change: %s", topic.topic, error)
 
-    def _remove_partitions(self, topic_id: UUID, indexes: Iterable[int]) -> None:
-        for index in indexes:
+    def _remove_folders(self, made: NewFolders) -> None:
+        topic_id = UUID(made.topic.id)
+        if made.is_new_topic:
+            shutil.rmtree(topic_directory(self.data_folder, topic_id), True)
+            return
+        for index in made.partitions:
             shutil.rmtree(partition_directory(self.data_folder, topic_id, index), True)
-        folder = topic_directory(self.data_folder, topic_id)
-        if folder.is_dir() and not any(each.is_dir() for each in folder.iterdir()):
-            _remove_tree(folder)
 
     def _remove_topics(self, topic_ids: Sequence[UUID]) -> list[Exception | None]:
         return [failure_of(self._remove_topic, topic_id) for topic_id in topic_ids]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Topic:
-    """A name and its partitions."""
+    """A name and its partitions, of which there may be none yet."""
 
     def __init__(
         self,
@@ -34,11 +34,18 @@ class Topic:
         self.created_at_us = created_at_us
         self.config = config
         self.partitions: list[Partition] = []
+        self.deleted = False
 
     @property
     def partitioned(self) -> bool:
         """False for a Pulsar topic without partitions, until it is given more than its one."""
         return self._partitioned or len(self.partitions) > 1
+
+    def mark_deleted(self, *, deleted: bool = True) -> None:
+        """Refuse, or no longer refuse, what is asked of the topic and its partitions."""
+        self.deleted = deleted
+        for partition in self.partitions:
+            partition.deleted = deleted
 
     def partition(self, index: int) -> Partition:
         """Return the partition of this number, from 0. Raises UnknownPartitionError."""

@@ -15,6 +15,7 @@ from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream, find_topic
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import PartitioningKind
 from penstock.iggy.wire.xxh32 import xxh32
 from penstock.requests.opening import once_open
@@ -67,6 +68,8 @@ def _append(
 def _choose(call: Call, topic: Topic, partitioning: Partitioning) -> Partition:
     if partitioning.kind is PartitioningKind.PARTITION_ID:
         return topic.partition(partitioning.partition_id)
+    if not topic.partitions:
+        raise IggyError(ErrorCode.NO_PARTITIONS)
     if partitioning.kind is PartitioningKind.MESSAGES_KEY:
         return topic.partition(xxh32(partitioning.value) % len(topic.partitions))
     return topic.partition(call.client.server.next_turn() % len(topic.partitions))

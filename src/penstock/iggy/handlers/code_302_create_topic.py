@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 @handles(Command.CREATE_TOPIC, requests.CreateTopic)
 async def create_topic(request: requests.CreateTopic, call: Call) -> replies.TopicDetails:
-    """Make a topic that lasts; its number is the lowest free one of its stream."""
+    """Make a topic that lasts; its number is the lowest free one of its stream.
+
+    It may have no partition, until some are created.
+    """
     stream = find_stream(call.broker, request.stream)
-    check_partitions(request.partitions_count)
+    check_partitions(request.partitions_count, at_least=0)
     config = settings_of(request.options, call.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
     topic = await call.broker.topics.create(

@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 async def create_partitions(request: requests.PartitionsRequest, call: Call) -> None:
     """Add partitions behind the ones that are there."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    check_partitions(request.partitions_count)
+    check_partitions(request.partitions_count, at_least=1)
     total = len(topic.partitions) + request.partitions_count
     await call.broker.topics.add_partitions(topic, total, address=call.client.address)

@@ -10,11 +10,12 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandError,
     CommandSuccess,
+    Schema,
     ServerError,
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.client import Call
+    from penstock.pulsar.client import Call, Client
     from penstock.pulsar.consumer import PulsarConsumer
 
 
@@ -38,6 +39,15 @@ def consumer_of(call: Call, consumer_id: int) -> PulsarConsumer:
     return consumer
 
 
+def refuse_schema(schema: Schema) -> None:
+    """Refuse a schema that would have to be kept, or held against one that is."""
+    if schema.type not in {Schema.Type.Value("None"), Schema.AutoConsume}:
+        raise RefusedError(
+            ServerError.NotAllowedError,
+            "there are no schemas yet: send and receive bytes, and encode them yourself",
+        )
+
+
 def check_one_more(kind: str, count: int, most: int, name: str) -> None:
     """Refuse a consumer or a producer (its `kind`) beyond `most` of a connection, of which `count`
     are there, and one with too long a name.
@@ -48,4 +58,13 @@ def check_one_more(kind: str, count: int, most: int, name: str) -> None:
     if len(name) > longest:
         raise RefusedError(
             ServerError.NotAllowedError, f"a {kind}'s name has at most {longest} characters"
+        )
+
+
+def check_room(kind: str, client: Client, size: int) -> None:
+    """Refuse a consumer or a producer (its `kind`) for which the node has no memory."""
+    if not client.has_room(size):
+        raise RefusedError(
+            ServerError.NotAllowedError,
+            f"there is no memory for one more {kind} of this connection",
         )

@@ -44,6 +44,10 @@ TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
 
 
+class NotServedError(Exception):
+    """The message is to be treated in a way that there is not: as any other it would be wrong."""
+
+
 def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> BaseCommand:
     return BaseCommand(
         type=BaseCommand.SEND_ERROR,
@@ -68,7 +72,7 @@ def handle(request: CommandSend, call: Call) -> Deferred[BaseCommand] | None:
     _refuse_after_failure(producer)
     try:
         offset = _append(producer, request, call.entry)
-    except (MessageTooLargeError, TimestampTooFarAheadError) as error:
+    except (MessageTooLargeError, TimestampTooFarAheadError, NotServedError) as error:
         raise RefusedError(_code_that_fails_the_message(call.client), str(error)) from error
     return None if offset is None else _receipt(producer, request, offset)
 
@@ -118,11 +122,20 @@ def _checked(request: CommandSend, body: memoryview) -> Entry:
     if request.txnid_least_bits or request.txnid_most_bits:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     try:
-        return read_entry(body)
+        entry = read_entry(body)
     except ChecksumMismatchError as error:
         raise RefusedError(ServerError.ChecksumError, str(error)) from error
     except MalformedEntryError as error:
         raise RefusedError(ServerError.MetadataError, str(error)) from error
+    _refuse_what_is_not_served(request, entry)
+    return entry
+
+
+def _refuse_what_is_not_served(request: CommandSend, entry: Entry) -> None:
+    if entry.metadata.deliver_at_time > time.time() * 1000:
+        raise NotServedError("there is no delayed delivery yet: send it when it is due")
+    if request.marker or entry.metadata.HasField("marker_type"):
+        raise NotServedError("markers are for brokers that replicate topics, which this one isn't")
 
 
 def _timestamp(entry: Entry) -> int:

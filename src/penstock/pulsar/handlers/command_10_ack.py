@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.limits import (
     PULSAR_ACK_SET_WORDS,
     PULSAR_ACKNOWLEDGED_TOGETHER,
@@ -51,6 +52,9 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
         return None  # It was closed while the acknowledgement was on its way.
     if request.txnid_least_bits or request.txnid_most_bits:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
+    if request.ack_type == _CUMULATIVE and consumer.subscription.kind is SubscriptionKind.SHARED:
+        _refuse_cumulative(request, call)
+        return None
     if request.HasField("validation_error"):
         logger.warning(
             "a client could not read messages of %s: %s",
@@ -61,6 +65,16 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
     if position < len(request.message_id):
         return _acknowledged(call, consumer, request, position)
     return _saved(call, consumer, request) if request.HasField("request_id") else None
+
+
+def _refuse_cumulative(request: CommandAck, call: Call) -> None:
+    """Refuse what would acknowledge messages of other consumers."""
+    reason = "consumers of a shared subscription acknowledge messages one by one, not up to one"
+    if request.HasField("request_id"):
+        raise RefusedError(ServerError.NotAllowedError, reason)
+    client = call.client
+    extra = {"address": client.address}
+    logger.warning("an acknowledgement of %s: %s", client.transport.peer, reason, extra=extra)
 
 
 def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> int:

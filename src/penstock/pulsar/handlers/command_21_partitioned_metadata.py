@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
-from penstock.pulsar.topics import create_topic, parse_topic
+from penstock.pulsar.topics import create_topic, parse_topic, without_partitions
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandPartitionedTopicMetadata,
@@ -61,4 +61,6 @@ async def _partitions(call: Call, request: CommandPartitionedTopicMetadata) -> i
         topic = await create_topic(
             call.client, name, may_create=may_create, partitions=settings.default_partitions
         )
+    if not topic.partitions:
+        raise without_partitions(topic)
     return len(topic.partitions) if topic.partitioned else 0

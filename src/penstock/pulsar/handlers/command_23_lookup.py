@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import parse_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -30,9 +31,12 @@ def refuse(request: CommandLookupTopic, code: ServerError.ValueType, message: st
 @handles(BaseCommand.LOOKUP, refuse=refuse)
 def handle(request: CommandLookupTopic, call: Call) -> BaseCommand:
     parse_topic(request.topic)
-    host, port = call.client.transport.local_address
+    if request.advertised_listener_name:
+        raise RefusedError(
+            ServerError.NotAllowedError, "the broker has one listener, which has no name"
+        )
     response = CommandLookupTopicResponse(
-        brokerServiceUrl=f"pulsar://{f'[{host}]' if ':' in host else host}:{port}",
+        brokerServiceUrl=f"pulsar://{call.client.broker_address}",
         response=CommandLookupTopicResponse.Connect,
         request_id=request.request_id,
         authoritative=True,

@@ -1,9 +1,10 @@
-"""GET_OR_CREATE_SCHEMA: every schema is welcome and none is kept, so its version is empty."""
+"""GET_OR_CREATE_SCHEMA: refused, for there are no schemas yet, but for that of plain bytes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.pulsar.handlers.answers import refuse_schema
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import parse_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -30,6 +31,7 @@ def refuse(
 @handles(BaseCommand.GET_OR_CREATE_SCHEMA, refuse=refuse)
 def handle(request: CommandGetOrCreateSchema, _call: Call) -> BaseCommand:
     parse_topic(request.topic)
+    refuse_schema(request.schema)
     return _answer(
         CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=b"")
     )

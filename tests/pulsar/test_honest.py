@@ -1,0 +1,196 @@
+"""Goal: what a client asks for has its effect, or the client hears that it has none. Nothing is
+accepted and ignored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+
+import pytest
+
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
+from penstock.pulsar.wire import pulsar_api_pb2 as api
+from penstock.records.pulsar.metadata_pb2 import KeyValue
+from penstock.session import PeerError
+from pulsar_peer import Command, Peer, entry
+
+JSON = api.Schema(name="JSON", schema_data=b"{}", type=api.Schema.Json)
+BYTES = api.Schema(name="", schema_data=b"", type=api.Schema.Type.Value("None"))
+ANYTHING = api.Schema(name="", schema_data=b"", type=api.Schema.AutoConsume)
+
+
+async def refused_connect(broker: Broker, **fields: object) -> tuple[api.CommandError, str]:
+    peer = Peer(broker)
+    connect = api.CommandConnect(client_version="x", **fields)  # type: ignore[arg-type]
+    error = await peer.ask(Command(type=Command.CONNECT, connect=connect), Command.ERROR)
+    return error, peer.close_reason
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"auth_method_name": "token", "auth_data": b"secret-token"},
+        {"original_principal": "me"},
+        {"original_auth_data": "secret-token"},
+    ],
+)
+async def test_credentials_have_no_effect_and_the_log_says_so(
+    broker: Broker, caplog: pytest.LogCaptureFixture, fields: dict[str, object]
+) -> None:
+    peer = Peer(broker)
+    with caplog.at_level(logging.WARNING):
+        connect = api.CommandConnect(client_version="x", **fields)  # type: ignore[arg-type]
+        await peer.ask(Command(type=Command.CONNECT, connect=connect), Command.CONNECTED)
+    assert "have no effect" in caplog.text
+    assert "secret-token" not in caplog.text
+    peer.lose()
+
+
+async def test_who_sends_no_credentials_is_not_warned_of(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = Peer(broker)
+    connect = api.CommandConnect(client_version="x", auth_method_name="none", auth_data=b"")
+    with caplog.at_level(logging.WARNING):
+        await peer.ask(Command(type=Command.CONNECT, connect=connect), Command.CONNECTED)
+    assert not caplog.records
+    peer.lose()
+
+
+@pytest.mark.parametrize("wanted", ["127.0.0.1:6650", "pulsar://127.0.0.1:6650"])
+async def test_a_client_may_name_this_broker_as_the_one_behind_the_proxy(
+    broker: Broker, wanted: str
+) -> None:
+    peer = Peer(broker)
+    connect = api.CommandConnect(client_version="x", proxy_to_broker_url=wanted)
+    await peer.ask(Command(type=Command.CONNECT, connect=connect), Command.CONNECTED)
+    peer.lose()
+
+
+async def test_the_broker_is_no_proxy(broker: Broker) -> None:
+    error, closed = await refused_connect(broker, proxy_to_broker_url="10.0.0.7:6650")
+    assert (error.request_id, error.error) == (2**64 - 1, api.ServiceNotReady)
+    assert "10.0.0.7:6650" in closed
+
+
+async def test_the_largest_message_is_a_setting(broker: Broker) -> None:
+    small = dataclasses.replace(broker.settings, pulsar_message_bytes=20_000)
+    broker.settings = small
+    peer = Peer(broker)
+    assert (await peer.connect()).max_message_size == 20_000
+    head = (20_000 + 10_241).to_bytes(4) + bytes(4)
+    with pytest.raises(PeerError, match="allowed"):
+        peer.session.frame_size(memoryview(head))
+    assert peer.session.frame_size(memoryview((20_000 + 10_240).to_bytes(4))) == 30_244
+    assert BrokerSettings().pulsar_message_bytes == 5 * 1024 * 1024
+    peer.lose()
+
+
+@pytest.mark.parametrize(
+    ("client", "error"),
+    [("Pulsar-CPP-v4.2.0", api.ChecksumError), ("Pulsar-Java-v4.0.0", api.NotAllowedError)],
+)
+@pytest.mark.parametrize("what", ["delay", "marker", "marker type"])
+async def test_a_message_that_would_be_taken_for_another_is_refused(
+    broker: Broker, client: str, error: int, what: str
+) -> None:
+    """With a code on which the client gives up that message, and sends those behind it."""
+    later = time.time_ns() // 1_000_000 + 5_000
+    metadata = {"delay": {"deliver_at_time": later}, "marker type": {"marker_type": 10}}
+    peer = Peer(broker)
+    await peer.connect(client=client)
+    await peer.producer("t")
+    sent = api.CommandSend(producer_id=1, sequence_id=0, marker=what == "marker")
+    body = entry(**metadata.get(what, {}))
+    refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, body)
+    assert (refused.sequence_id, refused.error) == (0, error)
+    assert (await peer.publish(entry(), sequence_id=1)).message_id.entryId == 0
+    peer.lose()
+
+
+async def test_what_is_due_is_delivered(peer: Peer) -> None:
+    await peer.producer("t")
+    due = entry(deliver_at_time=time.time_ns() // 1_000_000 - 1)
+    assert (await peer.publish(due)).message_id.entryId == 0
+
+
+async def test_a_schema_that_is_not_kept_is_refused(peer: Peer) -> None:
+    made = api.CommandProducer(topic="t", producer_id=1, request_id=3, schema=JSON)
+    error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
+    assert (error.request_id, error.error) == (3, api.NotAllowedError)
+    subscribe = api.CommandSubscribe(
+        topic="t",
+        subscription="s",
+        subType=api.CommandSubscribe.Shared,
+        consumer_id=1,
+        request_id=4,
+        schema=JSON,
+    )
+    error = await peer.ask(Command(type=Command.SUBSCRIBE, subscribe=subscribe), Command.ERROR)
+    assert (error.request_id, error.error) == (4, api.NotAllowedError)
+    asked = api.CommandGetOrCreateSchema(request_id=5, topic="t", schema=JSON)
+    command = Command(type=Command.GET_OR_CREATE_SCHEMA, getOrCreateSchema=asked)
+    answer = await peer.ask(command, Command.GET_OR_CREATE_SCHEMA_RESPONSE)
+    assert (answer.request_id, answer.error_code) == (5, api.NotAllowedError)
+
+
+async def test_the_schema_of_plain_bytes_is_none(peer: Peer) -> None:
+    assert (await peer.producer("t", schema=BYTES)).schema_version == b""
+    await peer.subscribe("t", schema=ANYTHING)
+    asked = api.CommandGetOrCreateSchema(request_id=5, topic="t", schema=BYTES)
+    command = Command(type=Command.GET_OR_CREATE_SCHEMA, getOrCreateSchema=asked)
+    answer = await peer.ask(command, Command.GET_OR_CREATE_SCHEMA_RESPONSE)
+    assert (answer.HasField("error_code"), answer.schema_version) == (False, b"")
+
+
+async def test_a_producer_of_transactions_is_refused(peer: Peer) -> None:
+    made = api.CommandProducer(topic="t", producer_id=1, request_id=3, txn_enabled=True)
+    error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
+    assert (error.request_id, error.error) == (3, api.NotAllowedError)
+
+
+async def test_a_consumer_has_no_more_metadata_than_with_pulsar(peer: Peer) -> None:
+    half = KeyValue(key="k" * 12, value="v" * 500)
+    await peer.subscribe("t", metadata=[half, half])
+    subscribe = api.CommandSubscribe(
+        topic="t",
+        subscription="s",
+        subType=api.CommandSubscribe.Shared,
+        consumer_id=2,
+        request_id=4,
+        metadata=[half, KeyValue(key="k" * 12, value="ü" * 250 + "v")],
+    )
+    error = await peer.ask(Command(type=Command.SUBSCRIBE, subscribe=subscribe), Command.ERROR)
+    assert (error.request_id, error.error) == (4, api.NotAllowedError)
+
+
+async def test_there_are_no_named_listeners(peer: Peer) -> None:
+    lookup = api.CommandLookupTopic(topic="t", request_id=6, advertised_listener_name="outside")
+    answer = await peer.ask(
+        Command(type=Command.LOOKUP, lookupTopic=lookup), Command.LOOKUP_RESPONSE
+    )
+    assert (answer.response, answer.error) == (answer.Failed, api.NotAllowedError)
+
+
+async def test_a_shared_subscription_has_no_cumulative_acknowledgement(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await peer.producer("t")
+    first = (await peer.publish(entry())).message_id
+    last = (await peer.publish(entry(), sequence_id=1)).message_id
+    shared = api.CommandSubscribe.Shared
+    earliest = api.CommandSubscribe.Earliest
+    await peer.subscribe("t", subType=shared, initialPosition=earliest)
+    peer.flow(2)
+    await peer.hear(Command.MESSAGE)
+    cumulative = api.CommandAck.Cumulative
+    peer.acknowledge(last, ack_type=cumulative, request_id=8)
+    answer = await peer.hear(Command.ACK_RESPONSE)
+    assert (answer.request_id, answer.error) == (8, api.NotAllowedError)
+    peer.acknowledge(last, ack_type=cumulative)
+    assert "one by one" in caplog.text
+    assert peer.silent(Command.ACK_RESPONSE)
+    assert peer.client.consumers[1].subscription.cursor.position == first.entryId
