@@ -346,6 +346,9 @@ class Reading(Holding):
         """
         memory = self._memory
         memory.measure()
+        if memory.used + wanted < memory.ample:
+            self.set(self.size + wanted)
+            return wanted
         least = min(wanted, least)
         given = 0
         if memory.room(self.size) < least and not memory.fits(least, self.size):

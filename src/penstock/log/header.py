@@ -129,7 +129,7 @@ def set_max_timestamp(batch: Buffer, max_timestamp: int) -> None:
 
 
 def build_header(
-    magic: Magic,
+    magic: int,
     body: Buffer,
     *,
     record_count: int,

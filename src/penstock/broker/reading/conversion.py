@@ -47,7 +47,7 @@ _Result = TypeVar("_Result")
 
 
 async def convert(
-    log: Log, stored: memoryview, target: Magic, held: memory.Reading
+    log: Log, stored: memoryview, target: records.Encoding, held: memory.Reading
 ) -> list[Buffer]:
     """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
 
@@ -142,7 +142,7 @@ async def _work(
     return await in_thread(work, *arguments, **named)
 
 
-def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
+def _convert(pieces: list[Buffer], target: records.Encoding) -> list[Buffer]:
     converted: list[Buffer] = []
     size = 0
     for piece in pieces:
@@ -173,7 +173,7 @@ def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
             stamp(view[position:], header.base_offset, epoch)
 
 
-def gap(stored: Buffer, target: Magic) -> bytearray:
+def gap(stored: Buffer, target: records.Encoding) -> bytearray:
     """Return a batch without records, as compaction leaves them in Kafka, that spans `stored`."""
     headers = [header for _, header in walk(stored)]
     first, last = headers[0], headers[-1]

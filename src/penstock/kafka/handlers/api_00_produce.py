@@ -1,8 +1,8 @@
 """Produce: append one batch to each of several partitions.
 
-Versions 0-13. Versions 0-2 carry message sets of before 2017 and are answered with
-UNSUPPORTED_FOR_MESSAGE_FORMAT for every partition; they are offered because librdkafka up to 2.10
-does not compress for a broker whose range begins later (KAFKA-18659).
+Versions 0-13. Versions 0-2 carry message sets of before 2017, each of which becomes one batch
+(`penstock.kafka.message_sets`). librdkafka up to 2.10 does not compress for a broker whose range
+begins later (KAFKA-18659).
 
 * All batches are appended before this handler returns, in the order of the request, so requests
   that a client sends without waiting are written in their order.
@@ -11,6 +11,8 @@ does not compress for a broker whose range begins later (KAFKA-18659).
   waits for is flushed soon after, and is not seen before.
 * A request for a log that is not open yet waits for it, and what comes behind it on the connection
   waits too, so that the order stays. So does one of which the records are looked at in a thread.
+* Version 0 is of the time when any number of acks could be asked for: 2 and more wait as -1 does.
+  What versions 1 and 2 say to that is INVALID_REQUIRED_ACKS, as of all other numbers.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
@@ -32,6 +34,7 @@ from penstock.kafka.batches import are_quick, check_batch, check_records, inflat
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
+from penstock.kafka.message_sets import is_message_set, to_batch
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log.header import BatchHeader
 from penstock.pace import Pace
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
+LAST_VERSION_WITH_MORE_ACKS: Final = 0
 FIRST_VERSION_WITH_IDS: Final = 13
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 
@@ -75,6 +79,8 @@ class Written(NamedTuple):
 
 @handles(api("Produce"), 0, 13)
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+    if call.version < FIRST_VERSION_WITH_BATCHES:
+        return _produce_message_sets(call.client.produces.turn(), request, call)
     if call.is_large:
         return _produce_in_steps(request, call)
     closed = [partition for partition in _closed(request, call) if partition is not None]
@@ -94,6 +100,48 @@ def _known_topic(data: ProduceRequest.TopicProduceData, call: Call) -> Topic | N
     if call.version >= FIRST_VERSION_WITH_IDS:
         return topics.by_id(data.topic_id)
     return topics.by_kafka_name(data.name)
+
+
+async def _produce_message_sets(
+    turn: AbstractAsyncContextManager[None], request: ProduceRequest, call: Call
+) -> ProduceResponse | None:
+    """Do as `produce` with what has to become a batch first, which may take a while."""
+    if request.acks > ACKS_WRITTEN and call.version <= LAST_VERSION_WITH_MORE_ACKS:
+        request.acks = ACKS_DURABLE
+    pace = Pace()
+    written: list[Written] = []
+    answer = api("Produce").response(responses=[])
+    async with turn:
+        closed = await pace.each(_closed(request, call), lambda each: each)
+        await open_all(filter(None, closed))
+        await records.prepare()
+        for data in request.topic_data:
+            results = _results_of(data, answer)
+            for part in data.partition_data:
+                results.append(await _appended_set(data, part, request.acks, call, written))
+                if pace.is_over():
+                    await pace.others()
+    outcome = _outcome(request, answer, written)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
+
+
+async def _appended_set(
+    data: ProduceRequest.TopicProduceData,
+    part: ProduceRequest.PartitionProduceData,
+    acks: int,
+    call: Call,
+    written: list[Written],
+) -> ProduceResponse.PartitionProduceResponse:
+    """Append what a message set becomes."""
+    try:
+        if part.records is not None and is_message_set(part.records):
+            part.records = await to_batch(part.records, call.broker.memory)
+        topic = _known_topic(data, call)
+        brought = None if topic is None else _long_to_check(Brought(part, topic.config))
+        checked = await _checked_in_thread([brought], call) if brought else NOTHING_CHECKED
+    except Exception as error:
+        return _refused(part, error)
+    return _appended(data, part, acks, call, written, checked)
 
 
 def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
@@ -134,6 +182,12 @@ def _brought(request: ProduceRequest, call: Call) -> Iterator[Brought | None]:
         yield None
 
 
+def _long_to_check(brought: Brought | None) -> Brought | None:
+    if brought is None or are_quick([brought.part.records or b""]):
+        return None
+    return brought
+
+
 async def _checked_in_thread(brought: list[Brought], call: Call) -> Checked:
     """Check batches that take longer than others can wait; they inflate one after another."""
 
@@ -166,7 +220,7 @@ def _produce(
     request: ProduceRequest, call: Call, checked: Checked
 ) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
-    answer = api("Produce").response()
+    answer = api("Produce").response(responses=[])
     for _ in _appending(request, call, answer, written, checked):
         pass
     return _outcome(request, answer, written)
@@ -180,18 +234,12 @@ async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceRespo
     brought = await pace.each(_brought(request, call), _long_to_check)
     checked = await _checked_in_thread(list(filter(None, brought)), call)
     written: list[Written] = []
-    answer = api("Produce").response()
+    answer = api("Produce").response(responses=[])
     await pace.through(_appending(request, call, answer, written, checked))
     outcome = _outcome(request, answer, written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
     await pace.emptied(written)
     return reply
-
-
-def _long_to_check(brought: Brought | None) -> Brought | None:
-    if brought is None or are_quick([brought.part.records or b""]):
-        return None
-    return brought
 
 
 def _appending(
@@ -202,27 +250,53 @@ def _appending(
     checked: Checked,
 ) -> Iterator[None]:
     """Append all batches and answer each, with a pause to take after each, and each topic."""
-    response = api("Produce").response
-    answer.responses = []
     for data in request.topic_data:
-        results: list[ProduceResponse.PartitionProduceResponse] = []
-        answer.responses.append(
-            response.TopicProduceResponse(
-                name=data.name, topic_id=data.topic_id, partition_responses=results
-            )
-        )
+        results = _results_of(data, answer)
         for part in data.partition_data:
-            result = response.PartitionProduceResponse(index=part.index, base_offset=-1)
-            results.append(result)
-            try:
-                topic = _find_topic(data, request.acks, call)
-                partition = topic.partition(part.index)
-                found = checked.get(id(part)) or _check(part, topic.config, call.version)
-                written.append(_append(partition, part, request.acks, found, result))
-            except Exception as error:
-                _refuse(result, error)
+            results.append(_appended(data, part, request.acks, call, written, checked))
             yield
         yield
+
+
+def _results_of(
+    data: ProduceRequest.TopicProduceData, answer: ProduceResponse
+) -> list[ProduceResponse.PartitionProduceResponse]:
+    """Add a topic to the answer; returns the list of what becomes of its batches, to be filled."""
+    results: list[ProduceResponse.PartitionProduceResponse] = []
+    answer.responses.append(
+        api("Produce").response.TopicProduceResponse(
+            name=data.name, topic_id=data.topic_id, partition_responses=results
+        )
+    )
+    return results
+
+
+def _appended(
+    data: ProduceRequest.TopicProduceData,
+    part: ProduceRequest.PartitionProduceData,
+    acks: int,
+    call: Call,
+    written: list[Written],
+    checked: Checked,
+) -> ProduceResponse.PartitionProduceResponse:
+    """Append one batch; returns what became of it so far."""
+    result = api("Produce").response.PartitionProduceResponse(index=part.index, base_offset=-1)
+    try:
+        topic = _find_topic(data, acks, call)
+        partition = topic.partition(part.index)
+        found = checked.get(id(part)) or _check(part, topic.config, call.version)
+        written.append(_append(partition, part, acks, found, result))
+    except Exception as error:
+        _refuse(result, error)
+    return result
+
+
+def _refused(
+    part: ProduceRequest.PartitionProduceData, error: Exception
+) -> ProduceResponse.PartitionProduceResponse:
+    result = api("Produce").response.PartitionProduceResponse(index=part.index)
+    _refuse(result, error)
+    return result
 
 
 def _outcome(
@@ -237,8 +311,6 @@ def _outcome(
 def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) -> Topic:
     if acks not in (ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE):
         raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}, not -1, 0 or 1")
-    if call.version < FIRST_VERSION_WITH_BATCHES:
-        raise RequestError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, "message sets are not served")
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 

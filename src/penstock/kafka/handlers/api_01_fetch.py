@@ -1,6 +1,9 @@
 """Fetch: read batches of several partitions, waiting for some to come.
 
-Versions 4-18. Versions 0-3 need messages in formats of before 2017.
+Versions 0-18. Before version 4 the answer is message sets (`penstock.kafka.message_sets`), of magic
+0 before version 2. They are made of stored batches, not compressed, and begin with the message at
+the offset. Before version 3 they are cut at the bytes that a partition may have, also within the
+first message, and from then on behind it at least.
 
 * Stored batches are handed out whole, from the one that contains the offset on. The first one of
   the answer is whole even when it is larger than all limits (KIP-74). A batch of another protocol
@@ -21,8 +24,6 @@ tells clients that there is none.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
@@ -30,21 +31,25 @@ from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
+from penstock.kafka.message_sets import cut, encoding_of, read_messages
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 from penstock.pace import Pace
-from penstock.session import in_memory
-from penstock.tasks import in_task, within
+from penstock.records import MessageSetMagic
+from penstock.session import Signal, ended, in_memory
+from penstock.tasks import within
 
 if TYPE_CHECKING:
     from penstock import memory
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
+    from penstock.records import Encoding
     from penstock.session import Part
 
+FIRST_VERSION_WITH_WHOLE_MESSAGES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
@@ -56,6 +61,10 @@ class Terms(NamedTuple):
 
     max_bytes: int
     isolation: Isolation
+    encoding: Encoding
+    """What the client can read: batches, or message sets."""
+    cuts_messages: bool
+    """Whether a message that is larger than a partition may have is cut off."""
     from_file_bytes: int | None
     """How large an answer is at least that goes from the file to the client; None for none."""
 
@@ -90,12 +99,21 @@ class Reading:
         return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
 
     @property
-    def bytes_wanted(self) -> int:
-        """What a read may take at most, as far as can be told without one."""
+    def has_more(self) -> bool:
+        """Whether a read finds something, or a topic that is gone."""
         partition = self.partition
-        if partition is None or self.failed or not partition.is_open:
-            return 0
-        if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
+        if partition is None or self.failed:
+            return False
+        return partition.deleted or (
+            partition.is_open
+            and self.asked.fetch_offset < partition.readable_end(self._terms.isolation)
+        )
+
+    @property
+    def bytes_wanted(self) -> int:
+        """What a read may take at most, as far as can be told without one; where it has more."""
+        partition = self.partition
+        if partition is None or partition.deleted:
             return 0
         return max(0, min(self._max_bytes, partition.bytes_from(self.asked.fetch_offset)))
 
@@ -107,7 +125,10 @@ class Reading:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
         self._begin()
         assert self.partition is not None
-        parts = await self._batches(self.partition, max_bytes)
+        if isinstance(self._terms.encoding, MessageSetMagic):
+            parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
+        else:
+            parts = await self._batches(self.partition, max_bytes)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -116,7 +137,8 @@ class Reading:
         self.result.records = parts or b""
 
     async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
-        offset, (_, isolation, from_file_bytes) = self.asked.fetch_offset, self._terms
+        offset, isolation = self.asked.fetch_offset, self._terms.isolation
+        from_file_bytes = self._terms.from_file_bytes
         if from_file_bytes is not None:
             most = min(max_bytes, self.asked.partition_max_bytes)
             stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
@@ -124,6 +146,15 @@ class Reading:
                 return [stored]
         most = min(max_bytes, self._max_bytes)
         return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
+
+    async def _messages(
+        self, partition: Partition, magic: MessageSetMagic, max_bytes: int
+    ) -> list[Part]:
+        offset, isolation = self.asked.fetch_offset, self._terms.isolation
+        most = min(max_bytes, self._max_bytes)
+        messages = await read_messages(partition, offset, most, magic, isolation)
+        cut_at = self.asked.partition_max_bytes if self._terms.cuts_messages else None
+        return [*cut(messages, most, cut_at)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
@@ -151,31 +182,15 @@ class Reading:
         self.bytes_read = self.bytes_held = 0
 
 
-@handles(api("Fetch"), 4, 18)
+@handles(api("Fetch"), 0, 18)
 async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     response = api("Fetch").response
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    is_prompt = request.min_bytes <= NO_MINIMUM
-    partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
-    # A range may end a little early, for which nobody has to wait.
-    from_file_bytes = request.min_bytes if call.client.transport.sends_files else None
-    terms = Terms(partition_max, isolation_of(request.isolation_level), from_file_bytes)
-    topics: list[FetchResponse.FetchableTopicResponse] = []
-    readings: list[Reading] = []
+    terms = _terms(request, call)
     pace = Pace()
-    for topic in request.topics:
-        first = len(readings)
-        readings += await pace.each(topic.partitions, partial(_find, topic, call, terms))
-        results = await pace.each(readings[first:], attrgetter("result"))
-        topics.append(
-            response.FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=results
-            )
-        )
-        if pace.is_over():
-            await pace.others()
-    await open_all(each.partition for each in readings if each.partition is not None)
+    answer = response(responses=[])
+    readings = await _find_all(request, call, terms, answer, pace)
     with call.broker.memory.reading() as held:
         in_time = await _read_in_time(readings, request, held, pace)
         waits = in_time and readings and request.max_wait_ms > 0
@@ -185,7 +200,50 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
                 await _read_in_time(readings, request, held, pace)
     if call.is_large:
         await pace.emptied(readings)
-    return response(responses=topics)
+    return answer
+
+
+async def _find_all(
+    request: FetchRequest, call: Call, terms: Terms, answer: FetchResponse, pace: Pace
+) -> list[Reading]:
+    """Return what is to be read, of logs that are open now, with its places in the answer."""
+    response = api("Fetch").response
+    readings: list[Reading] = []
+    closed: list[Partition] = []
+    for topic in request.topics:
+        results: list[FetchResponse.PartitionData] = []
+        answer.responses.append(
+            response.FetchableTopicResponse(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=results
+            )
+        )
+        for asked in topic.partitions:
+            reading = _find(topic, call, terms, asked)
+            readings.append(reading)
+            results.append(reading.result)
+            if reading.partition is not None and not reading.partition.is_open:
+                closed.append(reading.partition)
+            if pace.is_over():
+                await pace.others()
+        if pace.is_over():
+            await pace.others()
+    if closed:
+        await open_all(closed)
+    return readings
+
+
+def _terms(request: FetchRequest, call: Call) -> Terms:
+    encoding = encoding_of(call.version)
+    # A message set is cut where its client says, so it has to be read so far.
+    is_prompt = request.min_bytes <= NO_MINIMUM and encoding is Magic.KAFKA
+    return Terms(
+        KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES,
+        isolation_of(request.isolation_level),
+        encoding,
+        cuts_messages=call.version < FIRST_VERSION_WITH_WHOLE_MESSAGES,
+        # A range may end a little early, for which nobody has to wait.
+        from_file_bytes=request.min_bytes if call.client.transport.sends_files else None,
+    )
 
 
 def _find(
@@ -214,6 +272,10 @@ async def _read_in_time(
     """Read as much as memory has room for; False where it had none, or a conversion takes long."""
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     wanted = await _bytes_wanted(readings, max(0, max_bytes), pace)
+    if wanted is None:
+        held.set(0)
+        await _leave_rest_empty(readings, pace)
+        return True
 
     async def read() -> None:
         held.set(0)
@@ -238,14 +300,16 @@ async def _bytes_held(readings: list[Reading], pace: Pace) -> int:
     return bytes_held
 
 
-async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int:
-    wanted = 0
+async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int | None:
+    """Return what all reads may take at most; None where there is nothing to read."""
+    wanted: int | None = None
     for reading in readings:
         if pace.is_over():
             await pace.others()
-        wanted += reading.bytes_wanted
-        if wanted >= max_bytes:
-            return max_bytes
+        if reading.has_more:
+            wanted = (wanted or 0) + reading.bytes_wanted
+            if wanted >= max_bytes:
+                return max_bytes
     return wanted
 
 
@@ -293,7 +357,14 @@ async def _suffices(readings: list[Reading], min_bytes: int, pace: Pace) -> bool
 
 async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace: Pace) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
-    changed = asyncio.Event()
+    changed = Signal()
+    is_over = call.client.is_gone
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        changed.set()
+
     partitions: set[Partition] = set()
     for reading in readings:
         if reading.partition is not None:
@@ -302,17 +373,15 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace
             await pace.others()
     for partition in partitions:
         partition.add_listener(changed.set)
+    timer = asyncio.get_running_loop().call_later(request.max_wait_ms / 1000, end)
     try:
-        with call.client.waiting(changed.set):
-            await in_task()
-            async with asyncio.timeout(request.max_wait_ms / 1000):
-                while not call.client.is_gone:
-                    changed.clear()
-                    if await _suffices(readings, request.min_bytes, pace):
-                        break
-                    await changed.wait()
-    except TimeoutError:
-        pass
+        with call.client.waiting(end):
+            while not is_over:
+                changed.clear()
+                if await _suffices(readings, request.min_bytes, pace):
+                    break
+                await ended(changed)
     finally:
+        timer.cancel()
         for partition in partitions:
             partition.remove_listener(changed.set)
