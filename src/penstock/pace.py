@@ -14,13 +14,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from penstock import limits
+from penstock.tasks import Tasks
 
 ElementT = TypeVar("ElementT")
 MadeT = TypeVar("MadeT")
@@ -33,6 +34,7 @@ _ELEMENTS_UNTIMED: Final = 4
 """Between two looks at it."""
 _SORTED_AT_ONCE: Final = 64
 """Elements of a run, of which several fit between two looks at the clock."""
+_DROPPED_AT_ONCE: Final = 1_000
 
 Steps: TypeAlias = deque[asyncio.Future[None]]
 _waiting: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, Steps]()
@@ -118,6 +120,23 @@ class Pace:
 
 def _itself(element: ElementT) -> ElementT:
     return element
+
+
+def drop(*collections: list[Any] | dict[Any, Any]) -> None:
+    """Free what is in collections that nobody uses any more: in steps where it is much.
+
+    The caller has others in their places by then.
+    """
+    for collection in collections:
+        if len(collection) > _DROPPED_AT_ONCE:
+            Tasks().start(Pace().through(_taken_out(collection)), "free what is not used any more")
+
+
+def _taken_out(collection: list[Any] | dict[Any, Any]) -> Iterator[None]:
+    take_out = collection.pop if isinstance(collection, list) else collection.popitem
+    while collection:
+        take_out()
+        yield
 
 
 async def _next_step() -> None:
