@@ -52,7 +52,7 @@ def read(blocks: list[Block], server: BrokerProcess, folder: Path) -> list[str]:
         timeout=SECONDS,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}\nthen failed with\n{done.stderr}"
+    assert done.returncode == 0, f"{done.stdout}\nthen ended with {done.returncode}\n{done.stderr}"
     return done.stdout.split(MARK)[1:]
 
 
