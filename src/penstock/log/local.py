@@ -32,7 +32,7 @@ from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
 from penstock.log.scan import Bounds, Place
 from penstock.log.segment import Segment
-from penstock.log.segments import segment_with
+from penstock.log.segments import segment_with, unlink_all
 from penstock.log.states import States
 
 if TYPE_CHECKING:
@@ -246,6 +246,11 @@ class LocalLog:
         self._look_ups.remember(following)
         return batches if batches.next_offset <= end else whole_before(batches, end)
 
+    def passed(self, offset: int) -> None:
+        """A reader goes on at `offset`, as `Log` says."""
+        if offset == self.written_offset and self._segments:
+            self._look_ups.remember(Place(self._segments[-1].size, offset))
+
     def sound_range(
         self, offset: int, max_bytes: int, magic: int, end: int | None = None
     ) -> FileRange | None:
@@ -320,7 +325,7 @@ class LocalLog:
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
-        remove = partial(_unlink, self._files, self._take_trimmed())
+        remove = partial(unlink_all, self._files, self._take_trimmed())
         await self._flusher.run(remove)
 
     async def finish(self) -> None:
@@ -360,8 +365,8 @@ class LocalLog:
 
     @property
     def _is_checkpointed(self) -> bool:
-        known = self._checkpoint
-        is_whole = (known.start_offset, known.offset) == (self.start_offset, self.end_offset)
+        known = self._checkpoint.start_offset, self._checkpoint.offset
+        is_whole = known == (self.start_offset, self.end_offset)
         # Of a log without a batch there is no state to keep.
         return is_whole and (self._states.are_kept or not self.end_offset)
 
@@ -487,13 +492,3 @@ def _find_time(
     segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
 ) -> int | None:
     return segment.find_time(lend, bounds, timestamp_ms, start)
-
-
-def _unlink(files: FileSystem, segments: Sequence[Segment]) -> None:
-    """Remove segments, the oldest first; what can't be removed is left to the next start."""
-    try:
-        for segment in segments:
-            for path in (*segment.index.paths, segment.path):
-                files.unlink(path)
-    except OSError as error:
-        logger.warning("a segment that was trimmed is still there: %s", error)

@@ -1,7 +1,8 @@
-"""The segments of a log: found by the names in its folder, and by an offset."""
+"""The segments of a log: found by the names in its folder and by an offset, and removed."""
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from itertools import zip_longest
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from penstock.log.config import LogConfig
     from penstock.log.files import FileSystem
+
+logger = logging.getLogger(__name__)
 
 _LOG_NAME: Final = re.compile(r"(\d{20})\.log")
 
@@ -54,3 +57,13 @@ def segment_with(segments: Sequence[Segment], offset: int) -> Segment:
     number = bisect_right(segments, offset, key=lambda each: each.base_offset) - 1
     assert number >= 0, "the first segment begins at the start offset"
     return segments[number]
+
+
+def unlink_all(files: FileSystem, segments: Sequence[Segment]) -> None:
+    """Remove segments, the oldest first; what can't be removed is left to the next start."""
+    try:
+        for segment in segments:
+            for path in (*segment.index.paths, segment.path):
+                files.unlink(path)
+    except OSError as error:
+        logger.warning("a segment that was trimmed is still there: %s", error)

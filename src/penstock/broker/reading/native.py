@@ -29,6 +29,11 @@ class BatchReader:
 
         Raises what Partition.read raises.
         """
+        latest = self._conversions.latest.read(self._log, offset, max_bytes, magic, end)
+        if latest is not None:
+            data, next_offset = latest
+            self._log.passed(next_offset)
+            return [data]
         if magic not in self._converted_to:
             batches = await self._log.read(offset, max_bytes, end)
             if batches.magic == magic:

@@ -170,9 +170,7 @@ class Partition:
     @property
     def safe_offset(self) -> int:
         """The first offset that a crash may take back, as the topic's flush policy has it."""
-        if self.topic.config.flush is Flush.ACKNOWLEDGED:
-            return self._log.flushed_offset
-        return self._log.written_offset
+        return self.readable_end(Isolation.READ_UNCOMMITTED)
 
     @property
     def safe_bytes(self) -> int:
@@ -208,7 +206,9 @@ class Partition:
         nobody sees what a crash can take back. Nothing but this says how far readers see.
         """
         del isolation  # No transaction is ever open.
-        return self.safe_offset
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+            return self._log.flushed_offset
+        return self._log.written_offset
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
@@ -230,6 +230,8 @@ class Partition:
         if duplicate is not None:
             return duplicate.offset
         base_offset = self._log.append(parts, header)
+        if self._listeners:
+            self._conversions.latest.keep(self._log, parts, header, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
             batch = header._replace(base_offset=base_offset)
             self.producers.update(batch, self._log.written_offset)
@@ -391,6 +393,7 @@ class Partition:
             *(self.name, file),
         )
         self._log.abandon()
+        self._conversions.forget(self._log)
         self._notify()
 
     async def abandon(self) -> None:
@@ -464,6 +467,7 @@ class Partition:
 
     def _log_cut(self, end_offset: int) -> None:
         self.producers.cut(end_offset)
+        self._conversions.latest.forget(self._log)
 
     def _notify(self) -> None:
         for listener in tuple(self._listeners):

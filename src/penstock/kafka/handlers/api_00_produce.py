@@ -41,11 +41,20 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer, Awaited
+    from penstock.session import Answer, Awaited, Buffer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
+_RESPONSE: Final = api("Produce").response
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
+
+
+class Target(NamedTuple):
+    """A batch, where it goes, and its part of the answer."""
+
+    partition: Partition
+    records: Buffer
+    result: ProduceResponse.PartitionProduceResponse
 
 
 class Written(NamedTuple):
@@ -59,25 +68,12 @@ class Written(NamedTuple):
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     if call.is_large:
         return _produce_in_steps(request, call)
-    closed = [partition for partition in _closed(request, call) if partition is not None]
+    answer = _RESPONSE(responses=[])
+    targets = list(filter(None, _find_all(request, call, answer)))
+    closed = [target.partition for target in targets if not target.partition.is_open]
     if closed or call.client.produces.waiting:
-        return _produce_in_turn(call.client.produces.turn(), closed, request, call)
-    return _produce(request, call)
-
-
-def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
-    """Yield for each batch, and each topic, a partition of which the log is to be opened before
-    anything is appended, or None.
-    """
-    by_id = call.version >= FIRST_VERSION_WITH_IDS
-    topics = call.broker.topics
-    for data in request.topic_data:
-        topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
-        partitions = () if topic is None else topic.partitions
-        for part in data.partition_data:
-            found = partitions[part.index] if 0 <= part.index < len(partitions) else None
-            yield None if found is None or found.is_open else found
-        yield None
+        return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
+    return _produce(request, call, answer, targets)
 
 
 async def _produce_in_turn(
@@ -85,40 +81,50 @@ async def _produce_in_turn(
     closed: list[Partition],
     request: ProduceRequest,
     call: Call,
+    answer: ProduceResponse,
+    targets: list[Target],
 ) -> ProduceResponse | None:
     async with turn:
         await open_all(closed)
-        answer = _produce(request, call)  # Which has appended all when it returns.
-    return await answer if isinstance(answer, Awaitable) else answer
+        outcome = _produce(request, call, answer, targets)  # All is appended when it returns.
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+def _produce(
+    request: ProduceRequest, call: Call, answer: ProduceResponse, targets: list[Target]
+) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
-    answer = api("Produce").response()
-    for _ in _appending(request, call, answer, written):
-        pass
+    for target in targets:
+        _append(target, request.acks, call.version, written)
     return _outcome(request, answer, written)
 
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
     pace = Pace()
-    closed = await pace.each(_closed(request, call), lambda each: each)
-    await open_all(filter(None, closed))
+    answer = _RESPONSE(responses=[])
+    found = await pace.each(_find_all(request, call, answer), lambda each: each)
+    await open_all(target.partition for target in found if target is not None)
     written: list[Written] = []
-    answer = api("Produce").response()
-    await pace.through(_appending(request, call, answer, written))
+    for target in found:
+        if target is not None:
+            _append(target, request.acks, call.version, written)
+        if pace.is_over():
+            await pace.others()
     outcome = _outcome(request, answer, written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(found)
     await pace.emptied(written)
     return reply
 
 
-def _appending(
-    request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
-) -> Iterator[None]:
-    """Append all batches and answer each, with a pause to take after each, and each topic."""
-    response = api("Produce").response
-    answer.responses = []
+def _find_all(
+    request: ProduceRequest, call: Call, answer: ProduceResponse
+) -> Iterator[Target | None]:
+    """Yield for each batch where it goes, or None where it is refused, and None for each topic.
+
+    All of them get their places in the answer.
+    """
+    response = _RESPONSE
     for data in request.topic_data:
         results: list[ProduceResponse.PartitionProduceResponse] = []
         answer.responses.append(
@@ -126,16 +132,32 @@ def _appending(
                 name=data.name, topic_id=data.topic_id, partition_responses=results
             )
         )
+        topic: Topic | Exception
+        try:
+            topic = _find_topic(data, request.acks, call)
+        except Exception as error:
+            topic = error
         for part in data.partition_data:
             result = response.PartitionProduceResponse(index=part.index, base_offset=-1)
             results.append(result)
-            try:
-                topic = _find_topic(data, request.acks, call)
-                written.append(_append(topic, part, request.acks, call.version, result))
-            except Exception as error:
-                _refuse(result, error)
-            yield
-        yield
+            if isinstance(topic, Exception):
+                _refuse(result, topic)
+                yield None
+            else:
+                yield _find(topic, part, result)
+        yield None
+
+
+def _find(
+    topic: Topic,
+    part: ProduceRequest.PartitionProduceData,
+    result: ProduceResponse.PartitionProduceResponse,
+) -> Target | None:
+    try:
+        return Target(topic.partition(part.index), part.records or b"", result)
+    except Exception as error:
+        _refuse(result, error)
+        return None
 
 
 def _outcome(
@@ -156,20 +178,17 @@ def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) ->
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 
 
-def _append(
-    topic: Topic,
-    part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    version: int,
-    result: ProduceResponse.PartitionProduceResponse,
-) -> Written:
-    partition = topic.partition(part.index)
-    records = part.records or b""
-    offset = partition.append([records], check_batch(records, version))
-    result.base_offset = offset
-    result.log_start_offset = partition.start_offset
-    ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
-    return Written(ready, result)
+def _append(target: Target, acks: int, version: int, written: list[Written]) -> None:
+    """Put a batch in line to be written, or refuse it."""
+    partition, records, result = target
+    try:
+        offset = partition.append([records], check_batch(records, version))
+        result.base_offset = offset
+        result.log_start_offset = partition.start_offset
+        ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
+        written.append(Written(ready, result))
+    except Exception as error:
+        _refuse(result, error)
 
 
 def _when_ready(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.session import Part
 
 FIRST_VERSION_WITH_IDS: Final = 13
+_RESPONSE: Final = api("Fetch").response
 NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
@@ -160,7 +161,7 @@ class Reading:
 
 @handles(api("Fetch"), 4, 18)
 async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
-    response = api("Fetch").response
+    response = _RESPONSE
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     is_prompt = request.min_bytes <= NO_MINIMUM
@@ -187,7 +188,7 @@ async def _find_all(
     request: FetchRequest, call: Call, terms: Terms, answer: FetchResponse, pace: Pace
 ) -> list[Reading]:
     """Return what is to be read, of logs that are open now, with its places in the answer."""
-    response = api("Fetch").response
+    response = _RESPONSE
     readings: list[Reading] = []
     closed: list[Partition] = []
     for topic in request.topics:
@@ -218,7 +219,7 @@ def _find(
     terms: Terms,
     asked: FetchRequest.FetchPartition,
 ) -> Reading:
-    result = api("Fetch").response.PartitionData(
+    result = _RESPONSE.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
     reading = Reading(asked, result, terms)
