@@ -1,4 +1,4 @@
-"""Goal: a reader that waits is given what was appended as the file has it, and not from the file."""
+"""Goal: a reader that waits is given what was appended as the file has it, without the file."""
 
 from __future__ import annotations
 

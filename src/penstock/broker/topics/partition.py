@@ -285,6 +285,20 @@ class Partition:
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
 
+    def latest(
+        self,
+        offset: int,
+        max_bytes: int,
+        magic: Magic,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> bytes | None:
+        """Return what `read` would, if all of that was appended a moment ago and is in memory.
+
+        None where `read` is the way. Raises UnknownTopicError.
+        """
+        self._check_alive()
+        return self._reader.latest(offset, max_bytes, magic, self.readable_end(isolation))
+
     def sound_range(
         self,
         offset: int,
