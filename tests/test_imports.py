@@ -42,7 +42,7 @@ not know each other."""
 BOTTOM = len(LAYERS) - 1
 
 ALSO_ALLOWED = {
-    "penstock.clients": {"penstock.kafka.wire"},
+    "penstock.clients": {"penstock.kafka.wire", "penstock.pulsar.wire", "penstock.iggy.wire"},
     # The pipeline is a client: it talks to a running broker over the wire and reads segment files.
     "penstock.pipeline": {"penstock.clients.kafka.client", "penstock.kafka.wire"},
 }

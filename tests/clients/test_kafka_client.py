@@ -65,6 +65,23 @@ def test_a_fetch_waits_for_what_another_client_writes(
         assert time.monotonic() - began < 10
 
 
+def test_groups_are_told_of_by_a_broker_that_is_not_penstock_too(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, group = "client.read", "client.readers"
+    with client:
+        client.create_topic(topic, 2)
+        client.produce(topic, 1, batch(b"a", b"b", b"c"))
+        client.commit_offsets(group, {(topic, 0): 0, (topic, 1): 1})
+        of_penstock = client.readers(group)
+        offered = {key: range_ for key, range_ in client.api_versions().items() if key != 30_000}
+        monkeypatch.setattr(client, "api_versions", lambda: offered)
+        assert client.readers(group) == of_penstock
+        assert client.readers("client.nobody") == []
+        assert of_penstock[0] in client.readers()
+    assert of_penstock[0].backlog == 2
+
+
 def test_topics_and_cluster_are_described(
     client: KafkaClient, shared_server: BrokerProcess
 ) -> None:

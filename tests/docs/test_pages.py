@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from page_blocks import PAGES, ROOT
+
 PACKAGE = ROOT / "src" / "penstock"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PLACEHOLDER = re.compile(r"NN|name\.py|<")
 PATH = re.compile(r"`((?:[\w<>]+/)+\w+\.py)`")
 NAME = re.compile(r"`([A-Z]\w+)\.(\w+)`[^`]{0,40}\(`((?:\w+/)+\w+\.py)`\)")

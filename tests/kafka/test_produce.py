@@ -108,13 +108,6 @@ async def test_other_acks_are_refused(dialog: Dialog) -> None:
     assert partition(dialog.broker).end_offset == 0
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-async def test_message_sets_are_refused_for_each_partition(dialog: Dialog, version: int) -> None:
-    await dialog.create_topic()
-    result = await dialog.produce(b"a message set", version=version)
-    assert result.error_code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-
-
 async def test_an_unknown_topic_is_refused(dialog: Dialog) -> None:
     result = await dialog.produce(batch())
     assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -194,6 +187,15 @@ async def test_a_topic_may_allow_larger_and_later_batches(dialog: Dialog) -> Non
     assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
     late = changed(max_timestamp=time.time_ns() // 10**6 + HOUR_MS // 2)
     assert (await dialog.produce(late)).error_code == ErrorCode.INVALID_TIMESTAMP
+
+
+async def test_a_topic_that_was_terminated_takes_no_batch(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    assert (await dialog.produce(batch())).error_code == 0
+    (topic,) = dialog.broker.topics.all()
+    await dialog.broker.topics.update(topic, topic.name, {"terminated": "true"})
+    assert (await dialog.produce(batch())).error_code == ErrorCode.POLICY_VIOLATION
+    assert topic.partitions[0].end_offset == 1
 
 
 async def test_an_idempotent_producer_may_repeat_but_leave_nothing_out(dialog: Dialog) -> None:

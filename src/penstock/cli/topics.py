@@ -1,4 +1,4 @@
-"""`penstock topic`: create, list, describe, alter, reopen and delete topics."""
+"""`penstock topic`: create, list, describe, alter, reopen, terminate and delete topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
 topic_app = typer.Typer(
-    help="Create, list, describe, alter, reopen and delete topics.", no_args_is_help=True
+    help="Create, list, describe, alter, reopen, terminate and delete topics.", no_args_is_help=True
 )
 
 topic_app.command("alter")(alter_command)
@@ -106,18 +106,39 @@ def reopen_command(
         typer.echo(f"{name} takes writes: nothing was to be reopened")
 
 
+@topic_app.command("terminate")
+def terminate_command(
+    name: TopicName,
+    server: Server = DEFAULT_SERVER,
+    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """End a topic for good: it takes no more messages, and what it has can be read.
+
+    Consumers of Pulsar's Java client hear of it once they have acknowledged everything.
+    """
+    if not sure and not typer.confirm(f"End {name}, so that it never takes a message again?"):
+        raise CommandError("nothing was ended")
+    with connected(server) as client:
+        client.alter_topic_config(name, {"penstock.terminated": "true"})
+    typer.echo(f"terminated {name}")
+
+
 @topic_app.command("delete")
 def delete_command(
     name: TopicName,
     server: Server = DEFAULT_SERVER,
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: Output = Format.TABLE,
 ) -> None:
     """Delete a topic and all its messages, for clients of every protocol."""
-    if not sure and not typer.confirm(f"Delete {name} and all its messages?"):
+    if not sure and not typer.confirm(f"Delete {name} and all its messages?", err=True):
         raise CommandError("nothing was deleted")
     with connected(server) as client:
         client.delete_topic(name)
-    typer.echo(f"deleted {name}")
+    if output is Format.JSON:
+        print_json({"topic": name, "deleted": True})
+    else:
+        typer.echo(f"deleted {name}")
 
 
 def _partitions(client: KafkaClient, name: str) -> list[dict[str, int]]:

@@ -32,7 +32,7 @@ from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
 from penstock.log.scan import Bounds, Place
 from penstock.log.segment import Segment
-from penstock.log.segments import segment_with, unlink_all
+from penstock.log.segments import remove_segments, segment_with
 from penstock.log.states import States
 
 if TYPE_CHECKING:
@@ -177,6 +177,10 @@ class LocalLog:
     @property
     def segment_count(self) -> int:
         return len(self._segments)
+
+    @property
+    def full_segment_ends(self) -> list[int]:
+        return [segment.end_offset for segment in self._segments[:-1]]
 
     @property
     def corrupt_ranges(self) -> int:
@@ -325,7 +329,7 @@ class LocalLog:
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
-        remove = partial(unlink_all, self._files, self._take_trimmed())
+        remove = partial(remove_segments, self._files, self._take_trimmed())
         await self._flusher.run(remove)
 
     async def finish(self) -> None:

@@ -42,6 +42,7 @@ class Client(call.Client):
         self.all_producers = all_producers
         self.protocol_version = 0
         self.client_version = ""
+        self.wants_entry_index = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
         self.opening_producers: dict[int, CommandProducer] = {}

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.log import Log
-    from penstock.log.header import BatchHeader, Magic
+    from penstock.log.header import BatchHeader
     from penstock.memory import Memory
+    from penstock.records import Encoding
     from penstock.session import Buffer
 
 
@@ -58,7 +59,7 @@ class LatestBatches:
             self.forget(next(iter(self._kept)))
 
     def read(
-        self, log: Log, offset: int, max_bytes: int, magic: Magic, end: int
+        self, log: Log, offset: int, max_bytes: int, magic: Encoding, end: int
     ) -> tuple[bytes, int] | None:
         """Return what a read returns from the batch on that begins at `offset`, and where it ends,
         if all of that is here and in the encoding of `magic`.

@@ -94,6 +94,10 @@ class Push:
     async def _turn(self) -> bool:
         """Send one consumer's share; False when nothing can be sent before `wake`."""
         self._engine.count()
+        if self._is_at_end:
+            for each in self.selector.consumers:
+                each.receiver.reached_end()
+            return False
         if self.selector.choose() is None or not self._upcoming.has_more:
             return False
         if self._partition.deleted:
@@ -104,6 +108,12 @@ class Push:
             return False
         self._hand_out(entries, consumer)
         return self._upcoming.has_more
+
+    @property
+    def _is_at_end(self) -> bool:
+        if not self._partition.topic.config.terminated:
+            return False
+        return self._engine.cursor.position >= self._partition.end_offset
 
     def _hand_out(self, entries: Iterator[AnyEntry], consumer: Consumer) -> None:
         """Send a turn's worth of batches to one consumer, but for those that belong to others."""

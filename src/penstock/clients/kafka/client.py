@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
-from penstock.clients.kafka.readers import Reader, described
+from penstock.clients.kafka.readers import Reader, described, of_group
 from penstock.kafka.wire import ErrorCode, api, consumer_protocol
 from penstock.log.header import walk
 
@@ -447,11 +447,29 @@ class KafkaClient:
         check(result.error_code)
 
     def readers(self, name: str | None = None) -> list[Reader]:
-        """Describe the groups and subscriptions of all protocols, or those of one name."""
+        """Describe the groups and subscriptions of all protocols, or those of one name.
+
+        A broker that is not Penstock tells of Kafka's groups alone.
+        """
+        if LIST_READERS.key not in self.api_versions():
+            listed = [each for each in self.groups() if name in (None, each.group_id)]
+            return [self._reader(each) for each in listed]
         request = LIST_READERS.request(names=None if name is None else [name])
         response = self._connection.send(LIST_READERS, request)
         check(response.error_code)
         return [described(each) for each in response.readers]
+
+    def _reader(self, group: ListedGroup) -> Reader:
+        members = self.describe_group(group.group_id).members
+        committed = self.committed_offsets(group.group_id)
+        ends = self.list_offsets(dict.fromkeys(committed, LATEST))
+        return of_group(
+            group.group_id,
+            group.protocol_type,
+            group.state,
+            [each.assigned for each in members],
+            {place: (offset, ends[place]) for place, offset in committed.items()},
+        )
 
 
 def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:

@@ -1,8 +1,8 @@
 """Produce: append one batch to each of several partitions.
 
-Versions 0-13. Versions 0-2 carry message sets of before 2017 and are answered with
-UNSUPPORTED_FOR_MESSAGE_FORMAT for every partition; they are offered because librdkafka up to 2.10
-does not compress for a broker whose range begins later (KAFKA-18659).
+Versions 0-13. Versions 0-2 carry message sets of before 2017, each of which becomes one batch
+(`penstock.kafka.message_sets`). librdkafka up to 2.10 does not compress for a broker whose range
+begins later (KAFKA-18659).
 
 * All batches are appended before this handler returns, in the order of the request, so requests
   that a client sends without waiting are written in their order.
@@ -11,6 +11,8 @@ does not compress for a broker whose range begins later (KAFKA-18659).
   waits for is flushed soon after, and is not seen before.
 * A request for a log that is not open yet waits for it, and what comes behind it on the connection
   waits too, so that the order stays.
+* Version 0 is of the time when any number of acks could be asked for: 2 and more wait as -1 does.
+  What versions 1 and 2 say to that is INVALID_REQUIRED_ACKS, as of all other numbers.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
@@ -29,6 +31,7 @@ from penstock.kafka.batches import check_batch
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
+from penstock.kafka.message_sets import is_message_set, to_batch
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
 from penstock.session import Deferred, PeerError, ended
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.session import Answer, Awaited, Buffer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
+LAST_VERSION_WITH_MORE_ACKS: Final = 0
 FIRST_VERSION_WITH_IDS: Final = 13
 _RESPONSE: Final = api("Produce").response
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
@@ -66,6 +70,8 @@ class Written(NamedTuple):
 
 @handles(api("Produce"), 0, 13)
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+    if call.version < FIRST_VERSION_WITH_BATCHES:
+        return _produce_message_sets(call.client.produces.turn(), request, call)
     if call.is_large:
         return _produce_in_steps(request, call)
     answer = _RESPONSE(responses=[])
@@ -74,6 +80,37 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
     if closed or call.client.produces.waiting:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
     return _produce(request, call, answer, targets)
+
+
+async def _produce_message_sets(
+    turn: AbstractAsyncContextManager[None], request: ProduceRequest, call: Call
+) -> ProduceResponse | None:
+    """Do as `produce` with what has to become a batch first, which may take a while."""
+    if request.acks > ACKS_WRITTEN and call.version <= LAST_VERSION_WITH_MORE_ACKS:
+        request.acks = ACKS_DURABLE
+    pace = Pace()
+    written: list[Written] = []
+    answer = _RESPONSE(responses=[])
+    async with turn:
+        for target in await _opened(request, call, answer, pace):
+            if target is not None:
+                await _append_set(target, request.acks, call, written)
+            if pace.is_over():
+                await pace.others()
+    outcome = _outcome(request, answer, written)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
+
+
+async def _append_set(target: Target, acks: int, call: Call, written: list[Written]) -> None:
+    """Append what a message set becomes."""
+    records = target.records
+    try:
+        if records and is_message_set(records):
+            records = await to_batch(records, call.broker.memory)
+    except Exception as error:
+        _refuse(target.result, error)
+    else:
+        _append(target._replace(records=records), acks, call.version, written)
 
 
 async def _produce_in_turn(
@@ -102,8 +139,7 @@ def _produce(
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
     pace = Pace()
     answer = _RESPONSE(responses=[])
-    found = await pace.each(_find_all(request, call, answer), lambda each: each)
-    await open_all(target.partition for target in found if target is not None)
+    found = await _opened(request, call, answer, pace)
     written: list[Written] = []
     for target in found:
         if target is not None:
@@ -115,6 +151,15 @@ async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceRespo
     await pace.emptied(found)
     await pace.emptied(written)
     return reply
+
+
+async def _opened(
+    request: ProduceRequest, call: Call, answer: ProduceResponse, pace: Pace
+) -> list[Target | None]:
+    """Return what `_find_all` yields, once the logs are open."""
+    found = await pace.each(_find_all(request, call, answer), lambda each: each)
+    await open_all(target.partition for target in found if target is not None)
+    return found
 
 
 def _find_all(
@@ -172,8 +217,6 @@ def _outcome(
 def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) -> Topic:
     if acks not in (ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE):
         raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}, not -1, 0 or 1")
-    if call.version < FIRST_VERSION_WITH_BATCHES:
-        raise RequestError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, "message sets are not served")
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 

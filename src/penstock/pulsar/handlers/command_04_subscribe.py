@@ -60,7 +60,6 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     made = False
     try:
         made = await _subscribe(client, request, name)
-        return success(request.request_id) if made else None
     except Exception as error:
         heard = refused(error)
         if heard is not None and heard.code in RETRIED_SUBSCRIBE:
@@ -72,10 +71,11 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
             del client.opening_consumers[request.consumer_id]
         if not made:
             client.held.grow(-size)
+    return None
 
 
 async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bool:
-    """Attach the consumer; False where nobody wants it any more."""
+    """Attach the consumer and say so; False where nobody wants it any more."""
     kind = _check(request)
     partition = await open_partition(client, request.topic, may_create=request.force_topic_creation)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
@@ -94,6 +94,9 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
         subscriptions.leave(consumer.subscription, consumer.member)
         return False  # The client went, or closed the consumer, before it had it.
     client.consumers[consumer.id] = consumer
+    # First, so that what the consumer is told unasked comes after it.
+    client.send(success(request.request_id))
+    consumer.opened()
     return True
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.broker.errors import TopicTerminatedError
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.client import producer_bytes
@@ -61,6 +62,8 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
     if request.txn_enabled:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
+    if partition.topic.config.terminated:
+        raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(
