@@ -314,27 +314,6 @@ CONVERTED_AHEAD_BYTES: Final = Limit(
     when_hit="the next runs are as long as the last",
 )
 
-LATEST_BYTES: Final = Limit(
-    1 * MIB,
-    "bytes of batches, of all partitions, that are kept from their append for those who wait",
-    protects="memory",
-    when_hit="those of the partition that was appended to longest ago are read from its file",
-)
-
-LATEST_BATCH_BYTES: Final = Limit(
-    8 * KIB,
-    "bytes of one batch that is kept from its append for those who wait",
-    protects="memory: a larger one is read for less than it costs to send",
-    when_hit="it is read from its file",
-)
-
-LATEST_BATCHES: Final = Limit(
-    16,
-    "batches of one partition that are kept from their append for those who wait",
-    protects="memory, and the time to find one",
-    when_hit="the oldest is read from its file",
-)
-
 READ_PLACES: Final = Limit(
     256,
     "ends of recent reads of one partition, so that a reader that goes on needs no index",
