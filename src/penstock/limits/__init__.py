@@ -15,6 +15,7 @@ from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
+from penstock.limits.validation import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(
     10_000,
@@ -291,36 +292,6 @@ CONVERSION_THREADS: Final = Limit(
     "conversions that run in threads at the same time",
     protects="memory from many batches that inflate at once, and the processor",
     when_hit="the next one waits",
-)
-
-VALIDATION_THREADS: Final = Limit(
-    2,
-    "requests of producers that are looked into in threads at the same time",
-    protects="memory from many batches that inflate at once, and the processor",
-    when_hit="the next one waits",
-)
-
-VALIDATED_AT_ONCE_BYTES: Final = Limit(
-    2 * MIB,
-    "bytes, not compressed, of one request that are looked into on the event loop: about three "
-    "milliseconds at most",
-    protects="other clients' time",
-    when_hit="the request is looked into in a thread",
-)
-
-INFLATED_AT_ONCE_BYTES: Final = Limit(
-    256 * KIB,
-    "bytes that the batches of one request inflate to on the event loop: about a millisecond",
-    protects="other clients' time",
-    when_hit="the request is looked into in a thread",
-)
-
-COMPRESSED_AT_ONCE_BYTES: Final = Limit(
-    16 * KIB,
-    "bytes of the compressed batches of one request that are inflated on the event loop, after a "
-    "look at what they inflate to",
-    protects="other clients' time",
-    when_hit="the request is looked into in a thread",
 )
 
 CHUNK_RUNS: Final = Limit(

@@ -45,29 +45,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from penstock.broker.topics.config import TopicConfig
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer, Awaited
+    from penstock.session import Answer, Awaited, Buffer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 LAST_VERSION_WITH_MORE_ACKS: Final = 0
 FIRST_VERSION_WITH_IDS: Final = 13
+_RESPONSE: Final = api("Produce").response
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 
 
+class Target(NamedTuple):
+    """A batch, where it goes, and its part of the answer."""
+
+    partition: Partition
+    records: Buffer
+    result: ProduceResponse.PartitionProduceResponse
+
+
 Checked: TypeAlias = dict[int, BatchHeader | Exception]
-"""What became of batches that were checked before, by the `id` of their part of the request."""
+"""What became of batches that were checked before, by the `id` of their part of the answer."""
 NOTHING_CHECKED: Final[Checked] = {}
-
-
-class Brought(NamedTuple):
-    """A batch for a topic that there is, and what the topic is set to."""
-
-    part: ProduceRequest.PartitionProduceData
-    config: TopicConfig
 
 
 class Written(NamedTuple):
@@ -83,23 +84,12 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
         return _produce_message_sets(call.client.produces.turn(), request, call)
     if call.is_large:
         return _produce_in_steps(request, call)
-    closed = [partition for partition in _closed(request, call) if partition is not None]
-    if closed or call.client.produces.waiting or not _is_quick(request):
-        return _produce_in_turn(call.client.produces.turn(), closed, request, call)
-    return _produce(request, call, NOTHING_CHECKED)
-
-
-def _is_quick(request: ProduceRequest) -> bool:
-    return records.is_loaded() and are_quick(
-        part.records or b"" for data in request.topic_data for part in data.partition_data
-    )
-
-
-def _known_topic(data: ProduceRequest.TopicProduceData, call: Call) -> Topic | None:
-    topics = call.broker.topics
-    if call.version >= FIRST_VERSION_WITH_IDS:
-        return topics.by_id(data.topic_id)
-    return topics.by_kafka_name(data.name)
+    answer = _RESPONSE(responses=[])
+    targets = list(filter(None, _find_all(request, call, answer)))
+    closed = [target.partition for target in targets if not target.partition.is_open]
+    if closed or call.client.produces.waiting or not _are_quick(targets):
+        return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
+    return _produce(request, call, answer, targets, NOTHING_CHECKED)
 
 
 async def _produce_message_sets(
@@ -110,51 +100,29 @@ async def _produce_message_sets(
         request.acks = ACKS_DURABLE
     pace = Pace()
     written: list[Written] = []
-    answer = api("Produce").response(responses=[])
+    answer = _RESPONSE(responses=[])
     async with turn:
-        closed = await pace.each(_closed(request, call), lambda each: each)
-        await open_all(filter(None, closed))
-        await records.prepare()
-        for data in request.topic_data:
-            results = _results_of(data, answer)
-            for part in data.partition_data:
-                results.append(await _appended_set(data, part, request.acks, call, written))
-                if pace.is_over():
-                    await pace.others()
+        for target in await _opened(request, call, answer, pace):
+            if target is not None:
+                await _append_set(target, request.acks, call, written)
+            if pace.is_over():
+                await pace.others()
     outcome = _outcome(request, answer, written)
     return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-async def _appended_set(
-    data: ProduceRequest.TopicProduceData,
-    part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    call: Call,
-    written: list[Written],
-) -> ProduceResponse.PartitionProduceResponse:
+async def _append_set(target: Target, acks: int, call: Call, written: list[Written]) -> None:
     """Append what a message set becomes."""
+    batch = target.records
     try:
-        if part.records is not None and is_message_set(part.records):
-            part.records = await to_batch(part.records, call.broker.memory)
-        topic = _known_topic(data, call)
-        brought = None if topic is None else _long_to_check(Brought(part, topic.config))
-        checked = await _checked_in_thread([brought], call) if brought else NOTHING_CHECKED
+        if batch and is_message_set(batch):
+            batch = await to_batch(batch, call.broker.memory)
     except Exception as error:
-        return _refused(part, error)
-    return _appended(data, part, acks, call, written, checked)
-
-
-def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
-    """Yield for each batch, and each topic, a partition of which the log is to be opened before
-    anything is appended, or None.
-    """
-    for data in request.topic_data:
-        topic = _known_topic(data, call)
-        partitions = () if topic is None else topic.partitions
-        for part in data.partition_data:
-            found = partitions[part.index] if 0 <= part.index < len(partitions) else None
-            yield None if found is None or found.is_open else found
-        yield None
+        _refuse(target.result, error)
+    else:
+        target = target._replace(records=batch)
+        checked = await _checked_ahead([target], call)
+        _append(target, acks, call.version, checked, written)
 
 
 async def _produce_in_turn(
@@ -162,141 +130,139 @@ async def _produce_in_turn(
     closed: list[Partition],
     request: ProduceRequest,
     call: Call,
+    answer: ProduceResponse,
+    targets: list[Target],
 ) -> ProduceResponse | None:
     async with turn:
         await open_all(closed)
-        await records.prepare()
-        checked = NOTHING_CHECKED
-        if not _is_quick(request):
-            checked = await _checked_in_thread(list(filter(None, _brought(request, call))), call)
-        answer = _produce(request, call, checked)  # Which has appended all when it returns.
-    return await answer if isinstance(answer, Awaitable) else answer
+        checked = await _checked_ahead(targets, call)
+        # All is appended when it returns.
+        outcome = _produce(request, call, answer, targets, checked)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-def _brought(request: ProduceRequest, call: Call) -> Iterator[Brought | None]:
-    """Yield what each partition gets, and at least once for each topic."""
-    for data in request.topic_data:
-        topic = _known_topic(data, call)
-        for part in data.partition_data:
-            yield None if topic is None else Brought(part, topic.config)
-        yield None
+def _are_quick(targets: list[Target]) -> bool:
+    return records.is_loaded() and are_quick(target.records for target in targets)
 
 
-def _long_to_check(brought: Brought | None) -> Brought | None:
-    if brought is None or are_quick([brought.part.records or b""]):
-        return None
-    return brought
+async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
+    """Check batches in a thread where that takes longer than others can wait.
 
-
-async def _checked_in_thread(brought: list[Brought], call: Call) -> Checked:
-    """Check batches that take longer than others can wait; they inflate one after another."""
+    They inflate one after another.
+    """
 
     def size() -> int:
-        return max((inflated_bytes(each.part.records or b"") for each in brought), default=0)
+        return max(inflated_bytes(target.records) for target in targets)
 
     def check() -> Checked:
-        return {id(part): _outcome_of(part, config, call.version) for part, config in brought}
+        return {id(target.result): _outcome_of(target, call.version) for target in targets}
 
+    await records.prepare()
+    if _are_quick(targets):
+        return NOTHING_CHECKED
     return await in_thread(call.broker.memory, size, check)
 
 
-def _outcome_of(
-    part: ProduceRequest.PartitionProduceData, config: TopicConfig, version: int
-) -> BatchHeader | Exception:
+def _outcome_of(target: Target, version: int) -> BatchHeader | Exception:
     try:
-        return _check(part, config, version)
-    except Exception as error:  # raised where the batch would be appended
+        return _check(target, version)
+    except Exception as error:  # It is raised where the batch would be appended.
         return error
 
 
-def _check(
-    part: ProduceRequest.PartitionProduceData, config: TopicConfig, version: int
-) -> BatchHeader:
-    batch = part.records or b""
-    return check_records(batch, check_batch(batch, version), config)
+def _header_of(target: Target, version: int, checked: Checked) -> BatchHeader:
+    found = checked.get(id(target.result)) or _check(target, version)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _check(target: Target, version: int) -> BatchHeader:
+    header = check_batch(target.records, version)
+    return check_records(target.records, header, target.partition.topic.config)
 
 
 def _produce(
-    request: ProduceRequest, call: Call, checked: Checked
+    request: ProduceRequest,
+    call: Call,
+    answer: ProduceResponse,
+    targets: list[Target],
+    checked: Checked,
 ) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
-    answer = api("Produce").response(responses=[])
-    for _ in _appending(request, call, answer, written, checked):
-        pass
+    for target in targets:
+        _append(target, request.acks, call.version, checked, written)
     return _outcome(request, answer, written)
 
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
     pace = Pace()
-    closed = await pace.each(_closed(request, call), lambda each: each)
-    await open_all(filter(None, closed))
-    await records.prepare()
-    brought = await pace.each(_brought(request, call), _long_to_check)
-    checked = await _checked_in_thread(list(filter(None, brought)), call)
+    answer = _RESPONSE(responses=[])
+    found = await _opened(request, call, answer, pace)
     written: list[Written] = []
-    answer = api("Produce").response(responses=[])
-    await pace.through(_appending(request, call, answer, written, checked))
+    for target in found:
+        if target is not None:
+            checked = await _checked_ahead([target], call)
+            _append(target, request.acks, call.version, checked, written)
+        if pace.is_over():
+            await pace.others()
     outcome = _outcome(request, answer, written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(found)
     await pace.emptied(written)
     return reply
 
 
-def _appending(
-    request: ProduceRequest,
-    call: Call,
-    answer: ProduceResponse,
-    written: list[Written],
-    checked: Checked,
-) -> Iterator[None]:
-    """Append all batches and answer each, with a pause to take after each, and each topic."""
+async def _opened(
+    request: ProduceRequest, call: Call, answer: ProduceResponse, pace: Pace
+) -> list[Target | None]:
+    """Return what `_find_all` yields, once the logs are open."""
+    found = await pace.each(_find_all(request, call, answer), lambda each: each)
+    await open_all(target.partition for target in found if target is not None)
+    return found
+
+
+def _find_all(
+    request: ProduceRequest, call: Call, answer: ProduceResponse
+) -> Iterator[Target | None]:
+    """Yield for each batch where it goes, or None where it is refused, and None for each topic.
+
+    All of them get their places in the answer.
+    """
+    response = _RESPONSE
     for data in request.topic_data:
-        results = _results_of(data, answer)
-        for part in data.partition_data:
-            results.append(_appended(data, part, request.acks, call, written, checked))
-            yield
-        yield
-
-
-def _results_of(
-    data: ProduceRequest.TopicProduceData, answer: ProduceResponse
-) -> list[ProduceResponse.PartitionProduceResponse]:
-    """Add a topic to the answer; returns the list of what becomes of its batches, to be filled."""
-    results: list[ProduceResponse.PartitionProduceResponse] = []
-    answer.responses.append(
-        api("Produce").response.TopicProduceResponse(
-            name=data.name, topic_id=data.topic_id, partition_responses=results
+        results: list[ProduceResponse.PartitionProduceResponse] = []
+        answer.responses.append(
+            response.TopicProduceResponse(
+                name=data.name, topic_id=data.topic_id, partition_responses=results
+            )
         )
-    )
-    return results
+        topic: Topic | Exception
+        try:
+            topic = _find_topic(data, request.acks, call)
+        except Exception as error:
+            topic = error
+        for part in data.partition_data:
+            result = response.PartitionProduceResponse(index=part.index, base_offset=-1)
+            results.append(result)
+            if isinstance(topic, Exception):
+                _refuse(result, topic)
+                yield None
+            else:
+                yield _find(topic, part, result)
+        yield None
 
 
-def _appended(
-    data: ProduceRequest.TopicProduceData,
+def _find(
+    topic: Topic,
     part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    call: Call,
-    written: list[Written],
-    checked: Checked,
-) -> ProduceResponse.PartitionProduceResponse:
-    """Append one batch; returns what became of it so far."""
-    result = api("Produce").response.PartitionProduceResponse(index=part.index, base_offset=-1)
+    result: ProduceResponse.PartitionProduceResponse,
+) -> Target | None:
     try:
-        topic = _find_topic(data, acks, call)
-        partition = topic.partition(part.index)
-        found = checked.get(id(part)) or _check(part, topic.config, call.version)
-        written.append(_append(partition, part, acks, found, result))
+        return Target(topic.partition(part.index), part.records or b"", result)
     except Exception as error:
         _refuse(result, error)
-    return result
-
-
-def _refused(
-    part: ProduceRequest.PartitionProduceData, error: Exception
-) -> ProduceResponse.PartitionProduceResponse:
-    result = api("Produce").response.PartitionProduceResponse(index=part.index)
-    _refuse(result, error)
-    return result
+        return None
 
 
 def _outcome(
@@ -316,19 +282,18 @@ def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) ->
 
 
 def _append(
-    partition: Partition,
-    part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    found: BatchHeader | Exception,
-    result: ProduceResponse.PartitionProduceResponse,
-) -> Written:
-    if isinstance(found, Exception):
-        raise found
-    offset = partition.append([part.records or b""], found)
-    result.base_offset = offset
-    result.log_start_offset = partition.start_offset
-    ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
-    return Written(ready, result)
+    target: Target, acks: int, version: int, checked: Checked, written: list[Written]
+) -> None:
+    """Put a batch in line to be written, or refuse it."""
+    partition, batch, result = target
+    try:
+        offset = partition.append([batch], _header_of(target, version, checked))
+        result.base_offset = offset
+        result.log_start_offset = partition.start_offset
+        ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
+        written.append(Written(ready, result))
+    except Exception as error:
+        _refuse(result, error)
 
 
 def _when_ready(
@@ -363,8 +328,9 @@ def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseExcepti
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
     if isinstance(error, RequestError) and error.record is not None:
-        refused = api("Produce").response.BatchIndexAndErrorMessage
-        record = refused(batch_index=error.record, batch_index_error_message=str(error))
+        record = _RESPONSE.BatchIndexAndErrorMessage(
+            batch_index=error.record, batch_index_error_message=str(error)
+        )
         result.record_errors = [record]
 
 
