@@ -19,14 +19,12 @@ from array import array
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock import limits
 from penstock.broker.errors import (
     InvalidProducerEpochError,
     OutOfOrderSequenceError,
-    TooManyProducersError,
 )
+from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
-from penstock.memory import Holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,17 +110,11 @@ class _Producer:
         return map(_Written._make, zip(fields, fields, fields, strict=True))
 
 
-class ProducerStates:
+class ProducerStates(RememberedProducers[_Producer]):
     """The producers of one partition. Batches without a producer id pass through untouched."""
 
     def __init__(self, account: SharedAccount) -> None:
-        # In the order of the last write, so that the first is the one to forget.
-        self._producers: OrderedDict[int, _Producer] = OrderedDict()
-        self._account = account
-        self._held = Holding(account)
-
-    def __len__(self) -> int:
-        return len(self._producers)
+        super().__init__(account, _PRODUCER_BYTES)
 
     def check(self, header: BatchHeader) -> Duplicate | None:
         """Return where the batch already is, or None when it may be appended.
@@ -217,42 +209,6 @@ class ProducerStates:
         except struct.error as error:
             raise ValueError("the snapshot of producers is cut off") from error
         self._count()
-
-    def close(self) -> None:
-        """The partition is gone."""
-        self._producers.clear()
-        self._count()
-
-    def forget_idle(self) -> None:
-        """Forget those that have not written for long."""
-        oldest = time.monotonic() - limits.PRODUCER_IDLE_SECONDS
-        while self._producers and next(iter(self._producers.values())).used_at < oldest:
-            self._producers.popitem(last=False)
-        self._count()
-
-    def _make_room(self) -> None:
-        """Have room for one more. Raises TooManyProducersError."""
-        if self._has_room:
-            return
-        self.forget_idle()
-        if not self._has_room:
-            self._account.reclaim()
-        if not self._has_room:
-            raise TooManyProducersError("there is no room for one more idempotent producer yet")
-
-    @property
-    def _has_room(self) -> bool:
-        count = len(self._producers)
-        if count < limits.PRODUCERS_LEAST:
-            return True
-        return count < PRODUCERS_REMEMBERED and self._account.room(self._held.size) > 0
-
-    def _count(self) -> None:
-        self._held.follow(len(self._producers) * _PRODUCER_BYTES)
-        if self._held.size:
-            self._account.ask_back(self._held, self.forget_idle)
-        else:
-            self._account.forget(self._held)
 
 
 def _last_sequence(header: BatchHeader) -> int:
