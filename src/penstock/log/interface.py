@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from penstock.session import Buffer, FileRange
 
 
+class LogSummary(NamedTuple):
+    """What a log holds, in segments, bytes and offsets; messages end before `end_offset`."""
+
+    segment_count: int = 0
+    size_bytes: int = 0
+    start_offset: int = 0
+    end_offset: int = 0
+
+
 class SavedState(NamedTuple):
     """An owner's state as of `replay_from`, the first offset that it knows nothing of."""
 

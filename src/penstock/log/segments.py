@@ -24,6 +24,16 @@ logger = logging.getLogger(__name__)
 _LOG_NAME: Final = re.compile(r"(\d{20})\.log")
 
 
+def segment_bases(sizes: dict[str, int]) -> list[int]:
+    """Return the first offsets of the segments that the names in `sizes` tell of, ascending."""
+    return sorted(int(found[1]) for name in sizes if (found := _LOG_NAME.fullmatch(name)))
+
+
+def segment_path(directory: Path, base: int) -> Path:
+    """Return the file of the segment that begins at an offset."""
+    return directory / f"{base:020d}.log"
+
+
 def open_segments(
     directory: Path,
     sizes: dict[str, int],
@@ -35,7 +45,7 @@ def open_segments(
 
     A stored batch with a leader epoch above `max_leader_epoch` is damaged.
     """
-    bases = sorted(int(found[1]) for name in sizes if (found := _LOG_NAME.fullmatch(name)))
+    bases = segment_bases(sizes)
     segments = []
     for base, next_base in zip_longest(bases, bases[1:]):
         stem = directory / f"{base:020d}"

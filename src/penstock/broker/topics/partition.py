@@ -19,7 +19,7 @@ from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
-from penstock.log.interface import Outcome
+from penstock.log.interface import LogSummary, Outcome
 from penstock.metadata.errors import MetadataError
 from penstock.tasks import Tasks, uninterrupted
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory
+    from penstock.records import Encoding
     from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -88,6 +89,8 @@ class Partition:
         self._listeners: list[Callable[[], None]] = []
         self._trim_listeners: dict[Callable[[], Awaitable[None]], None] = {}
         self._notified_of = 0
+        self.found: LogSummary | None = None
+        """What the log was found to hold while it is closed: see `measure_all`."""
 
     @classmethod
     async def open(
@@ -180,8 +183,12 @@ class Partition:
         return self._log.bytes_from(offset)
 
     @property
-    def segment_count(self) -> int:
-        return self._log.segment_count
+    def summary(self) -> LogSummary | None:
+        """What the log holds for readers; None where it is closed, and not measured."""
+        if not self.is_open:
+            return self.found
+        sizes = self._log.segment_count, self._log.size_bytes
+        return LogSummary(*sizes, self._log.start_offset, self.readable_end())
 
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
@@ -253,7 +260,7 @@ class Partition:
         self,
         offset: int,
         max_bytes: int,
-        magic: Magic,
+        magic: Encoding,
         isolation: Isolation = Isolation.READ_COMMITTED,
     ) -> list[Buffer]:
         """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.
@@ -465,6 +472,7 @@ class Partition:
         self._log = log
         self._reader = BatchReader(log, self._conversions)
         self._notified_of = self.safe_offset
+        self.found = None
         log.watch(self._log_advanced, self._log_cut)
         self.is_open = True
 
