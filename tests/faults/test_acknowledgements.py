@@ -55,7 +55,7 @@ class Peer:
         self.socket.sendall(pulsar_request("PRODUCER", topic="t", producer_id=1, request_id=1))
         self.hear()
         # A number above those that are looked at: the same frame is sent again and again.
-    sent = {"producer_id": 1, "sequence_id": 1 << 60, "num_messages": 1}
+        sent = {"producer_id": 1, "sequence_id": 1 << 60, "num_messages": 1}
         self.send(pulsar_request("SEND", entry(b"message"), **sent) * count)
         for _ in range(count):
             self.hear_until(api.BaseCommand.SEND_RECEIPT)
