@@ -152,10 +152,10 @@ async def test_a_name_of_ours_is_forgotten_with_its_producer(peer: Peer) -> None
     await peer.producer("t")
     await send(peer, 1)
     partition = partition_of(peer)
-    assert len(partition.named_producers) == 1
+    assert len(partition.producers.named) == 1
     close = api.CommandCloseProducer(producer_id=1, request_id=3)
     await peer.ask(Command(type=Command.CLOSE_PRODUCER, close_producer=close), Command.SUCCESS)
-    assert len(partition.named_producers) == 0
+    assert len(partition.producers.named) == 0
 
 
 async def test_the_cpp_client_gives_no_number_twice(broker: Broker) -> None:

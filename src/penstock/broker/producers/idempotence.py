@@ -23,8 +23,10 @@ from penstock.broker.errors import (
     InvalidProducerEpochError,
     OutOfOrderSequenceError,
 )
+from penstock.broker.producers.named import NamedProducers
 from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
+from penstock.log.header import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,10 +122,14 @@ class _Producer:
 
 
 class ProducerStates(RememberedProducers[_Producer]):
-    """The producers of one partition. Batches without a producer id pass through untouched."""
+    """The producers of one partition. Batches without a producer id pass through untouched.
+
+    `named` are those that have names instead, with a state of their own in the log's checkpoints.
+    """
 
     def __init__(self, account: SharedAccount) -> None:
         super().__init__(account, _PRODUCER_BYTES)
+        self.named = NamedProducers(account)
 
     def known(self) -> Iterator[KnownProducer]:
         """Yield those that are remembered now, whoever comes or goes meanwhile."""
@@ -165,6 +171,16 @@ class ProducerStates(RememberedProducers[_Producer]):
             )
         return None
 
+    def appended(self, header: BatchHeader, offset: int, kept_below: int) -> None:
+        """Remember a batch that was appended at an offset, whatever kind of producer sent it.
+
+        Batches at `kept_below` and above may have to be `cut`.
+        """
+        if header.producer_id < NO_PRODUCER_ID:
+            self.named.wrote(header, offset, kept_below)
+        else:
+            self.update(header._replace(base_offset=offset), kept_below)
+
     def update(self, header: BatchHeader, kept_below: int | None = None) -> None:
         """Remember a batch that was appended; the header carries its base offset.
 
@@ -187,6 +203,7 @@ class ProducerStates(RememberedProducers[_Producer]):
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""
+        self.named.cut(end_offset)
         for producer_id in list(self._written_last(end_offset)):
             producer: _Producer | None = self._producers[producer_id]
             while producer is not None:
@@ -206,6 +223,11 @@ class ProducerStates(RememberedProducers[_Producer]):
             if producer.last_offset < end_offset:
                 return
             yield producer_id
+
+    def close(self) -> None:
+        """The partition is gone."""
+        super().close()
+        self.named.close()
 
     def snapshot(self) -> bytes:
         """Return the state for `restore`."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
-from penstock.broker.producers.named import NamedProducers
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
 from penstock.broker.topics.leader_epochs import LeaderEpochs
@@ -79,7 +78,6 @@ class Partition:
         self.is_open = False
         self.deleted = False
         self.producers = ProducerStates(conversions.memory.producers)
-        self.named_producers = NamedProducers(conversions.memory.producers)
         self._leader_epochs = LeaderEpochs()
         self._open_log = open_log
         self._opening: asyncio.Task[None] | None = None
@@ -203,11 +201,11 @@ class Partition:
         """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
-        stamped in place. The caller has
-        checked the batch's checksum and count. A batch that an idempotent producer repeats is not
-        written again: its first offset is returned. One of a producer with a name is: the caller
-        has asked `named_producers`. Calls are written in their order. The caller
-        asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
+        stamped in place. The caller has checked the batch's checksum and count, and with
+        `producers.named` whether a producer with a name repeats it. A batch that another idempotent
+        producer repeats is not written again: its first offset is returned. Calls are written in
+        their order. The caller asks for `durable` or `written` in the same turn: where the write
+        fails, the batch is gone.
 
         Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
         OutOfOrderSequenceError, InvalidProducerEpochError, TooManyProducersError and
@@ -222,11 +220,8 @@ class Partition:
         base_offset = self._log.append(parts, header)
         if self._listeners:
             self._conversions.latest.keep(self._log, parts, header, base_offset)
-        if header.producer_id > NO_PRODUCER_ID:
-            batch = header._replace(base_offset=base_offset)
-            self.producers.update(batch, self._log.written_offset)
-        elif header.producer_id < NO_PRODUCER_ID:
-            self.named_producers.wrote(header, base_offset, self._log.written_offset)
+        if header.producer_id != NO_PRODUCER_ID:
+            self.producers.appended(header, base_offset, self._log.written_offset)
         return base_offset
 
     def durable(self, offset: int) -> Outcome:
@@ -406,7 +401,6 @@ class Partition:
         assert self.deleted, "it was refused from before its rows were gone"
         self._conversions.forget(self._log)
         self.producers.close()
-        self.named_producers.close()
         self._notify()
 
     @property
@@ -477,7 +471,7 @@ class Partition:
         log = await self._open_log(self)
         states: dict[str, BatchState] = {
             "producers": self.producers,
-            "named-producers": self.named_producers,
+            "named-producers": self.producers.named,
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)
@@ -496,7 +490,6 @@ class Partition:
 
     def _log_cut(self, end_offset: int) -> None:
         self.producers.cut(end_offset)
-        self.named_producers.cut(end_offset)
         self._conversions.latest.forget(self._log)
 
     def _notify(self) -> None:

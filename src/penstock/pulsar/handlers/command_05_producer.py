@@ -101,7 +101,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
 async def _last_sequence(client: Client, request: CommandProducer, producer: Producer) -> int:
     """Return where the producer goes on numbering its messages, once that many are durable."""
     partition = producer.partition
-    last = partition.named_producers.last(producer.key)
+    last = partition.producers.named.last(producer.key)
     if not partition.topic.config.deduplication:
         return -1
     sequence = -1

@@ -117,9 +117,9 @@ def _take(
     if partition.topic.config.deduplication:
         # The C++ client says only the first number of a batch.
         sequence = request.highest_sequence_id or request.sequence_id + count - 1
-        last = partition.named_producers.last(producer.key)
+        last = partition.producers.named.last(producer.key)
         if last is None:
-            partition.named_producers.check_room(producer.key)
+            partition.producers.named.check_room(producer.key)
         elif sequence <= last.sequence:
             return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
         if sequence < SEQUENCES and not _is_part(entry):

@@ -18,5 +18,5 @@ def handle(request: CommandCloseProducer, call: Call) -> BaseCommand:
     producer = call.client.producers.get(request.producer_id)
     call.client.close_producer(request.producer_id)
     if producer is not None and producer.name_is_ours:
-        producer.partition.named_producers.forget(producer.key)
+        producer.partition.producers.named.forget(producer.key)
     return success(request.request_id)
