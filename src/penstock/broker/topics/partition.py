@@ -201,11 +201,10 @@ class Partition:
         """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
-        stamped in place. The caller has checked the batch's checksum and count, and with
-        `producers.named` whether a producer with a name repeats it. A batch that another idempotent
-        producer repeats is not written again: its first offset is returned. Calls are written in
-        their order. The caller asks for `durable` or `written` in the same turn: where the write
-        fails, the batch is gone.
+        stamped in place. The caller has checked the batch's checksum and count, and by
+        `producers.named` that it is none of those again. What an idempotent producer repeats is not
+        written again: its first offset is returned. Calls are written in their order. The caller
+        asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
 
         Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
         OutOfOrderSequenceError, InvalidProducerEpochError, TooManyProducersError and
