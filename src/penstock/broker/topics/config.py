@@ -53,6 +53,7 @@ class TopicConfig:
     validates_records: bool
     is_compacted: bool
     """Whether it says so, whatever comes of it: Kafka takes no record without a key then."""
+    deduplication: bool
 
     @classmethod
     def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
@@ -66,6 +67,7 @@ class TopicConfig:
             validates_records=_read("validate_records", explicit, node) is True,
             is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
             terminated=explicit.get(TERMINATED) == "true",
+            deduplication=explicit.get("deduplication", "true") == "true",
         )
 
     def default(self, name: str) -> Value:

@@ -18,14 +18,24 @@ from penstock.broker.errors import (
     TimestampTooFarAheadError,
     UnknownTopicError,
 )
+from penstock.broker.producers.named import SEQUENCES, epoch_and_sequence
 from penstock.limits import (
     COMPRESSED_AT_ONCE_BYTES,
     INFLATED_AT_ONCE_BYTES,
     VALIDATED_AT_ONCE_BYTES,
 )
-from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
+from penstock.log.header import (
+    ATTRIBUTE_CHUNK,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Magic,
+    build_header,
+)
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.answers import is_cpp
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.wire.message_ids import EARLIEST
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandSend,
@@ -52,11 +62,12 @@ if TYPE_CHECKING:
     from penstock.pulsar.producers import Producer
     from penstock.session import Answer
 
-CPP_CLIENT: Final = "Pulsar-CPP"
-"""What the client of C++, and those of Python and Node around it, begin their version with."""
-
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
+
+
+NO_ID: Final = EARLIEST
+"""Of a message that is there already: where is not known any more."""
 
 
 class NotServedError(Exception):
@@ -98,11 +109,11 @@ def handle(request: CommandSend, call: Call) -> Answer[BaseCommand | None]:
         if not producer.looks.waiting and _is_quick(entry):
             if producer.partition.topic.config.validates_records:
                 _look_into(call.entry, entry)
-            return _send(producer, request, call.entry, entry)
-    return _send_in_turn(producer.looks.turn(), producer, request, call, entry)
+            return _take(producer, request, call.entry, entry)
+    return _take_in_turn(producer.looks.turn(), producer, request, call, entry)
 
 
-async def _send_in_turn(
+async def _take_in_turn(
     turn: AbstractAsyncContextManager[None],
     producer: Producer,
     request: CommandSend,
@@ -118,15 +129,8 @@ async def _send_in_turn(
             if call.client.producers.get(request.producer_id) is not producer:
                 return None  # It was closed meanwhile, or lost its topic to another one.
             _refuse_after_failure(producer)
-            receipt = _send(producer, request, call.entry, entry)
+            receipt = _take(producer, request, call.entry, entry)
     return None if receipt is None else await receipt
-
-
-def _send(
-    producer: Producer, request: CommandSend, body: memoryview, entry: Entry
-) -> Deferred[BaseCommand] | None:
-    offset = _append(producer, entry, body)
-    return None if offset is None else _receipt(producer, request, offset)
 
 
 def _is_quick(entry: Entry) -> bool:
@@ -168,26 +172,50 @@ def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
     same message again, ten times a second until the send timeout; ChecksumError is the only code
     that fails the message there. Java's client in turn sends again what has a ChecksumError.
     """
-    if client.client_version.startswith(CPP_CLIENT):
+    if is_cpp(client):
         return ServerError.ChecksumError
     return ServerError.NotAllowedError
 
 
-def _append(producer: Producer, entry: Entry, body: memoryview) -> int | None:
-    """Write an entry; None when its topic is gone, of which the client has heard."""
+def _take(
+    producer: Producer, request: CommandSend, body: memoryview, entry: Entry
+) -> Deferred[BaseCommand] | None:
+    """Write an entry if it is not there; None when its topic is gone, of which the client heard."""
+    partition = producer.partition
+    count = entry.message_count if entry.is_batch else 1
+    key, epoch, low = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
+    if partition.topic.config.deduplication:
+        # The C++ client says only the first number of a batch.
+        sequence = request.highest_sequence_id or request.sequence_id + count - 1
+        last = partition.producers.named.last(producer.key)
+        if last is None:
+            partition.producers.named.check_room(producer.key)
+        elif sequence <= last.sequence:
+            return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
+        if sequence < SEQUENCES and not _is_part(entry):
+            key, (epoch, low) = producer.key, epoch_and_sequence(sequence)
     timestamp = _timestamp(entry)
     header = build_header(
         Magic.PULSAR,
         body,
-        record_count=entry.message_count if entry.is_batch else 1,
+        record_count=count,
         base_timestamp=timestamp,
         max_timestamp=timestamp,
         attributes=ATTRIBUTE_CHUNK if entry.is_chunk else 0,
+        producer_id=key,
+        producer_epoch=epoch,
+        base_sequence=low,
     )
     try:
-        return producer.partition.append([header, body])
+        offset = partition.append([header, body])
     except UnknownTopicError:
         return None
+    return _receipt(producer, request, offset, ledger_id=partition.id, entry_id=offset)
+
+
+def _is_part(entry: Entry) -> bool:
+    """Whether it is a chunk that does not complete its message, and so does not count."""
+    return entry.is_chunk and entry.metadata.chunk_id != entry.metadata.num_chunks_from_msg - 1
 
 
 def _checked(request: CommandSend, body: memoryview) -> Entry:
@@ -220,14 +248,18 @@ def _timestamp(entry: Entry) -> int:
     return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
 
 
-def _receipt(producer: Producer, request: CommandSend, offset: int) -> Deferred[BaseCommand]:
+def _receipt(
+    producer: Producer, request: CommandSend, offset: int, *, ledger_id: int, entry_id: int
+) -> Deferred[BaseCommand]:
+    """Return what to say once the batch at an offset is safe."""
+
     def receipt(failure: BaseException | None) -> BaseCommand:
         if failure is not None:
             raise failure
         receipt = CommandSendReceipt(
             producer_id=request.producer_id,
             sequence_id=request.sequence_id,
-            message_id=MessageIdData(ledgerId=producer.partition.id, entryId=offset),
+            message_id=MessageIdData(ledgerId=ledger_id, entryId=entry_id),
             highest_sequence_id=request.highest_sequence_id,
         )
         return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)
