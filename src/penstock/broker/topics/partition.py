@@ -188,6 +188,11 @@ class Partition:
         sizes = self._log.segment_count, self._log.size_bytes
         return LogSummary(*sizes, self._log.start_offset, self.readable_end())
 
+    @property
+    def segment_starts(self) -> list[int]:
+        """The first offset of each piece that the messages are stored in, the oldest first."""
+        return [self.start_offset, *self._log.full_segment_ends]
+
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
 
