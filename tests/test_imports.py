@@ -27,6 +27,7 @@ LAYERS = [
     {"penstock.log"},
     {"penstock.metadata"},
     {
+        "penstock.addresses",
         "penstock.session",
         "penstock.limits",
         "penstock.tasks",

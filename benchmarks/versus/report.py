@@ -138,8 +138,10 @@ def glanced(runs: list[Run], protocol: str, load: str, measure: Measure) -> str:
 def crossing(runs: list[Run]) -> Iterator[str]:
     """What a reader gets from another protocol's messages, beside those of its own."""
     read = {load.writer: name for name, load in BY_NAME.items() if load.writer}
-    if not any(run["load"] in read.values() for run in runs):
+    crossed_over = [run for run in runs if run["load"] in read.values()]
+    if not crossed_over:
         return
+    disturbed = sum(run.get("limit") == "others" for run in crossed_over)
     yield "## Across protocols\n"
     yield "What the clients of one protocol read of what another's wrote: 1 KB, default batches,"
     yield "both on two shared cores, all cells from one run. Throughput in MB/s, then broker CPU"
@@ -150,6 +152,8 @@ def crossing(runs: list[Run]) -> Iterator[str]:
         cells = (crossed(runs, reader, read[writer]) for reader in PROTOCOLS)
         yield f"| {writer} | {' | '.join(cells)} |"
     yield ""
+    if disturbed:
+        yield f"Other programs disturbed {disturbed} of these {len(crossed_over)} runs.\n"
 
 
 def crossed(runs: list[Run], reader: str, load: str) -> str:

@@ -81,11 +81,12 @@ def test_who_can_not_keep_the_rate_is_overloaded_and_not_compared() -> None:
 
 def test_what_crosses_protocols_stands_beside_what_does_not() -> None:
     own = produced("penstock", 1.0) | {"load": "foreign-kafka"}
-    foreign = produced("penstock", 2.0) | {"load": "foreign-iggy"}
+    foreign = produced("penstock", 2.0) | {"load": "foreign-iggy", "limit": "others"}
     text = "\n".join(page(result(own, foreign), []))
     crossing = text.partition("## Across protocols")[2].partition("##")[0]
     assert "| kafka | 1.02, 488 | - | - |" in crossing
     assert "| iggy | 0.51, 488 | - | - |" in crossing
+    assert "Other programs disturbed 1 of these 2 runs." in crossing
 
 
 def test_loads_of_a_later_run_replace_the_earlier_ones_and_say_where_they_are_from() -> None:
