@@ -157,9 +157,7 @@ class Partition:
 
     @property
     def safe_bytes(self) -> int:
-        """Bytes of all batches that became safe since the partition was opened: only the difference
-        of two looks says something.
-        """
+        """Bytes of all batches that became safe since it was opened: two looks differ by them."""
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_bytes
         return self._log.written_bytes
@@ -188,7 +186,7 @@ class Partition:
 
     @property
     def segment_starts(self) -> list[int]:
-        """The first offset of each piece that the messages are stored in, the oldest first."""
+        """The first offset of each segment, the oldest first."""
         return [self.start_offset, *self._log.full_segment_ends]
 
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
@@ -206,10 +204,10 @@ class Partition:
         """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
-        stamped in place. The caller has
-        checked the batch's checksum and count. A batch that an idempotent producer repeats is not
-        written again: its first offset is returned. Calls are written in their order. The caller
-        asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
+        stamped in place. The caller has checked the batch's checksum and count. A batch that an
+        idempotent producer repeats is not written again: its first offset is returned. Calls are
+        written in their order. The caller asks for `durable` or `written` in the same turn: where
+        the write fails, the batch is gone.
 
         Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
         OutOfOrderSequenceError, InvalidProducerEpochError, TooManyProducersError and
@@ -359,9 +357,7 @@ class Partition:
         await uninterrupted(self._trim(offset), f"trimming {self.name}", refusals=LogError)
 
     async def trim_segments(self, count: int, needed_from: int) -> None:
-        """Give up the oldest segments, up to `count` of them, that take no more batches and lie
-        below `needed_from`. Raises what `trim` does.
-        """
+        """Give up the oldest full segments below `needed_from`, at most `count`, as `trim` does."""
         await self.opened()
         needed_from = min(needed_from, self.readable_end(Isolation.READ_UNCOMMITTED))
         ends = [end for end in self._log.full_segment_ends[:count] if end <= needed_from]
@@ -387,9 +383,7 @@ class Partition:
         del self._trim_listeners[listener]
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called when the readable end has moved, once for all that became safe
-        together, and when the topic is deleted.
-        """
+        """Have `listener` called when the readable end has moved, and when the topic is deleted."""
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Callable[[], None]) -> None:
