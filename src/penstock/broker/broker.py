@@ -15,6 +15,7 @@ from penstock.broker.groups.store import DurableGroupStore
 from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.node import Leadership, begin_leadership, refuse_without_database
 from penstock.broker.producers.ids import ProducerIds
+from penstock.broker.quotas import Quotas
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
@@ -25,6 +26,7 @@ from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.properties import PropertyRepository
+from penstock.metadata.quotas import QuotaRepository
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
@@ -86,6 +88,7 @@ class Broker:
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
+        self.quotas = Quotas(QuotaRepository(store))
         self.topics.on_delete(self._forget)
 
     @classmethod
@@ -138,6 +141,7 @@ class Broker:
             self._properties.folders_were_identified()
         self.topic_groups.load()
         self.subscriptions.load()
+        self.quotas.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
