@@ -57,6 +57,14 @@ KAFKA_CONVERSION_SECONDS: Final = Limit(
     when_hit="the answer has what was read so far; the consumer fetches on",
 )
 
+KAFKA_LARGE_FETCH_SECONDS: Final = Limit(
+    5,
+    "seconds that the answer to a Kafka Fetch of more than 500 topics and partitions waits for "
+    "messages",
+    protects="memory: each partition of a request takes some 450 bytes as long as it waits",
+    when_hit="the answer is given with what there is, and may be empty; the consumer fetches on",
+)
+
 KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
     4 * KIB,
     "bytes of a client's note beside a committed offset (Kafka's own default)",
