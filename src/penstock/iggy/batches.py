@@ -7,7 +7,7 @@ before, so that the event loop does not stand still meanwhile.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from penstock.iggy.wire.batch import read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.broker.topics.partition import Partition
+    from penstock.iggy.wire.batch import BatchHeader
     from penstock.session import Part
 
 
@@ -90,19 +91,36 @@ class Cut(NamedTuple):
     last_offset: int
 
 
-def cut(body: memoryview, last_offset: int, first_offset: int, count: int) -> Cut:
-    """Return up to `count` messages of a stored batch, which ends at `last_offset`.
+_NOTHING: Final = Cut([], 0, -1)
+
+
+class Stored(NamedTuple):
+    """A batch as it is stored. Without a header it says that its offsets hold no messages."""
+
+    last_offset: int
+    header: BatchHeader | None
+    body: memoryview
+
+    @classmethod
+    def of(cls, last_offset: int, body: memoryview) -> Self:
+        return cls(last_offset, read_batch_header(body) if body else None, body)
+
+
+def cut(batch: Stored, first_offset: int, count: int) -> Cut:
+    """Return up to `count` messages of a stored batch, from an offset on.
 
     A batch that is wanted whole is handed out as it is; of another one, whole frames go behind a
     new header.
     """
-    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numpy
-
-    header = read_batch_header(body)
+    last_offset, header, body = batch
+    if header is None:
+        return _NOTHING
     if first_offset <= header.base_offset and count >= header.message_count:
         return Cut([body], header.message_count, last_offset)
+    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numpy
+
     run = cut_iggy_batch(body, max(0, first_offset - header.base_offset), count)
     if run.messages == 0:
-        return Cut([], 0, -1)
+        return _NOTHING
     parts = [run.header, body[run.start : run.end]]
     return Cut(parts, run.messages, header.base_offset + run.last_offset_delta)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
-from penstock.limits import IGGY_REQUEST_PARTITIONS
+from penstock.limits import IGGY_POLLED_PLACES, IGGY_REQUEST_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -40,6 +41,10 @@ def find_stream(broker: Broker, stream: Identifier) -> Namespace:
 
 def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
     """Return the topic of this number or name."""
+    if isinstance(stream.value, str) and isinstance(topic.value, str):
+        named = broker.topics.get(_topic_name(stream.value, topic.value))
+        if named is not None:
+            return named
     namespace = find_stream(broker, stream).name
     if isinstance(topic.value, int):
         found = broker.topics.by_iggy_id(namespace, topic.value)
@@ -48,6 +53,11 @@ def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
     if found is None:
         raise IggyError(ErrorCode.TOPIC_ID_NOT_FOUND, str(topic.value))
     return found
+
+
+@lru_cache(IGGY_POLLED_PLACES)
+def _topic_name(stream: str, topic: str) -> TopicName:
+    return TopicName(*NamespaceName.from_iggy(stream), topic)
 
 
 def find_partition(topic: Topic, partition_id: int | None) -> Partition:

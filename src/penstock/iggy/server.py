@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
+from penstock.iggy.kept import Kept
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
@@ -66,6 +67,8 @@ class IggyServer:
         self._client_ids = itertools.count(1)
         self._sessions = itertools.count(1)
         self._turns = itertools.count()
+        self.kept = Kept(broker.memory)
+        """What polls have read last."""
         self._preparing = asyncio.Lock()
         self.is_prepared = False
         """Whether `prepare` has nothing left to do."""

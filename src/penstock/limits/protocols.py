@@ -278,6 +278,27 @@ IGGY_POLL_BYTES: Final = Limit(
     when_hit="the answer ends before the batch that would pass it, but for a first one",
 )
 
+IGGY_POLLED_PLACES: Final = Limit(
+    1024,
+    "places that Iggy clients poll whose bytes are remembered, with what they say",
+    protects="memory, of which one takes up to 2 KiB",
+    when_hit="the one that was polled longest ago is read anew",
+)
+
+IGGY_KEPT_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of what Iggy polls have read last that are kept for polls that go on there",
+    protects="memory, in which they count as a cache",
+    when_hit="what was polled longest ago is read from the log again",
+)
+
+IGGY_READ_AHEAD_BYTES: Final = Limit(
+    64 * KIB,
+    "bytes that a small Iggy poll reads that goes on where one before it ended",
+    protects="other clients' time from one read",
+    when_hit="the polls behind it read on",
+)
+
 IGGY_READ_BYTES: Final = Limit(
     1 * MIB,
     "bytes that an Iggy poll reads from the log at once",

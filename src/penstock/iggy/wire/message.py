@@ -40,8 +40,7 @@ class Message:
             raise TypeError(f"{type(self).__name__} has the fields {names}")
         if named:
             values += tuple(named[name] for name in names[len(values) :])
-        for name, value in zip(names, values, strict=True):
-            setattr(self, name, value)
+        self.__dict__.update(zip(names, values, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values() == other._values()
