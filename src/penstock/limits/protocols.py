@@ -169,6 +169,21 @@ PULSAR_CONNECTION_CONSUMERS: Final = Limit(
     when_hit="the next one is refused",
 )
 
+PULSAR_CONNECTION_WATCHERS: Final = Limit(
+    100,
+    "watchers of topics on one Pulsar connection",
+    protects="other clients' time: each looks at all topics of its namespace when one comes or "
+    "goes",
+    when_hit="the next one is refused, and its client asks for the topics now and then",
+)
+
+PULSAR_TOPIC_PATTERN: Final = Limit(
+    50,
+    "characters of a pattern of Pulsar topics (Pulsar's own default)",
+    protects="other clients' time",
+    when_hit="a watcher is refused; who asks for a list gets all topics, and looks itself",
+)
+
 PULSAR_CLIENT_NAME: Final = Limit(
     1024,
     "characters of the name of a Pulsar producer or consumer",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.producers import Producer, Producers
+    from penstock.pulsar.topic_watcher import TopicWatcher
     from penstock.pulsar.wire.pulsar_api_pb2 import CommandProducer, CommandSubscribe
     from penstock.session import Transport
 
@@ -45,6 +46,7 @@ class Client(call.Client):
         self.wants_entry_index = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
+        self.watchers: dict[int, TopicWatcher] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
         self.closed_producers: deque[int] = deque(maxlen=PULSAR_CLOSED_PRODUCERS)
@@ -66,6 +68,8 @@ class Client(call.Client):
             self.close_producer(producer_id)
         for consumer_id in tuple(self.consumers):
             self.close_consumer(consumer_id)
+        for watcher_id in tuple(self.watchers):
+            self.close_watcher(watcher_id)
 
     def send(self, command: BaseCommand) -> None:
         """Tell the client something that it did not ask for."""
@@ -84,6 +88,12 @@ class Client(call.Client):
         if consumer is not None:
             self.forget_consumer(consumer)
             self.broker.subscriptions.leave(consumer.subscription, consumer.member)
+
+    def close_watcher(self, watcher_id: int) -> None:
+        """The client has closed a watcher, if it is there."""
+        watcher = self.watchers.pop(watcher_id, None)
+        if watcher is not None:
+            watcher.stop()
 
     def drop_producer(self, producer: Producer) -> None:
         """A producer is out: its client creates it again if it wants to."""
