@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
 from penstock.pace import Pace
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.producers import Producer, Producers
-    from penstock.pulsar.topic_watcher import TopicWatcher
     from penstock.pulsar.wire.pulsar_api_pb2 import CommandProducer, CommandSubscribe
     from penstock.session import Transport
 
@@ -36,6 +35,13 @@ _CLOSED_AT_ONCE: Final = 20
 _CONSUMER_BYTES: Final = 2 * KIB
 _PRODUCER_BYTES: Final = 1 * KIB
 """About what each takes of memory, besides its name; a producer where it waits for its turn."""
+
+
+class Watcher(Protocol):
+    """Something that tells the client what changes; see penstock.pulsar.topic_watcher."""
+
+    def stop(self) -> None:
+        """The client wants to know no more, or is gone."""
 
 
 class Client(call.Client):
@@ -53,7 +59,7 @@ class Client(call.Client):
         self.wants_entry_index = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
-        self.watchers: dict[int, TopicWatcher] = {}
+        self.watchers: dict[int, Watcher] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
         self.closed_producers: deque[int] = deque(maxlen=PULSAR_CLOSED_PRODUCERS)
