@@ -293,6 +293,13 @@ IGGY_POLL_BYTES: Final = Limit(
     when_hit="the answer ends before the batch that would pass it, but for a first one",
 )
 
+IGGY_REPEATED_REPLY_BYTES: Final = Limit(
+    1 * KIB,
+    "bytes of the answer to a session's last write, which is kept in case the write is repeated",
+    protects="memory",
+    when_hit="the repeated write is answered with 'request already applied'",
+)
+
 IGGY_POLLED_PLACES: Final = Limit(
     1024,
     "places that Iggy clients poll whose bytes are remembered, with what they say",
