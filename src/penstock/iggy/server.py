@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.iggy.kept import Kept
+from penstock.iggy.last_write import LastWrite
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
@@ -33,6 +34,7 @@ class Client(call.Client):
         self.server = server
         self.id = number
         self.silence = Silence(self._is_member, self._end)
+        self.last_write = LastWrite()
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
@@ -106,6 +108,7 @@ class IggyServer:
     def log_out(self, client: Client) -> None:
         """End a session; its groups go on without it."""
         client.principal = ANONYMOUS
+        client.last_write.forget()
         self.broker.topic_groups.leave_all(client)
 
     def next_turn(self) -> int:

@@ -57,6 +57,9 @@ class LegacyCodec:
         assert asked == Command.PING
         return kind.decode(b"")
 
+    def repetition(self, asked: int) -> None:
+        del asked  # No request has a number.
+
     def encode(self, asked: int, reply: Reply) -> Buffers:
         assert asked == Command.PING
         assert reply is None
