@@ -8,7 +8,7 @@ i mod n in the order of joining.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from penstock import limits
 from penstock.broker.errors import (
@@ -17,6 +17,7 @@ from penstock.broker.errors import (
     GroupFullError,
     UnknownGroupError,
     UnknownMemberError,
+    UnknownPartitionError,
     UnknownTopicError,
 )
 from penstock.metadata.topic_groups import TopicGroupRow
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.topic import Topic
     from penstock.metadata.topic_groups import TopicGroupRepository
+
+
+class Place(NamedTuple):
+    """A member, its number within the group, and its partitions."""
+
+    member: Hashable
+    number: int
+    partitions: list[int]
 
 
 class TopicGroup:
@@ -49,6 +58,7 @@ class TopicGroup:
         # Ascending: a member's place in it is its rank.
         self._numbers: list[int] = []
         self._generations_sent: dict[Hashable, int] = {}
+        self._last_polled: dict[Hashable, int] = {}
         self._members_ever = 0
         self._changes = 0
 
@@ -62,6 +72,12 @@ class TopicGroup:
     def members(self) -> dict[int, list[int]]:
         """The partitions of each member, by its number within the group."""
         return {number: list(self._share(rank)) for rank, number in enumerate(self._numbers)}
+
+    @property
+    def places(self) -> list[Place]:
+        """Who reads what, in the order of joining."""
+        ranks = zip(self._members.items(), self.members.values(), strict=True)
+        return [Place(member, number, partitions) for (member, number), partitions in ranks]
 
     @property
     def members_count(self) -> int:
@@ -89,6 +105,32 @@ class TopicGroup:
             return False
         return partition in (self._share_of(member) or ())
 
+    def next_partition(self, member: Hashable) -> int | None:
+        """Return the next of a member's partitions in turn, None where it has none.
+
+        Raises UnknownMemberError.
+        """
+        share = self._share_of(member)
+        if share is None:
+            raise UnknownMemberError(f"not a member of group {self.name}")
+        if not share:
+            return None
+        following = self._last_polled.get(member, -1) + share.step
+        self._last_polled[member] = following if following in share else share[0]
+        return self._last_polled[member]
+
+    def last_polled(self, member: Hashable) -> int:
+        """Return the partition that `next_partition` gave last.
+
+        Raises UnknownMemberError, and UnknownPartitionError where it gave none since the partitions
+        were divided anew.
+        """
+        if member not in self._members:
+            raise UnknownMemberError(f"not a member of group {self.name}")
+        if member not in self._last_polled:
+            raise UnknownPartitionError(f"a member of group {self.name} has not polled yet")
+        return self._last_polled[member]
+
     def join(self, member: Hashable) -> None:
         """Add a member; one that is in already stays as it is."""
         if member in self._members:
@@ -97,7 +139,7 @@ class TopicGroup:
         self._numbers.append(self._members_ever)
         self._memberships.setdefault(member, {})[self] = None
         self._members_ever += 1
-        self._changes += 1
+        self._divided_anew()
         assert self._members_ever >= len(self._members), "a number is given once"
 
     def leave(self, member: Hashable) -> None:
@@ -107,11 +149,15 @@ class TopicGroup:
             raise UnknownMemberError(f"not a member of group {self.name}")
         del self._numbers[bisect_left(self._numbers, number)]
         self._generations_sent.pop(member, None)
-        self._changes += 1
+        self._divided_anew()
         of_member = self._memberships[member]
         del of_member[self]
         if not of_member:
             del self._memberships[member]
+
+    def _divided_anew(self) -> None:
+        self._changes += 1
+        self._last_polled.clear()
 
     def leave_all(self) -> None:
         """The group is deleted; its members find themselves in none."""

@@ -17,7 +17,6 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import PartitioningKind
-from penstock.iggy.wire.xxh32 import xxh32
 from penstock.requests.opening import once_open
 from penstock.session import Deferred
 
@@ -54,7 +53,7 @@ def _send(request: requests.SendMessages, call: Call) -> Answer[replies.Confirma
 def _append(
     request: requests.SendMessages, stream: Namespace, topic: Topic, partition: Partition
 ) -> Deferred[replies.Confirmations]:
-    base_offset = append(partition, check(request.batch, request.messages_count))
+    base_offset = append(partition, check(request.batch, request.messages_count, request.form))
 
     def confirm(failure: BaseException | None) -> replies.Confirmations:
         if failure is not None:
@@ -71,5 +70,5 @@ def _choose(call: Call, topic: Topic, partitioning: Partitioning) -> Partition:
     if not topic.partitions:
         raise IggyError(ErrorCode.NO_PARTITIONS)
     if partitioning.kind is PartitioningKind.MESSAGES_KEY:
-        return topic.partition(xxh32(partitioning.value) % len(topic.partitions))
-    return topic.partition(call.client.server.next_turn() % len(topic.partitions))
+        return topic.partition(partitioning.hash(partitioning.value) % len(topic.partitions))
+    return topic.partition(call.client.server.next_turn(topic) % len(topic.partitions))

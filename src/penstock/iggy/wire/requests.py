@@ -1,10 +1,14 @@
 """What clients ask, field by field in the order of the wire.
 
 Source: apache-iggy 0.9.0's binary protocol 0.11.0. Commands that are not here have no body.
+What has a default is said in older dialects only; their bytes are declared beside their codecs.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
+from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.fields import (
     U8,
     U32,
@@ -15,10 +19,15 @@ from penstock.iggy.wire.fields import (
     RestView,
     ShortText,
     Text,
+    unsaid,
 )
 from penstock.iggy.wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Options
+
+ChosenNumber: TypeAlias = Annotated[int | None, unsaid(None)]
+"""The number that a client wants for what it creates; None where the broker gives one."""
+InBatches: TypeAlias = Annotated[MessageForm, unsaid(MessageForm.BATCH)]
 
 
 class Empty(Message):
@@ -85,6 +94,7 @@ class CreateStream(Message):
 
     name: Name
     options: Options
+    number: ChosenNumber = None
 
 
 class UpdateStream(Message):
@@ -109,6 +119,7 @@ class CreateTopic(Message):
     partitions_count: U32
     name: Name
     options: Options
+    number: ChosenNumber = None
 
 
 class UpdateTopic(Message):
@@ -134,6 +145,7 @@ class CreateConsumerGroup(Message):
     stream: Identifier
     topic: Identifier
     name: Name
+    number: ChosenNumber = None
 
 
 class ConsumerGroupRequest(Message):
@@ -193,6 +205,7 @@ class PollMessages(Message):
     strategy: PollingStrategy
     count: U32
     auto_commit: Bool
+    form: InBatches = MessageForm.BATCH
 
 
 class SendMessages(Message):
@@ -205,6 +218,7 @@ class SendMessages(Message):
     partitioning: Partitioning
     messages_count: U32
     batch: RestView
+    form: InBatches = MessageForm.BATCH
 
 
 class Anything(Message):
