@@ -14,7 +14,8 @@ something large is held, its holder asks whether it fits:
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
   one that got stuck first before all others.
 * What lasts as long as clients want, and nobody can be cut for, has parts of the budget of its own:
-  groups, subscriptions, producers, committed offsets. Where one is full, more is refused or waits.
+  groups, subscriptions, producers, committed offsets, and what connections keep open. Where one is
+  full, more is refused or waits.
 * What no account knows is measured: what the process has beyond all accounts, less what it may have
   for itself, counts as held. Fragments of freed memory and libraries loaded late are such; for
   the latter something is kept from the beginning.
@@ -166,6 +167,8 @@ class Memory:
         """What partitions remember of idempotent producers."""
         self.metadata = SharedAccount(self, budget // 4)
         """Committed offsets and subscriptions, which are in the database too."""
+        self.clients = SharedAccount(self, budget // 8)
+        """Consumers, producers and memberships that connections keep open."""
         self.unknown = Account(self)
         """What the process was found to have beyond the other accounts, as of the last look."""
         self.ample = budget // 4
@@ -243,7 +246,7 @@ class Memory:
 
     def _is_alone(self, held: int) -> bool:
         # Nobody gives back what lasts because somebody else waits for it.
-        lasts = (self.groups, self.subscriptions, self.producers, self.metadata)
+        lasts = (self.groups, self.subscriptions, self.producers, self.metadata, self.clients)
         lasting = sum(account.used for account in lasts)
         others = self.used - held - self.caches.used - self.unknown.used - lasting
         return others <= self.budget // 16
@@ -343,6 +346,9 @@ class Reading(Holding):
         """
         memory = self._memory
         memory.measure()
+        if memory.used + wanted < memory.ample:
+            self.set(self.size + wanted)
+            return wanted
         least = min(wanted, least)
         given = 0
         if memory.room(self.size) < least and not memory.fits(least, self.size):

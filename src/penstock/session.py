@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from types import CoroutineType
+from types import CoroutineType, coroutine
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+
+from penstock.tasks import is_first_step
 
 ReplyT = TypeVar("ReplyT")
 ReplyT_co = TypeVar("ReplyT_co", covariant=True)
@@ -87,12 +89,55 @@ class Awaited(Protocol):
     def add_done_callback(self, call: Callable[[Any], object], /) -> None: ...
 
 
-async def ended(awaited: Awaited) -> None:
-    """Return when it is done, whatever its outcome. To be cancelled means nothing to it."""
-    if not awaited.done():
-        future = asyncio.get_running_loop().create_future()
-        awaited.add_done_callback(lambda _: None if future.done() else future.set_result(None))
-        await future
+@coroutine
+def ended(awaited: Awaited) -> Generator[Any, None, None]:
+    """Return when it is done, whatever its outcome. To be cancelled means nothing to it.
+
+    Whoever did a coroutine's first step is given `awaited` itself, and needs no task for it.
+    """
+    if awaited.done():
+        return
+    if is_first_step():
+        yield awaited
+        return
+    future = asyncio.get_running_loop().create_future()
+    awaited.add_done_callback(lambda _: None if future.done() else future.set_result(None))
+    yield from future
+
+
+class Signal:
+    """Something to wait for that may happen again: an `Awaited` once it is set, until cleared."""
+
+    __slots__ = ("_calls", "_is_set")
+
+    def __init__(self) -> None:
+        self._calls: list[Callable[[Signal], object]] = []
+        self._is_set = False
+
+    def set(self) -> None:
+        """It has happened. The callbacks are called at once."""
+        if not self._is_set:
+            self._is_set = True
+            calls, self._calls = self._calls, []
+            for call in calls:
+                call(self)
+
+    def clear(self) -> None:
+        """Whatever happened is dealt with."""
+        self._is_set = False
+
+    def done(self) -> bool:
+        return self._is_set
+
+    def exception(self) -> None:
+        """It never fails."""
+
+    def add_done_callback(self, call: Callable[[Signal], object]) -> None:
+        """Have `call` called when it is set. It does not raise, and does little."""
+        if self._is_set:
+            call(self)
+        else:
+            self._calls.append(call)
 
 
 class Deferred(Generic[ReplyT_co]):
@@ -113,7 +158,7 @@ class Deferred(Generic[ReplyT_co]):
         return self.make(self.ready.exception())
 
     def __await__(self) -> Generator[Any, None, ReplyT_co]:
-        yield from ended(self.ready).__await__()
+        yield from ended(self.ready)
         return self.result()
 
 

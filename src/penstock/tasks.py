@@ -36,12 +36,41 @@ class Rest(Generic[ResultT]):
         self._work = work
         self._awaited = awaited
 
+    @property
+    def awaited(self) -> Any | None:
+        """What it waits for, where no task is needed for that; None where one is."""
+        awaited = self._awaited
+        return None if awaited is None or asyncio.isfuture(awaited) else awaited
+
+    def go_on(self) -> Ended[ResultT] | Rest[ResultT]:
+        """Do the next step as `begin` does the first one: what it waited for has happened.
+
+        Raises what the step raises.
+        """
+        self._awaited = None
+        return begin(self._work)
+
+    def close(self) -> None:
+        """End it where it waits."""
+        self._awaited = None
+        self._work.close()
+
     def __await__(self) -> Generator[Any, Any, ResultT]:
+        pause = self.awaited
         awaited, self._awaited = self._awaited, None
-        return _steps(self._work, awaited)
+        if pause is None:
+            return (yield from _steps(self._work, awaited))
+        future = asyncio.get_running_loop().create_future()
+        pause.add_done_callback(lambda _: None if future.done() else future.set_result(None))
+        try:
+            yield from future
+        except BaseException:
+            self._work.close()
+            raise
+        return (yield from self._work.__await__())
 
     def __del__(self) -> None:
-        if self._awaited is not None:
+        if asyncio.isfuture(self._awaited):
             self._awaited.cancel()
 
 
@@ -73,6 +102,11 @@ def begin(work: Coroutine[Any, Any, ResultT]) -> Ended[ResultT] | Rest[ResultT]:
     finally:
         _of_thread.in_first_step = outer
     return Rest(work, awaited)
+
+
+def is_first_step() -> bool:
+    """Whether the running code is in no task, as in a coroutine that was begun."""
+    return _of_thread.in_first_step
 
 
 async def in_task() -> None:

@@ -19,6 +19,7 @@ from penstock.broker.errors import (
     InvalidSettingError,
     MessageTooLargeError,
     TimestampTooFarAheadError,
+    TopicTerminatedError,
 )
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.broker.topics.config import TopicConfig, checked, not_in_effect
@@ -55,6 +56,31 @@ def refused(**settings: str) -> str:
     with pytest.raises(InvalidSettingError) as error:
         checked(settings)
     return str(error.value)
+
+
+def test_an_end_can_not_be_taken_back() -> None:
+    ended = checked({"terminated": "true"})
+    assert checked({}, ended) == ended
+    assert checked({"segment_bytes": "2000000"}, ended) == {"segment_bytes": "2000000", **ended}
+    with pytest.raises(InvalidSettingError, match="taken back"):
+        checked({"terminated": "false"}, ended)
+
+
+async def test_a_topic_that_was_terminated_stays_so(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(ORDERS, 2)
+        topic.partitions[1].append(batch(Magic.KAFKA))
+        await topic.partitions[1].flushed()
+        await broker.topics.update(topic, ORDERS, {"terminated": "true"})
+        await broker.topics.update(topic, ORDERS, {})
+    async with running(tmp_path) as broker:
+        again = broker.topics.get(ORDERS)
+        assert again is not None
+        for partition in again.partitions:
+            for magic in Magic:
+                with pytest.raises(TopicTerminatedError):
+                    partition.append(batch(magic))
+        assert again.partitions[1].end_offset == 1
 
 
 def test_every_default_may_be_set_and_holds() -> None:

@@ -18,9 +18,10 @@ from penstock.broker.errors import (
     UnknownGroupError,
     UnknownMemberError,
 )
-from penstock.broker.groups.topic_groups import TopicGroup
+from penstock.broker.groups.topic_groups import Memberships, TopicGroup
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
+from penstock.memory import Memory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ NAME = TopicName("public", "default", "orders")
 
 def group_of(partitions: int) -> TopicGroup:
     topic = SimpleNamespace(id=uuid.uuid4(), partitions=[None] * partitions)
-    return TopicGroup(cast("Topic", topic), 0, "billing")
+    return TopicGroup(cast("Topic", topic), 0, "billing", Memberships(Memory().clients))
 
 
 @given(st.integers(1, 12), st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=30))
@@ -157,4 +158,27 @@ async def test_groups_go_with_their_topic_and_members_with_their_connection(tmp_
     assert group.members == {}
     await broker.topics.delete(topic)
     assert broker.topic_groups.all() == []
+    await broker.close()
+
+
+async def test_a_member_is_in_so_many_groups_only(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "MEMBER_GROUPS", 12)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(NAME, 1)
+    groups = [await broker.topic_groups.create(topic, f"g{number}") for number in range(13)]
+    for group in groups[:12]:
+        group.join("hog")
+    with pytest.raises(GroupFullError):
+        groups[12].join("hog")
+    assert groups[12].members == {}
+    # Where there is no memory, others are in a few.
+    broker.memory.clients.bound = broker.memory.clients.used
+    for group in groups[: limits.MEMBER_LEAST_GROUPS]:
+        group.join("other")
+    with pytest.raises(GroupFullError):
+        groups[12].join("other")
+    broker.topic_groups.leave_all("hog")
+    groups[12].join("other")
+    broker.topic_groups.leave_all("other")
+    assert broker.memory.clients.used == 0
     await broker.close()

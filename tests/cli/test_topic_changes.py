@@ -93,6 +93,15 @@ def test_partitions_are_added(penstock: Penstock, topic: str) -> None:
     )
 
 
+def test_a_topic_is_ended_for_good(penstock: Penstock, topic: str) -> None:
+    penstock("topic", "terminate", topic, code=1)
+    assert settings(penstock, topic)["penstock.terminated"] == "false"
+    assert penstock("topic", "terminate", topic, "--yes").stdout == f"terminated {topic}\n"
+    assert settings(penstock, topic)["penstock.terminated"] == "true"
+    words = ("topic", "alter", topic, "--set", "penstock.terminated=false")
+    assert "can't be taken back" in penstock(*words, code=1).stderr
+
+
 def test_what_a_real_client_changes_is_shown(
     penstock: Penstock, topic: str, shared_server: BrokerProcess
 ) -> None:

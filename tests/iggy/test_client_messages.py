@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pulsar
 import pytest
 from apache_iggy import (
     Consumer,
@@ -14,9 +15,11 @@ from apache_iggy import (
     PollingStrategy,
     SendMessage,
 )
+from confluent_kafka import Consumer as KafkaConsumer
+from confluent_kafka import TopicPartition
 
 from broker_process import BrokerProcess
-from iggy_clients import connected, poll, send, until
+from iggy_clients import SECONDS, connected, poll, send, until
 
 First, Last, Next = PollingStrategy.First(), PollingStrategy.Last(), PollingStrategy.Next()
 
@@ -215,3 +218,53 @@ async def test_client_reconnects_by_itself(server: BrokerProcess) -> None:
 
     # While it has no connection the client refuses calls at once; it logs in again by itself.
     await until(is_back)
+
+
+async def test_purged_topic_is_empty_for_every_protocol(
+    client: IggyClient, stream: str, topic: str, shared_server: BrokerProcess
+) -> None:
+    name = f"{stream}.{topic}"
+    for _ in range(3):
+        await send(client, stream, topic, "old")
+    await poll(client, stream, topic, PollingStrategy.Next(), auto_commit=True)
+    pulsar_client = pulsar.Client(shared_server.pulsar)
+    pulsar_reader = pulsar_client.subscribe(
+        f"public/{stream}/{topic}-partition-0",
+        "readers",
+        initial_position=pulsar.InitialPosition.Earliest,
+        receiver_queue_size=1,
+    )
+    assert pulsar_reader.receive(SECONDS * 1000).data() == b"old"
+    await client.purge_topic(stream, topic)
+    found = await client.get_topic(stream, topic)
+    assert found is not None
+    assert (found.messages_count, found.size) == (0, 0)
+    assert await poll(client, stream, topic, PollingStrategy.First()) == []
+
+    # Offsets go on: what a reader of any protocol has noted never means another message.
+    assert await send(client, stream, topic, "new") == 3
+    for strategy in (PollingStrategy.First(), PollingStrategy.Offset(0), PollingStrategy.Next()):
+        assert await poll(client, stream, topic, strategy) == [(3, b"new")]
+    while (received := pulsar_reader.receive(SECONDS * 1000)).data() == b"old":
+        assert received.message_id().entry_id() < 3, "it was on its way before the purge"
+    assert received.data() == b"new"
+    pulsar_client.close()
+    kafka = KafkaConsumer(
+        {
+            "bootstrap.servers": shared_server.kafka,
+            "group.id": "readers",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    kafka.assign([TopicPartition(name, 0, 0)])  # An offset that is gone: out of range.
+    message = kafka.poll(SECONDS)
+    assert message is not None
+    assert (message.offset(), message.value()) == (3, b"new")
+    kafka.close()
+
+    await client.purge_stream(stream)
+    assert await poll(client, stream, topic, PollingStrategy.First()) == []
+    with pytest.raises(RuntimeError, match=r"(?i)not found"):
+        await client.purge_stream(f"{stream}-missing")
+    with pytest.raises(RuntimeError, match=r"(?i)not found"):
+        await client.purge_topic(stream, "missing")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 
 import pulsar
 import pytest
@@ -163,7 +162,7 @@ async def test_topic_may_have_no_partitions(
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
     in_kafka = admin.list_topics(name, timeout=SECONDS).topics[name]
     assert (in_kafka.error, in_kafka.partitions) == (None, {})
-    pulsar_client = pulsar.Client(shared_server.pulsar, logger=_silent())
+    pulsar_client = pulsar.Client(shared_server.pulsar)
     with pytest.raises(pulsar.TopicNotFound):
         pulsar_client.create_producer(f"public/{stream}/later")
     pulsar_client.close()
@@ -171,12 +170,6 @@ async def test_topic_may_have_no_partitions(
     await client.create_partitions(stream, "later", 1)
     assert await send(client, stream, "later", "first") == 0
     assert set(admin.list_topics(name, timeout=SECONDS).topics[name].partitions) == {0}
-
-
-def _silent() -> logging.Logger:
-    logger = logging.getLogger("pulsar of a test")
-    logger.setLevel(logging.CRITICAL)
-    return logger
 
 
 async def test_partitions_are_added_and_never_taken_away(
@@ -189,8 +182,6 @@ async def test_partitions_are_added_and_never_taken_away(
     assert await send(client, stream, topic, "last", partition=3) == 0
     with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
         await client.delete_partitions(stream, topic, 1)
-    with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
-        await client.purge_topic(stream, topic)
 
 
 async def test_options_are_described(client: IggyClient) -> None:

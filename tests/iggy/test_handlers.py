@@ -93,6 +93,8 @@ async def test_batch_that_the_topic_does_not_take_is_refused(tmp_path: Path) -> 
     await broker.topics.update(topic, topic.name, {"message_timestamp_after_max_ms": "900000"})
     late = await dialog.produce(producer_batch(b"late", origin_us=ahead), 1)
     assert late.status == ErrorCode.TIMESTAMP_OUT_OF_RANGE
+    await broker.topics.update(topic, topic.name, {"terminated": "true"})
+    assert (await dialog.produce(batch, 1)).status == ErrorCode.CANNOT_APPEND_MESSAGE
     assert topic.partitions[0].end_offset == 2
     dialog.session.close()
     await broker.close()
@@ -200,3 +202,16 @@ async def test_streams_are_created_at_a_rate(
     assert len(broker.namespaces.all()) == 2
     dialog.session.close()
     await broker.close()
+
+
+async def test_segments_are_deleted(dialog: Dialog) -> None:
+    def asked(partition: int, topic: Identifier = TOPIC) -> requests.DeleteSegments:
+        return requests.DeleteSegments(STREAM, topic, partition, 2**32 - 1)
+
+    await dialog.produce(producer_batch(b"0"), 1)
+    assert await dialog.ask(Command.DELETE_SEGMENTS, asked(0)) == (0, b"", 0)
+    assert await payloads(dialog, poll(PollingKind.FIRST)) == [b"0"]
+    unknown = await dialog.ask(Command.DELETE_SEGMENTS, asked(7))
+    assert unknown.status == ErrorCode.PARTITION_NOT_FOUND
+    unknown = await dialog.ask(Command.DELETE_SEGMENTS, asked(0, Identifier("missing")))
+    assert unknown.status == ErrorCode.TOPIC_ID_NOT_FOUND

@@ -99,6 +99,11 @@ async def test_sizes_are_those_of_all_logs(dialog: Dialog) -> None:
     sizes = [part.partition_size for part in folder.topics[0].partitions]
     assert len(sizes) == 2
     assert all(sizes)
+    partitions = dialog.broker.topics.all()[0].partitions
+    assert not any(partition.is_open for partition in partitions), "nobody needs them open"
+    for partition in partitions:
+        await partition.opened()
+    assert [partition.size_bytes for partition in partitions] == sizes
 
 
 async def test_a_log_that_can_not_be_opened_is_refused_in_kafkas_words(

@@ -196,6 +196,15 @@ async def test_a_topic_may_allow_larger_and_later_batches(dialog: Dialog) -> Non
     assert (await dialog.produce(late)).error_code == ErrorCode.INVALID_TIMESTAMP
 
 
+async def test_a_topic_that_was_terminated_takes_no_batch(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    assert (await dialog.produce(batch())).error_code == 0
+    (topic,) = dialog.broker.topics.all()
+    await dialog.broker.topics.update(topic, topic.name, {"terminated": "true"})
+    assert (await dialog.produce(batch())).error_code == ErrorCode.POLICY_VIOLATION
+    assert topic.partitions[0].end_offset == 1
+
+
 async def test_an_idempotent_producer_may_repeat_but_leave_nothing_out(dialog: Dialog) -> None:
     await dialog.create_topic()
     response = await dialog.ask("InitProducerId", transactional_id=None)

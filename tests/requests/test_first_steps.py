@@ -7,6 +7,7 @@ import gc
 
 import pytest
 
+from penstock.session import Signal, ended
 from penstock.tasks import Ended, begin, in_task, within
 
 
@@ -110,3 +111,22 @@ async def test_a_rest_that_nobody_awaits_is_closed(recwarn: pytest.WarningsRecor
     assert ended == ["closed"]
     assert awaited.cancelled(), "nobody would hear of its failure"
     assert [str(each.message) for each in recwarn] == []
+
+
+async def test_what_waits_for_a_signal_can_be_awaited_in_a_task_too() -> None:
+    signal = Signal()
+
+    async def work() -> int:
+        await ended(signal)
+        signal.clear()
+        await ended(signal)
+        return 7
+
+    rest = begin(work())
+    assert not isinstance(rest, Ended)
+    assert rest.awaited is signal
+    task = asyncio.ensure_future(rest)
+    for _ in range(2):
+        await asyncio.sleep(0)
+        signal.set()
+    assert await task == 7

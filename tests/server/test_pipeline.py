@@ -17,7 +17,16 @@ import pytest
 from conversation import Conversation
 from penstock.server.answers import Answers
 from penstock.server.turns import Turn
-from penstock.session import ONE_AFTER_ANOTHER, Answer, Buffers, Conflicts, Deferred, PeerError
+from penstock.session import (
+    ONE_AFTER_ANOTHER,
+    Answer,
+    Buffers,
+    Conflicts,
+    Deferred,
+    PeerError,
+    Signal,
+    ended,
+)
 
 FRAME = b"frame"
 
@@ -214,6 +223,61 @@ async def test_what_is_cancelled_before_its_first_step_is_closed(peer: Peer) -> 
     await asyncio.wait_for(peer.pipeline.ended(), 5)
     await turns()
     assert [inspect.getcoroutinestate(answer) for answer in answers] == ["CORO_CLOSED"] * 2
+
+
+async def _twice(signal: Signal, ended_with: list[str]) -> bytes:
+    try:
+        await ended(signal)
+        signal.clear()
+        await ended(signal)
+    finally:
+        ended_with.append("its end")
+    return b"twice"
+
+
+async def test_what_waits_for_a_signal_goes_on_in_turns_and_in_no_task(peer: Peer) -> None:
+    signals = [Signal() for _ in range(10)]
+    tasks = len(asyncio.all_tasks())
+    for signal in signals:
+        peer.ask(lambda signal=signal: _twice(signal, []), lane=None)
+    peer.conversation.has_turns = False
+    for number in range(2):
+        for signal in signals:
+            signal.set()
+        await turns()
+        assert peer.written == []
+        assert peer.take_turn(steps=5), "half of them went on"
+        assert not peer.take_turn(steps=5)
+        assert len(asyncio.all_tasks()) == tasks
+        assert b"".join(peer.written) == b"twice" * 10 * number
+    assert not peer.pipeline
+
+
+@pytest.mark.filterwarnings("error")
+async def test_cancelling_ends_what_waits_for_a_signal(peer: Peer) -> None:
+    signal, ended_with = Signal(), list[str]()
+    peer.ask(lambda: _twice(signal, ended_with))
+    assert peer.pipeline
+    peer.pipeline.cancel()
+    assert (ended_with, bool(peer.pipeline)) == (["its end"], False)
+    signal.set()
+    await turns()
+    assert (peer.written, peer.failures) == ([], [])
+
+
+async def test_what_waits_for_a_signal_first_may_need_a_task_then(peer: Peer) -> None:
+    signal = Signal()
+
+    async def work() -> bytes:
+        await ended(signal)
+        await asyncio.sleep(0)
+        await ended(signal)
+        return b"done"
+
+    peer.ask(work)
+    signal.set()
+    await turns()
+    assert peer.written == [b"done"]
 
 
 async def test_what_was_parked_begins_in_turns(peer: Peer) -> None:

@@ -25,6 +25,7 @@ class FakeReceiver:
         self.takes_files = takes_files
         self.deliveries: list[Delivery] = []
         self.activations: list[bool] = []
+        self.ends = 0
         self.disconnected = 0
         self._gate = asyncio.Event()
         self._gate.set()
@@ -47,6 +48,9 @@ class FakeReceiver:
 
     def activated(self, active: bool) -> None:
         self.activations.append(active)
+
+    def reached_end(self) -> None:
+        self.ends += 1
 
     def disconnect(self) -> None:
         self.disconnected += 1

@@ -75,7 +75,9 @@ class Broker:
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         creations = group_creations()
         self.groups = GroupRegistry(settings.groups, self._group_store, self.memory, creations)
-        self.topic_groups = TopicGroups(TopicGroupRepository(store), self.topics, creations)
+        self.topic_groups = TopicGroups(
+            TopicGroupRepository(store), self.topics, creations, self.memory
+        )
         self._properties = PropertyRepository(store)
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)

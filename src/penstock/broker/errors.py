@@ -55,6 +55,10 @@ class TimestampTooFarAheadError(BrokerError):
     """The batch has a time that lies further ahead of the broker's clock than the topic takes."""
 
 
+class TopicTerminatedError(BrokerError):
+    """The topic was ended for good, and takes no more messages."""
+
+
 class NamespaceExistsError(BrokerError):
     """A namespace, which Iggy calls a stream, has this name already."""
 

@@ -1,4 +1,4 @@
-"""`penstock topic`: create, list, describe, alter, reopen and delete topics."""
+"""`penstock topic`: create, list, describe, alter, reopen, terminate and delete topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
 topic_app = typer.Typer(
-    help="Create, list, describe, alter, reopen and delete topics.", no_args_is_help=True
+    help="Create, list, describe, alter, reopen, terminate and delete topics.", no_args_is_help=True
 )
 
 topic_app.command("alter")(alter_command)
@@ -104,6 +104,23 @@ def reopen_command(
         typer.echo(f"reopened {counted(len(reopened), 'partition')} of {name}")
     else:
         typer.echo(f"{name} takes writes: nothing was to be reopened")
+
+
+@topic_app.command("terminate")
+def terminate_command(
+    name: TopicName,
+    server: Server = DEFAULT_SERVER,
+    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """End a topic for good: it takes no more messages, and what it has can be read.
+
+    Consumers of Pulsar's Java client hear of it once they have acknowledged everything.
+    """
+    if not sure and not typer.confirm(f"End {name}, so that it never takes a message again?"):
+        raise CommandError("nothing was ended")
+    with connected(server) as client:
+        client.alter_topic_config(name, {"penstock.terminated": "true"})
+    typer.echo(f"terminated {name}")
 
 
 @topic_app.command("delete")

@@ -1,6 +1,6 @@
 """How the broker's objects look to an Iggy client.
 
-Whoever describes topics has their logs opened before, by `open_logs`. A log that can't be opened
+Whoever describes topics has their logs measured before, by `measure`. A log that can't be read
 counts as an empty one. What there may be many of is described in steps.
 """
 
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from penstock.broker.topics.opening import open_all
-from penstock.iggy.offsets import current_offset
 from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
 from penstock.pace import Pace
@@ -34,7 +32,7 @@ _ALL_PERMISSIONS: Final = bytes([1] * 10 + [0])
 
 
 class Figures(NamedTuple):
-    """What topics hold; of their messages, those in logs that are open."""
+    """What topics hold."""
 
     topics: int = 0
     partitions: int = 0
@@ -50,18 +48,20 @@ async def figures(topics: Iterable[Topic], pace: Pace) -> Figures:
         sums[0] += 1
         for partition in topic.partitions:
             sums[1] += 1
-            if partition.is_open:
-                sums[2] += partition.segment_count
-                sums[3] += partition.size_bytes
-                sums[4] += partition.readable_end() - partition.start_offset
+            held = partition.summary
+            if held is not None:
+                sums[2] += held.segment_count
+                sums[3] += held.size_bytes
+                sums[4] += held.end_offset - held.start_offset
             if pace.is_over():
                 await pace.others()
     return Figures(*sums)
 
 
-async def open_logs(topics: Iterable[Topic]) -> None:
-    """Return when all the topics' logs are open that can be opened."""
-    await open_all(partition for topic in topics for partition in (*topic.partitions,))
+async def measure(broker: Broker, topics: Iterable[Topic]) -> None:
+    """Return when it is known how much the topics hold."""
+    every = (partition for topic in topics for partition in (*topic.partitions,))
+    await broker.topics.measure(every)
 
 
 async def describe_stream(broker: Broker, stream: Namespace, pace: Pace) -> replies.Stream:
@@ -111,16 +111,17 @@ async def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
 
 
 def _describe_partition(partition: Partition) -> replies.Partition:
-    if not partition.is_open:
+    held = partition.summary
+    if held is None:
         return replies.Partition(partition.index, partition.topic.created_at_us, 0, 0, 0, 0)
     return replies.Partition(
         id=partition.index,
         created_at=partition.topic.created_at_us,
         # Clients count the segment that the first message will begin.
-        segments_count=max(1, partition.segment_count),
-        current_offset=current_offset(partition),
-        size=partition.size_bytes,
-        messages_count=partition.readable_end() - partition.start_offset,
+        segments_count=max(1, held.segment_count),
+        current_offset=max(0, held.end_offset - 1),
+        size=held.size_bytes,
+        messages_count=held.end_offset - held.start_offset,
     )
 
 

@@ -31,6 +31,7 @@ _CODES: Final = ErrorCodes(
         broker_errors.InvalidSettingError: ErrorCode.INVALID_OPTION_VALUE,
         broker_errors.MessageTooLargeError: ErrorCode.TOO_BIG_MESSAGE_PAYLOAD,
         broker_errors.TimestampTooFarAheadError: ErrorCode.TIMESTAMP_OUT_OF_RANGE,
+        broker_errors.TopicTerminatedError: ErrorCode.CANNOT_APPEND_MESSAGE,
         broker_errors.NamespaceExistsError: ErrorCode.STREAM_NAME_ALREADY_EXISTS,
         broker_errors.UnknownNamespaceError: ErrorCode.STREAM_ID_NOT_FOUND,
         broker_errors.GroupExistsError: ErrorCode.CONSUMER_GROUP_NAME_ALREADY_EXISTS,

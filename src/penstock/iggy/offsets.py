@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "iggy-consumer"
 GROUP: Final = "iggy-group"
+OFFSET_KINDS: Final = (CONSUMER, GROUP)
 
 
 def owner_of(broker: Broker, topic: Topic, consumer: Consumer) -> OffsetOwner:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.iggy.batches import Cut, cut
 from penstock.iggy.wire.batch import read_batch_header
 from penstock.limits import IGGY_POLL_BYTES, IGGY_READ_BYTES
-from penstock.log.errors import CorruptBatchError
+from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import HEADER_SIZE, Magic, walk
 from penstock.records.errors import MalformedBatchError
 from penstock.session import in_memory
@@ -102,6 +102,10 @@ async def _read(
             return None
         await held.grant(max_bytes)
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
+    except OffsetOutOfRangeError:
+        if position >= partition.start_offset:
+            raise
+        return partition.start_offset  # It was given up this moment.
     except (CorruptBatchError, MalformedBatchError):
         if polled.messages == 0:
             raise

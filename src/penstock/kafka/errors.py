@@ -30,6 +30,8 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.InvalidSettingError: ErrorCode.INVALID_CONFIG,
         broker.MessageTooLargeError: ErrorCode.MESSAGE_TOO_LARGE,
         broker.TimestampTooFarAheadError: ErrorCode.INVALID_TIMESTAMP,
+        # Clients give the batch up, and say what was the matter.
+        broker.TopicTerminatedError: ErrorCode.POLICY_VIOLATION,
         broker.OutOfOrderSequenceError: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         broker.InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
         broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,

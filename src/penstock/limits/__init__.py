@@ -44,6 +44,13 @@ LOGS_OPENED_TOGETHER: Final = Limit(
     when_hit="the next logs are opened when these are open",
 )
 
+LOGS_MEASURED_TOGETHER: Final = Limit(
+    50,
+    "closed logs that are looked at in one visit of a thread, for a request about their sizes",
+    protects="requests that have a log opened from one about all the logs of the broker",
+    when_hit="the next logs are looked at when these were",
+)
+
 FOLDER_CHECK_SECONDS: Final = Limit(
     1,
     "seconds",

@@ -61,6 +61,30 @@ CURSOR_LEAST_BYTES: Final = Limit(
     "delivered can't be acknowledged",
 )
 
+CONNECTION_LEAST_BYTES: Final = Limit(
+    12 * KIB,
+    "bytes of consumers and producers that one connection keeps open however full the eighth of "
+    "the budget for memory is that is for those: two consumers, or eleven producers",
+    protects="clients with a few consumers or producers from those that open thousands",
+    when_hit="a connection has at most twice as much as is left of the eighth; the next consumer "
+    "or producer is refused",
+)
+
+MEMBER_GROUPS: Final = Limit(
+    1_000,
+    "consumer groups of Iggy's kind that one connection is a member of",
+    protects="memory, and other clients' time when the connection ends",
+    when_hit="joining the next one is refused",
+)
+
+MEMBER_LEAST_GROUPS: Final = Limit(
+    8,
+    "consumer groups of Iggy's kind that one connection is a member of however full the eighth of "
+    "the budget for memory is that is for what connections keep open",
+    protects="clients that are in a few groups from those that join thousands",
+    when_hit="joining the next one is refused",
+)
+
 CONVERSION_WAIT_SECONDS: Final = Limit(
     3,
     "seconds that a large conversion waits for memory, one at a time",

@@ -139,14 +139,16 @@ PULSAR_LIVENESS_SECONDS: Final = Limit(
 
 PULSAR_CONNECTION_PRODUCERS: Final = Limit(
     10_000,
-    "producers on one Pulsar connection",
+    "producers on one Pulsar connection, where the eighth of the budget for memory that is for "
+    "them has room for as many",
     protects="memory",
     when_hit="the next one is refused",
 )
 
 PULSAR_CONNECTION_CONSUMERS: Final = Limit(
     10_000,
-    "consumers on one Pulsar connection",
+    "consumers on one Pulsar connection, where the eighth of the budget for memory that is for "
+    "them has room for as many",
     protects="memory",
     when_hit="the next one is refused",
 )

@@ -15,10 +15,11 @@ from penstock.log.errors import (
     OffsetOutOfRangeError,
 )
 from penstock.log.files import File, FileSystem, RealFileSystem
-from penstock.log.interface import Log, SavedState
+from penstock.log.interface import Log, LogSummary, SavedState
 from penstock.log.local import LocalLog
 from penstock.log.reader import read_range
 from penstock.log.recovery import RecoveryReport
+from penstock.log.summary import summarise
 
 __all__ = [
     "Batches",
@@ -35,10 +36,12 @@ __all__ = [
     "LogFailedError",
     "LogMissingError",
     "LogReadError",
+    "LogSummary",
     "LogWriteError",
     "OffsetOutOfRangeError",
     "RealFileSystem",
     "RecoveryReport",
     "SavedState",
     "read_range",
+    "summarise",
 ]

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from penstock.session import Buffer, FileRange
 
 
+class LogSummary(NamedTuple):
+    """What a log holds, in segments, bytes and offsets; messages end before `end_offset`."""
+
+    segment_count: int = 0
+    size_bytes: int = 0
+    start_offset: int = 0
+    end_offset: int = 0
+
+
 class SavedState(NamedTuple):
     """An owner's state as of `replay_from`, the first offset that it knows nothing of."""
 
@@ -77,6 +86,10 @@ class Log(Protocol):
     @property
     def segment_count(self) -> int:
         """In how many pieces the batches are stored."""
+
+    @property
+    def full_segment_ends(self) -> list[int]:
+        """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
 
     @property
     def failure(self) -> LogError | None:
@@ -235,6 +248,6 @@ class Outcome:
 
     def __await__(self) -> Generator[Any, None, None]:
         """Return when it is done. Raises LogError."""
-        yield from ended(self).__await__()
+        yield from ended(self)
         if self._failure is not None:
             raise self._failure

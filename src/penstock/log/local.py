@@ -32,6 +32,7 @@ from penstock.log.recovery import Recovered, Recovery
 from penstock.log.rounds import Round
 from penstock.log.scan import Bounds, Place
 from penstock.log.segment import Segment
+from penstock.log.segments import remove_segments, segment_with
 from penstock.log.states import States
 
 if TYPE_CHECKING:
@@ -178,6 +179,10 @@ class LocalLog:
         return len(self._segments)
 
     @property
+    def full_segment_ends(self) -> list[int]:
+        return [segment.end_offset for segment in self._segments[:-1]]
+
+    @property
     def corrupt_ranges(self) -> int:
         """How many damaged places have been seen in what is stored since the log was opened."""
         return sum(len(segment.corrupt) for segment in self._segments)
@@ -319,7 +324,7 @@ class LocalLog:
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
-        remove = partial(_unlink, self._files, self._take_trimmed())
+        remove = partial(remove_segments, self._files, self._take_trimmed())
         await self._flusher.run(remove)
 
     async def finish(self) -> None:
@@ -451,9 +456,7 @@ class LocalLog:
             return None
         if not self.start_offset <= offset < self.end_offset:
             raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
-        number = bisect_right(self._segments, offset, key=lambda each: each.base_offset) - 1
-        assert number >= 0, "the first segment begins at the start offset"
-        return self._segments[number]
+        return segment_with(self._segments, offset)
 
     def _sound_places(
         self, offset: int, max_bytes: int, magic: int, end: int | None
@@ -464,7 +467,7 @@ class LocalLog:
         if segment is None or offset >= end:
             return None
         start = self._look_ups.place_of(segment, offset)
-        if start is None:
+        if start is None or segment.size - start.position < FROM_FILE_BYTES:
             return None
         following = segment.sound_range(start, max_bytes, end, magic)
         if following is None or following.position - start.position < FROM_FILE_BYTES:
@@ -488,13 +491,3 @@ def _find_time(
     segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
 ) -> int | None:
     return segment.find_time(lend, bounds, timestamp_ms, start)
-
-
-def _unlink(files: FileSystem, segments: Sequence[Segment]) -> None:
-    """Remove segments, the oldest first; what can't be removed is left to the next start."""
-    try:
-        for segment in segments:
-            for path in (*segment.index.paths, segment.path):
-                files.unlink(path)
-    except OSError as error:
-        logger.warning("a segment that was trimmed is still there: %s", error)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from penstock.limits import PULSAR_CLOSED_PRODUCERS
+from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
 from penstock.pulsar.keep_alive import KeepAlive
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 NO_REQUEST: Final = (1 << 64) - 1
 """The request id of what the broker says unasked."""
+_CONSUMER_BYTES: Final = 2 * KIB
+_PRODUCER_BYTES: Final = 1 * KIB
+"""About what each takes of memory, besides its name; a producer where it waits for its turn."""
 
 
 class Client(call.Client):
@@ -38,6 +42,7 @@ class Client(call.Client):
         self.all_producers = all_producers
         self.protocol_version = 0
         self.client_version = ""
+        self.wants_entry_index = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
@@ -57,22 +62,34 @@ class Client(call.Client):
         """The connection is closed: give up what the client had."""
         self.is_gone = True
         self.keep_alive.stop()
-        for producer in tuple(self.producers.values()):
-            self.all_producers.remove(producer)
-        for consumer in tuple(self.consumers.values()):
-            self.broker.subscriptions.leave(consumer.subscription, consumer.member)
-        self.producers.clear()
-        self.consumers.clear()
+        for producer_id in tuple(self.producers):
+            self.close_producer(producer_id)
+        for consumer_id in tuple(self.consumers):
+            self.close_consumer(consumer_id)
 
     def send(self, command: BaseCommand) -> None:
         """Tell the client something that it did not ask for."""
         self.transport.write([frames.encode_command(command)])
 
+    def close_producer(self, producer_id: int) -> None:
+        """The client has closed a producer, if it is there."""
+        producer = self.producers.get(producer_id)
+        if producer is not None:
+            self._forget_producer(producer)
+            self.all_producers.remove(producer)
+
+    def close_consumer(self, consumer_id: int) -> None:
+        """The client has closed a consumer, if it is there."""
+        consumer = self.consumers.get(consumer_id)
+        if consumer is not None:
+            self.forget_consumer(consumer)
+            self.broker.subscriptions.leave(consumer.subscription, consumer.member)
+
     def drop_producer(self, producer: Producer) -> None:
         """A producer is out: its client creates it again if it wants to."""
-        if self.producers.pop(producer.id, None) is None:
+        if self.producers.get(producer.id) is not producer:
             return
-        self.closed_producers.append(producer.id)
+        self._forget_producer(producer)
         close = CommandCloseProducer(producer_id=producer.id, request_id=NO_REQUEST)
         self.send(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=close))
 
@@ -80,9 +97,19 @@ class Client(call.Client):
         """A consumer was detached: its client subscribes again if it wants to."""
         if self.consumers.get(consumer.id) is not consumer:
             return
-        del self.consumers[consumer.id]
+        self.forget_consumer(consumer)
         close = CommandCloseConsumer(consumer_id=consumer.id, request_id=NO_REQUEST)
         self.send(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=close))
+
+    def forget_consumer(self, consumer: PulsarConsumer) -> None:
+        """The consumer has no subscription any more."""
+        del self.consumers[consumer.id]
+        self.held.grow(-consumer_bytes(consumer.member.name))
+
+    def _forget_producer(self, producer: Producer) -> None:
+        del self.producers[producer.id]
+        self.closed_producers.append(producer.id)
+        self.held.grow(-producer_bytes(producer.name))
 
     async def is_alive(self) -> bool:
         """Whether the client says anything soon; see KeepAlive."""
@@ -90,6 +117,16 @@ class Client(call.Client):
             return False
         answers = await self.keep_alive.is_alive()
         return answers and not self.is_gone
+
+
+def consumer_bytes(name: str) -> int:
+    """Return about how much memory a consumer of this name takes."""
+    return _CONSUMER_BYTES + sys.getsizeof(name)
+
+
+def producer_bytes(name: str) -> int:
+    """Return about how much memory a producer of this name takes."""
+    return _PRODUCER_BYTES + sys.getsizeof(name)
 
 
 class Call(call.Call[Client]):

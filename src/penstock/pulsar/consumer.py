@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.broker.subscriptions.subscription import SubscriptionKind
-from penstock.pulsar.wire.frames import encode_payload_command
+from penstock.pulsar.wire.frames import encode_entry_index, encode_payload_command
 from penstock.pulsar.wire.message_ids import ack_set_from_mask
-from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandActiveConsumerChange
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandActiveConsumerChange,
+    CommandReachedEndOfTopic,
+)
 from penstock.records.pulsar.entry import without_checksum
 
 if TYPE_CHECKING:
@@ -21,6 +25,11 @@ if TYPE_CHECKING:
 ACTIVE_CONSUMER_CHANGE_VERSION: Final = 12
 CHECKSUM_VERSION: Final = 11
 """Older C++ clients parse the checksum wrongly."""
+REACHED_END_VERSION: Final = 9
+JAVA_CLIENT: Final = "Pulsar-Java"
+"""What the only client that knows REACHED_END_OF_TOPIC begins its version with: others close the
+connection on it, and come back for ever.
+"""
 
 
 class ConsumerOwner(Protocol):
@@ -28,6 +37,9 @@ class ConsumerOwner(Protocol):
 
     protocol_version: int
     """What client and broker agreed on."""
+    client_version: str
+    wants_entry_index: bool
+    """Whether it takes broker entry metadata, which says where in the log an entry is."""
 
     @property
     def transport(self) -> Transport:
@@ -64,6 +76,9 @@ class PulsarConsumer:
         self.partition = partition
         self._owner = owner
         self._kind = kind
+        self._is_open = False
+        self._active: bool | None = None
+        self._has_heard_of_end = False
         # One message is filled in anew for every batch: it goes out a million times.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         message = self._command.message
@@ -110,10 +125,30 @@ class PulsarConsumer:
             self._kind is SubscriptionKind.FAILOVER
             and self._owner.protocol_version >= ACTIVE_CONSUMER_CHANGE_VERSION
         ):
-            change = CommandActiveConsumerChange(consumer_id=self.id, is_active=active)
-            self._owner.send(
-                BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE, active_consumer_change=change)
-            )
+            self._active = active
+            if self._is_open:
+                self._say_whether_active(active)
+
+    def opened(self) -> None:
+        """The client has heard that the consumer is there: say what it could not be told before.
+
+        The Go client drops what is about a consumer that it does not know yet.
+        """
+        self._is_open = True
+        if self._active is not None:
+            self._say_whether_active(self._active)
+
+    def reached_end(self) -> None:
+        """Tell a client that understands it, once, that no more will come; see Receiver."""
+        owner = self._owner
+        knows = owner.client_version.startswith(JAVA_CLIENT)
+        if not knows or owner.protocol_version < REACHED_END_VERSION:
+            return
+        if self._has_heard_of_end or not self._is_open:
+            return
+        self._has_heard_of_end = True
+        reached = CommandReachedEndOfTopic(consumer_id=self.id)
+        owner.send(BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC, reachedEndOfTopic=reached))
 
     def disconnect(self) -> None:
         """Have the client subscribe again; see Receiver."""
@@ -123,6 +158,12 @@ class PulsarConsumer:
         """Whether the connection is; see Receiver."""
         return await self._owner.is_alive()
 
+    def _say_whether_active(self, active: bool) -> None:
+        change = CommandActiveConsumerChange(consumer_id=self.id, is_active=active)
+        self._owner.send(
+            BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE, active_consumer_change=change)
+        )
+
     def _head(self, delivery: Delivery, body_size: int) -> bytes:
         message = self._command.message
         message.message_id.entryId = delivery.entry.header.base_offset
@@ -130,7 +171,10 @@ class PulsarConsumer:
             message.redelivery_count = delivery.redelivery_count
         if delivery.open_mask is not None:
             message.ack_set.extend(ack_set_from_mask(delivery.open_mask))
-        head = encode_payload_command(self._command, body_size)
+        index = b""
+        if self._owner.wants_entry_index:
+            index = encode_entry_index(delivery.entry.header.last_offset)
+        head = encode_payload_command(self._command, len(index) + body_size) + index
         if delivery.redelivery_count:
             message.ClearField("redelivery_count")
         if delivery.open_mask is not None:

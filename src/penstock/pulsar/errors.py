@@ -15,6 +15,7 @@ from penstock.broker.errors import (
     StorageError,
     SubscriptionBusyError,
     ThrottledError,
+    TopicTerminatedError,
     UnknownTopicError,
 )
 from penstock.log.errors import LogError
@@ -37,6 +38,7 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         UnknownTopicError: ServerError.TopicNotFound,
         ConsumerBusyError: ServerError.ConsumerBusy,
         SubscriptionBusyError: ServerError.MetadataError,
+        TopicTerminatedError: ServerError.TopicTerminatedError,
         ThrottledError: ServerError.TooManyRequests,
         StorageError: ServerError.PersistenceError,
         BrokerError: ServerError.NotAllowedError,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
+from penstock import limits
+from penstock.memory import Holding
+
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.session import Transport
@@ -28,17 +31,28 @@ ANONYMOUS: Final = Principal(PrincipalKind.ANONYMOUS)
 
 
 class Client:
-    """The client at the other end of one connection; each protocol adds what it keeps of it."""
+    """The client at the other end of one connection; each protocol adds what it keeps of it.
+
+    `held` is what all takes that the client keeps open on the connection.
+    """
 
     def __init__(self, broker: Broker, transport: Transport) -> None:
         self.broker = broker
         self.transport = transport
         self.principal = ANONYMOUS
+        self.held = Holding(broker.memory.clients)
 
     @property
     def address(self) -> str:
         """The address that what the client creates counts for."""
         return self.transport.address
+
+    def has_room(self, size: int) -> bool:
+        """Whether the client may keep something of so many bytes open besides what it has."""
+        held = self.held.size
+        return size <= max(
+            limits.CONNECTION_LEAST_BYTES - held, self.broker.memory.clients.room(held)
+        )
 
 
 ClientT = TypeVar("ClientT", bound=Client)

@@ -45,11 +45,11 @@ class Parked(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A request of which the outcome is there, to be encoded."""
+    """A request that goes on, as what it waited for has happened."""
 
     request: AnyRequest
     slot: Slot
-    answer: Deferred[Any]
+    answer: Deferred[Any] | Rest[Any]
 
 
 class Pipeline:
@@ -61,6 +61,7 @@ class Pipeline:
         "_lanes",
         "_may_begin",
         "_owner",
+        "_paused",
         "_ready",
         "_session",
         "_tasks",
@@ -80,13 +81,15 @@ class Pipeline:
         """What those that began last wait for."""
         self._waiting: list[Ready] = []
         self._ready: deque[Ready] = deque()
+        self._paused: dict[Slot, Rest[Any]] = {}
+        """What waits for something to happen and needs no task for it."""
         self._may_begin = False
         self.held_back = False
         """Whether what is parked stays so, for the client does not take its answers."""
 
     def __bool__(self) -> bool:
         """Whether there are requests that `cancel` would end."""
-        return bool(self._tasks or self._lanes)
+        return bool(self._tasks or self._paused or self._lanes)
 
     def take(self, frame: memoryview) -> None:
         """Have one frame carried out, at once or in its turn.
@@ -126,6 +129,9 @@ class Pipeline:
         """
         self._lanes.clear()
         self._tasks.cancel()
+        paused, self._paused = self._paused, {}
+        for rest in paused.values():
+            rest.close()
         self._answers.abandon()
 
     async def ended(self) -> None:
@@ -143,8 +149,7 @@ class Pipeline:
             if isinstance(answer, CoroutineType):
                 begun = begin(answer)
                 if not isinstance(begun, Ended):
-                    slot = slot or self._reserve(request.lane, size)
-                    self._run_soon(request, slot, _encoded(request, begun))
+                    self._go_on_later(request, slot or self._reserve(request.lane, size), begun)
                     return
                 answer = begun.result
             if isinstance(answer, Deferred):
@@ -191,11 +196,23 @@ class Pipeline:
         self._owner.settled()
         return not is_over
 
-    def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any]) -> None:
+    def _finish(self, request: AnyRequest, slot: Slot, answer: Deferred[Any] | Rest[Any]) -> None:
         parts: Encoded = None
         try:
             try:
-                parts = request.encode(answer.result())
+                if isinstance(answer, Deferred):
+                    reply = answer.result()
+                else:
+                    if self._paused.pop(slot, None) is None:
+                        return  # It was cancelled meanwhile.
+                    begun = answer.go_on()
+                    if not isinstance(begun, Ended):
+                        self._go_on_later(request, slot, begun)
+                        return
+                    reply = begun.result
+                parts = request.encode(reply)
+            except asyncio.CancelledError:
+                parts = None  # What it waited for was given up already.
             except Exception as error:
                 parts = request.refuse(error)
         except Exception as error:
@@ -204,6 +221,14 @@ class Pipeline:
             self._run_soon(request, slot, parts)
         else:
             self._place(request, slot, parts)
+
+    def _go_on_later(self, request: AnyRequest, slot: Slot, rest: Rest[Any]) -> None:
+        """Have a request go on when what it waits for has happened."""
+        if rest.awaited is None:
+            self._run_soon(request, slot, _encoded(request, rest))
+        else:
+            self._paused[slot] = rest
+            self._await(rest.awaited).append(Ready(request, slot, rest))
 
     def _run_soon(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]

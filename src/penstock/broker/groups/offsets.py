@@ -60,6 +60,11 @@ class CommittedOffsets:
         """Every offset of one owner, by partition id."""
         return self._offsets.get(owner, {})
 
+    def of_partition(self, partition_id: int) -> dict[OffsetOwner, CommittedOffset]:
+        """Every owner's offset of one partition."""
+        owners = self._owners.get(partition_id, ())
+        return {owner: self._offsets[owner][partition_id] for owner in owners}
+
     def owners(self, kind: str) -> list[OffsetOwner]:
         return [owner for owner in self._offsets if owner.kind == kind]
 

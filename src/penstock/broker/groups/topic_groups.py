@@ -8,7 +8,7 @@ i mod n in the order of joining.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import (
@@ -20,6 +20,7 @@ from penstock.broker.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
+from penstock.memory import Holding
 from penstock.metadata.topic_groups import TopicGroupRow
 from penstock.tasks import uninterrupted
 
@@ -30,7 +31,42 @@ if TYPE_CHECKING:
     from penstock.broker.creations import Creations
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.topic import Topic
+    from penstock.memory import Memory, SharedAccount
     from penstock.metadata.topic_groups import TopicGroupRepository
+
+_MEMBERSHIP_BYTES: Final = 512
+"""About what it takes of memory that a member is in a group."""
+
+
+class Memberships:
+    """The groups of each member, in the order of joining."""
+
+    def __init__(self, account: SharedAccount) -> None:
+        self._account = account
+        self._held = Holding(account)
+        self._groups: dict[Hashable, dict[TopicGroup, None]] = {}
+
+    def of(self, member: Hashable) -> list[TopicGroup]:
+        return list(self._groups.get(member, ()))
+
+    def add(self, member: Hashable, group: TopicGroup) -> None:
+        """Note that a member is in a group. Raises GroupFullError."""
+        count = len(self._groups.get(member, ()))
+        is_little = count < limits.MEMBER_LEAST_GROUPS
+        if count >= limits.MEMBER_GROUPS:
+            raise GroupFullError(f"a member is in at most {limits.MEMBER_GROUPS} groups")
+        if not is_little and not self._account.fits(_MEMBERSHIP_BYTES):
+            raise GroupFullError("there is no memory for one more group of this member")
+        self._groups.setdefault(member, {})[group] = None
+        self._held.grow(_MEMBERSHIP_BYTES)
+
+    def remove(self, member: Hashable, group: TopicGroup) -> None:
+        """Note that a member is not in a group any more."""
+        groups = self._groups[member]
+        del groups[group]
+        if not groups:
+            del self._groups[member]
+        self._held.grow(-_MEMBERSHIP_BYTES)
 
 
 class Place(NamedTuple):
@@ -47,13 +83,11 @@ class TopicGroup:
     `memberships` is where all groups note who is in which of them.
     """
 
-    def __init__(
-        self, topic: Topic, group_id: int, name: str, memberships: Memberships | None = None
-    ) -> None:
+    def __init__(self, topic: Topic, group_id: int, name: str, memberships: Memberships) -> None:
         self.topic = topic
         self.group_id = group_id
         self.name = name
-        self._memberships: Memberships = {} if memberships is None else memberships
+        self._memberships = memberships
         self._members: dict[Hashable, int] = {}
         # Ascending: a member's place in it is its rank.
         self._numbers: list[int] = []
@@ -132,12 +166,12 @@ class TopicGroup:
         return self._last_polled[member]
 
     def join(self, member: Hashable) -> None:
-        """Add a member; one that is in already stays as it is."""
+        """Add a member; one that is in already stays as it is. Raises GroupFullError."""
         if member in self._members:
             return
+        self._memberships.add(member, self)
         self._members[member] = self._members_ever
         self._numbers.append(self._members_ever)
-        self._memberships.setdefault(member, {})[self] = None
         self._members_ever += 1
         self._divided_anew()
         assert self._members_ever >= len(self._members), "a number is given once"
@@ -150,10 +184,7 @@ class TopicGroup:
         del self._numbers[bisect_left(self._numbers, number)]
         self._generations_sent.pop(member, None)
         self._divided_anew()
-        of_member = self._memberships[member]
-        del of_member[self]
-        if not of_member:
-            del self._memberships[member]
+        self._memberships.remove(member, self)
 
     def _divided_anew(self) -> None:
         self._changes += 1
@@ -172,22 +203,22 @@ class TopicGroup:
         return range(rank, len(self.topic.partitions), len(self._numbers))
 
 
-Memberships: TypeAlias = "dict[Hashable, dict[TopicGroup, None]]"
-"""The groups of each member, in the order of joining."""
-
-
 class TopicGroups:
     """The groups of all topics. What `create` and `delete` did is durable when they return."""
 
     def __init__(
-        self, repository: TopicGroupRepository, topics: Topics, creations: Creations
+        self,
+        repository: TopicGroupRepository,
+        topics: Topics,
+        creations: Creations,
+        memory: Memory,
     ) -> None:
         self._repository = repository
         self._creations = creations
         self._topics = topics
         self._groups: dict[UUID, dict[int, TopicGroup]] = {}
         self._by_name: dict[tuple[UUID, str], TopicGroup] = {}
-        self._memberships: Memberships = {}
+        self._memberships = Memberships(memory.clients)
         self._ids_given: dict[UUID, int] = {}
         topics.on_delete(self._forget)
 
@@ -215,7 +246,7 @@ class TopicGroups:
         return found
 
     def of_member(self, member: Hashable) -> list[TopicGroup]:
-        return list(self._memberships.get(member, ()))
+        return self._memberships.of(member)
 
     async def create(self, topic: Topic, name: str, address: str | None = None) -> TopicGroup:
         """Make a group; its number is the next of its topic. `address` is that of the client.

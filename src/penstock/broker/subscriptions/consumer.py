@@ -39,6 +39,9 @@ class Receiver(Protocol):
     def activated(self, active: bool) -> None:
         """A Failover consumer was chosen, or another one was."""
 
+    def reached_end(self) -> None:
+        """The topic was terminated, and everything in it is acknowledged; may be said again."""
+
     def disconnect(self) -> None:
         """The consumer was detached: have the client subscribe again where it still wants to."""
 

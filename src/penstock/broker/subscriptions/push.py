@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.consumer import Delivery
 from penstock.broker.subscriptions.upcoming import Upcoming
+from penstock.limits import KIB
+from penstock.memory import Holding
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
+
+PUSH_BYTES: Final = 6 * KIB
+"""About what a subscription takes more of memory while it has consumers."""
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +52,10 @@ class Push:
         self._upcoming = Upcoming(partition, engine, magic)
         self._work = asyncio.Event()
         self._tasks = Tasks()
+        self._held = Holding(partition.memory.clients)
 
     def start(self) -> None:
+        self._held.set(PUSH_BYTES)
         self._partition.add_listener(self.wake)
         self._tasks.start(self._run(), f"push of {self._partition.topic.name.pulsar}")
 
@@ -57,6 +64,7 @@ class Push:
         self._partition.remove_listener(self.wake)
         self.selector.stop()
         self._tasks.cancel()
+        self._held.set(0)
 
     def add(self, consumer: Consumer) -> None:
         """A consumer came; what it can't take is not sent to any."""
@@ -86,6 +94,10 @@ class Push:
     async def _turn(self) -> bool:
         """Send one consumer's share; False when nothing can be sent before `wake`."""
         self._engine.count()
+        if self._is_at_end:
+            for each in self.selector.consumers:
+                each.receiver.reached_end()
+            return False
         if self.selector.choose() is None or not self._upcoming.has_more:
             return False
         if self._partition.deleted:
@@ -96,6 +108,12 @@ class Push:
             return False
         self._hand_out(entries, consumer)
         return self._upcoming.has_more
+
+    @property
+    def _is_at_end(self) -> bool:
+        if not self._partition.topic.config.terminated:
+            return False
+        return self._engine.cursor.position >= self._partition.end_offset
 
     def _hand_out(self, entries: Iterator[AnyEntry], consumer: Consumer) -> None:
         """Send a turn's worth of batches to one consumer, but for those that belong to others."""

@@ -88,17 +88,20 @@ class Subscriptions:
 
         Raises MetadataError.
         """
-        ahead = []
+        moved = []
         for row, blocks in self._unopened.pop(partition.id, ()):
             cursor = Cursor.restored(row.mark_delete, blocks)
+            was_behind = cursor.position < log.start_offset
+            cursor.acknowledge_below(log.start_offset)
             was_ahead = cursor.cut_off(log.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
+            if was_ahead or was_behind:
+                moved.append(subscription)
             if was_ahead:
-                ahead.append(subscription)
                 logger.warning(
                     "subscription %s had acknowledged messages that the crash took back", row.name
                 )
-        for subscription in ahead:
+        for subscription in moved:
             await self._cursors.save(subscription)
 
     def get(self, partition: Partition, name: str) -> Subscription | None:

@@ -104,6 +104,7 @@ class Subscription:
         # Held while the log is asked where a batch ends: such acknowledgements keep their order.
         self._looking_up = asyncio.Lock()
         self._resets = 0
+        partition.add_trim_listener(self._pass_what_was_given_up)
 
     @property
     def consumers(self) -> list[Consumer]:
@@ -252,8 +253,15 @@ class Subscription:
     def delete(self) -> None:
         """Send every consumer away for good."""
         self.send_all_away()
+        self.partition.remove_trim_listener(self._pass_what_was_given_up)
         self._engine.close()
         self._advance(SubscriptionEvent.WAS_DELETED)
+
+    async def _pass_what_was_given_up(self) -> None:
+        start = self.partition.start_offset
+        if await self._came_near(start):
+            self._engine.acknowledge_below(start)
+            self._wake()
 
     def _advance(self, event: SubscriptionEvent) -> None:
         self.state = NEXT_STATE[self.state, event]

@@ -28,6 +28,7 @@ from penstock.broker.topics.config import (
 from penstock.broker.topics.index import TopicIndex
 from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.making import Identities, NewPartitions, PartitionMaker
+from penstock.broker.topics.measuring import measure_all
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.removal import Removal
@@ -40,7 +41,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from penstock.broker.settings import BrokerSettings
     from penstock.broker.topics.namespaces import Namespaces
@@ -245,6 +246,10 @@ class Topics:
         self._storage.tidy(known | {topic.id.hex: topic.name.kafka for topic in self.all()})
         for topic_id in doomed:
             self._removal.begin(topic_id)
+
+    async def measure(self, partitions: Iterable[Partition]) -> None:
+        """Have all partitions say how much they hold, also those of closed logs."""
+        await measure_all(self._storage, partitions)
 
     def watch(self) -> None:
         """From now on close the logs of which files are removed under the running broker."""

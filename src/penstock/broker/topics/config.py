@@ -11,6 +11,7 @@ from penstock.broker.errors import (
     InvalidSettingError,
     MessageTooLargeError,
     TimestampTooFarAheadError,
+    TopicTerminatedError,
 )
 from penstock.broker.settings import Flush
 from penstock.broker.topics.settings import COMPACT, FOREVER, SETTINGS, Setting, Value
@@ -24,6 +25,8 @@ Explicit: TypeAlias = Mapping[str, str]
 """Settings by their names in the catalogue, with their values as text."""
 
 NOTHING_SET: Final[Explicit] = {}
+
+TERMINATED: Final = "terminated"
 
 
 class Limits(NamedTuple):
@@ -46,6 +49,7 @@ class TopicConfig:
     segment_bytes: int
     limits: Mapping[int, Limits]
     """By the magic of the batch."""
+    terminated: bool
 
     @classmethod
     def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
@@ -56,6 +60,7 @@ class TopicConfig:
             flush=Flush(explicit.get("flush", node.flush)),
             segment_bytes=int(explicit.get("segment_bytes", node.log.segment_bytes)),
             limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
+            terminated=explicit.get(TERMINATED) == "true",
         )
 
     def default(self, name: str) -> Value:
@@ -68,7 +73,11 @@ class TopicConfig:
         return self.default(name) if text is None else SETTINGS[name].read(text)
 
     def check_batch(self, header: BatchHeader) -> None:
-        """Raise MessageTooLargeError or TimestampTooFarAheadError where the topic takes no such."""
+        """Raise TopicTerminatedError, MessageTooLargeError or TimestampTooFarAheadError where the
+        topic takes no such batch.
+        """
+        if self.terminated:
+            raise TopicTerminatedError("the topic was terminated, and takes no more messages")
         limits = self.limits[header.magic]
         if header.length > limits.length:
             raise MessageTooLargeError(
@@ -89,8 +98,13 @@ def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
     """Return settings as they are kept. Raises InvalidSettingError where a topic can't have one.
 
     What the topic is `kept` with, for it has that already, is not asked about, unless it stops
-    being compacted, which some of it may depend on.
+    being compacted, which some of it may depend on. A topic that was terminated stays so, for
+    consumers have heard of it.
     """
+    if kept.get(TERMINATED) == "true":
+        if explicit.get(TERMINATED, "true") != "true":
+            raise InvalidSettingError(TERMINATED, "is true, which can't be taken back")
+        explicit = {**explicit, TERMINATED: "true"}
     compacted = COMPACT in explicit.get("cleanup_policy", "")
     asked_about = COMPACT in kept.get("cleanup_policy", "") and not compacted
     settled = NOTHING_SET if asked_about else kept

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.namespaces import Namespaces
-    from penstock.broker.topics.partition import OpenLog, OwnTopic
+    from penstock.broker.topics.own_topic import OwnTopic
+    from penstock.broker.topics.partition import OpenLog
     from penstock.broker.topics.storage import Storage
     from penstock.broker.topics.topic import Topic
 

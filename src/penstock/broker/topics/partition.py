@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import aclosing
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
@@ -18,19 +18,17 @@ from penstock.broker.topics.replay import replay
 from penstock.limits import LOG_OPEN_RETRY_SECONDS
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
-from penstock.log.interface import Outcome
+from penstock.log.interface import LogSummary, Outcome
 from penstock.metadata.errors import MetadataError
-from penstock.tasks import Tasks
+from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from penstock.broker.reading.conversion_cache import ConversionCache
-    from penstock.broker.topics.config import TopicConfig
     from penstock.broker.topics.leader_epochs import EpochEnd
-    from penstock.broker.topics.names import TopicName
+    from penstock.broker.topics.own_topic import OwnTopic
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.batches import StoredBatch
@@ -42,25 +40,6 @@ OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 """Opens a partition's log, off the event loop. Raises LogError and OSError."""
 
 logger = logging.getLogger(__name__)
-
-
-class OwnTopic(Protocol):
-    """What a partition knows of the topic that it belongs to."""
-
-    @property
-    def id(self) -> uuid.UUID: ...
-
-    @property
-    def name(self) -> TopicName: ...
-
-    @property
-    def config(self) -> TopicConfig: ...
-
-    @property
-    def partitioned(self) -> bool: ...
-
-    @property
-    def created_at_us(self) -> int: ...
 
 
 class Isolation(Enum):
@@ -105,7 +84,10 @@ class Partition:
         self._conversions = conversions
         self._reader = BatchReader(self._log, conversions)
         self._listeners: list[Callable[[], None]] = []
+        self._trim_listeners: dict[Callable[[], Awaitable[None]], None] = {}
         self._notified_of = 0
+        self.found: LogSummary | None = None
+        """What the log was found to hold while it is closed: see `measure_all`."""
 
     @classmethod
     async def open(
@@ -198,8 +180,12 @@ class Partition:
         return self._log.bytes_from(offset)
 
     @property
-    def segment_count(self) -> int:
-        return self._log.segment_count
+    def summary(self) -> LogSummary | None:
+        """What the log holds for readers; None where it is closed, and not measured."""
+        if not self.is_open:
+            return self.found
+        sizes = self._log.segment_count, self._log.size_bytes
+        return LogSummary(*sizes, self._log.start_offset, self.readable_end())
 
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
@@ -348,14 +334,39 @@ class Partition:
         """Give up the messages below `offset`, which is the start offset from now on, also after a
         crash. A batch that it is in the middle of stays whole until all of it is given up.
 
-        Raises UnknownTopicError, OffsetOutOfRangeError above the readable end, and LogFailedError.
+        It goes on to its end even where the caller is cancelled. Raises UnknownTopicError,
+        LogNotOpenError, OffsetOutOfRangeError above the readable end, LogWriteError where the disk
+        does not take the new start for now, and LogFailedError.
         """
+        await uninterrupted(self._trim(offset), f"trimming {self.name}", refusals=LogError)
+
+    async def trim_segments(self, count: int, needed_from: int) -> None:
+        """Give up the oldest segments, up to `count` of them, that take no more batches and lie
+        below `needed_from`. Raises what `trim` does.
+        """
+        await self.opened()
+        needed_from = min(needed_from, self.readable_end(Isolation.READ_UNCOMMITTED))
+        ends = [end for end in self._log.full_segment_ends[:count] if end <= needed_from]
+        if ends:
+            await self.trim(ends[-1])
+
+    async def _trim(self, offset: int) -> None:
         self._check_alive()
+        await self.opened()
         end = self.readable_end(Isolation.READ_UNCOMMITTED)
         if offset > end:
             raise OffsetOutOfRangeError(offset, self.start_offset, end)
         await self._log.trim(offset)
         self._conversions.trim(self._log)
+        for listener in tuple(self._trim_listeners):
+            await listener()
+
+    def add_trim_listener(self, listener: Callable[[], Awaitable[None]]) -> None:
+        """Have `listener` awaited when the start offset has moved, for good."""
+        self._trim_listeners[listener] = None
+
+    def remove_trim_listener(self, listener: Callable[[], Awaitable[None]]) -> None:
+        del self._trim_listeners[listener]
 
     def add_listener(self, listener: Callable[[], None]) -> None:
         """Have `listener` called when the readable end has moved, once for all that became safe
@@ -453,6 +464,7 @@ class Partition:
         self._log = log
         self._reader = BatchReader(log, self._conversions)
         self._notified_of = self.safe_offset
+        self.found = None
         log.watch(self._log_advanced, self._log_cut)
         self.is_open = True
 

@@ -215,6 +215,12 @@ _CHECKED: Final = {
 }
 
 _STORED: Final = {
+    "terminated": Setting(
+        kind=Kind.BOOLEAN,
+        default=False,
+        meaning="Whether the topic has ended: it takes no more messages, and consumers of Pulsar "
+        "that have read and acknowledged all are told so. It can't be taken back.",
+    ),
     "flush": Setting(
         kind=Kind.TEXT,
         default=lambda node: node.flush.value,

@@ -16,7 +16,7 @@ from uuid import UUID
 from penstock.broker.errors import StorageError
 from penstock.broker.topics.folders import failure_of, make_folders
 from penstock.broker.topics.identity import IdentityError
-from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem
+from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem, summarise
 from penstock.log.layout import (
     DELETED_SUFFIX,
     IDENTITY_FILE,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.folders import NewFolders
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
-    from penstock.log import Log
+    from penstock.log import Log, LogSummary
 
 ResultT = TypeVar("ResultT")
 
@@ -81,6 +81,13 @@ class Storage:
         """
         with waiting_for("opening the log of %s-%d", identity.topic, identity.index):
             return await self._run(partial(self._open_log, identity, segment_bytes, leader_epoch))
+
+    async def summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
+        """Return what closed logs hold, by their topics' ids and their indexes.
+
+        None where one can't be read.
+        """
+        return await self._run(partial(self._summaries, partitions))
 
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
@@ -176,6 +183,16 @@ class Storage:
         if segment_bytes == self._config.segment_bytes:
             return self._config
         return replace(self._config, segment_bytes=segment_bytes)
+
+    def _summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
+        return [self._summary(topic_id, index) for topic_id, index in partitions]
+
+    def _summary(self, topic_id: UUID, index: int) -> LogSummary | None:
+        try:
+            return summarise(self._files, partition_directory(self.data_folder, topic_id, index))
+        except OSError as error:
+            logger.warning("a log was not looked at: %s", error)
+            return None
 
     def _rewrite(self, topics: Collection[TopicIdentity]) -> None:
         for topic in topics:

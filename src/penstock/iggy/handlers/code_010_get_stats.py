@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.iggy import host
-from penstock.iggy.descriptions import figures, open_logs
+from penstock.iggy.descriptions import figures, measure
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.server import SERVER_VERSION
 from penstock.iggy.wire import replies, requests
@@ -23,7 +23,7 @@ _MICROSECONDS: Final = 1_000_000
 async def get_stats(_request: requests.Empty, call: Call) -> replies.Stats:
     """Count everything; whatever the host does not tell is 0."""
     topics = call.broker.topics.all()
-    await open_logs(topics)
+    await measure(call.broker, topics)
     held = await figures(topics, Pace())
     process = host.process()
     machine = host.machine(call.broker.data_folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.descriptions import describe_stream, describe_topics, open_logs
+from penstock.iggy.descriptions import describe_stream, describe_topics, measure
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream
 from penstock.iggy.wire import replies, requests
@@ -20,7 +20,7 @@ async def get_stream(request: requests.StreamRequest, call: Call) -> replies.Str
     """Describe a stream."""
     stream = find_stream(call.broker, request.stream)
     topics = call.broker.topics.in_namespace(stream.name)
-    await open_logs(topics)
+    await measure(call.broker, topics)
     pace = Pace()
     described = await describe_stream(call.broker, stream, pace)
     return replies.StreamDetails(described, await describe_topics(topics, pace))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.descriptions import describe_stream, open_logs
+from penstock.iggy.descriptions import describe_stream, measure
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def get_streams(_request: requests.Empty, call: Call) -> replies.Streams:
     """Describe every stream, without its topics."""
     broker = call.broker
-    await open_logs(broker.topics.all())
+    await measure(broker, broker.topics.all())
     pace = Pace()
     return replies.Streams(
         await pace.each_awaited(

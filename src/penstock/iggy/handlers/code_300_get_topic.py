@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.descriptions import describe_topic_fully, open_logs
+from penstock.iggy.descriptions import describe_topic_fully, measure
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.wire import replies, requests
@@ -18,5 +18,5 @@ if TYPE_CHECKING:
 async def get_topic(request: requests.TopicRequest, call: Call) -> replies.TopicDetails:
     """Describe a topic."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    await open_logs([topic])
+    await measure(call.broker, [topic])
     return await describe_topic_fully(topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.descriptions import describe_topics, open_logs
+from penstock.iggy.descriptions import describe_topics, measure
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream
 from penstock.iggy.wire import replies, requests
@@ -20,5 +20,5 @@ async def get_topics(request: requests.StreamRequest, call: Call) -> replies.Top
     """Describe every topic, without its partitions."""
     stream = find_stream(call.broker, request.stream)
     topics = call.broker.topics.in_namespace(stream.name)
-    await open_logs(topics)
+    await measure(call.broker, topics)
     return replies.Topics(await describe_topics(topics, Pace()))

@@ -28,9 +28,6 @@ UNAVAILABLE: Final = {
     Command.UPDATE_PERMISSIONS: "the root user may do everything",
     Command.CREATE_PERSONAL_ACCESS_TOKEN: "the root user logs in with a password",
     Command.DELETE_PERSONAL_ACCESS_TOKEN: "the root user logs in with a password",
-    Command.PURGE_STREAM: "the log does not drop messages from its front yet",
-    Command.PURGE_TOPIC: "the log does not drop messages from its front yet",
-    Command.DELETE_SEGMENTS: "the log does not drop messages from its front yet",
     Command.DELETE_PARTITIONS: "a topic never gets fewer partitions, as in Kafka and Pulsar",
 }
 

@@ -139,6 +139,15 @@ class PartitionsRequest(Message):
     partitions_count: U32
 
 
+class DeleteSegments(Message):
+    """Give up so many of a partition's oldest segments."""
+
+    stream: Identifier
+    topic: Identifier
+    partition_id: U32
+    segments_count: U32
+
+
 class CreateConsumerGroup(Message):
     """Make a consumer group of a topic."""
 

@@ -21,8 +21,6 @@ tells clients that there is none.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
@@ -35,8 +33,8 @@ from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_P
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 from penstock.pace import Pace
-from penstock.session import in_memory
-from penstock.tasks import in_task, within
+from penstock.session import Signal, ended, in_memory
+from penstock.tasks import within
 
 if TYPE_CHECKING:
     from penstock import memory
@@ -90,12 +88,21 @@ class Reading:
         return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
 
     @property
-    def bytes_wanted(self) -> int:
-        """What a read may take at most, as far as can be told without one."""
+    def has_more(self) -> bool:
+        """Whether a read finds something, or a topic that is gone."""
         partition = self.partition
-        if partition is None or self.failed or not partition.is_open:
-            return 0
-        if self.asked.fetch_offset >= partition.readable_end(self._terms.isolation):
+        if partition is None or self.failed:
+            return False
+        return partition.deleted or (
+            partition.is_open
+            and self.asked.fetch_offset < partition.readable_end(self._terms.isolation)
+        )
+
+    @property
+    def bytes_wanted(self) -> int:
+        """What a read may take at most, as far as can be told without one; where it has more."""
+        partition = self.partition
+        if partition is None or partition.deleted:
             return 0
         return max(0, min(self._max_bytes, partition.bytes_from(self.asked.fetch_offset)))
 
@@ -161,21 +168,9 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     # A range may end a little early, for which nobody has to wait.
     from_file_bytes = request.min_bytes if call.client.transport.sends_files else None
     terms = Terms(partition_max, isolation_of(request.isolation_level), from_file_bytes)
-    topics: list[FetchResponse.FetchableTopicResponse] = []
-    readings: list[Reading] = []
     pace = Pace()
-    for topic in request.topics:
-        first = len(readings)
-        readings += await pace.each(topic.partitions, partial(_find, topic, call, terms))
-        results = await pace.each(readings[first:], attrgetter("result"))
-        topics.append(
-            response.FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=results
-            )
-        )
-        if pace.is_over():
-            await pace.others()
-    await open_all(each.partition for each in readings if each.partition is not None)
+    answer = response(responses=[])
+    readings = await _find_all(request, call, terms, answer, pace)
     with call.broker.memory.reading() as held:
         in_time = await _read_in_time(readings, request, held, pace)
         waits = in_time and readings and request.max_wait_ms > 0
@@ -185,7 +180,36 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
                 await _read_in_time(readings, request, held, pace)
     if call.is_large:
         await pace.emptied(readings)
-    return response(responses=topics)
+    return answer
+
+
+async def _find_all(
+    request: FetchRequest, call: Call, terms: Terms, answer: FetchResponse, pace: Pace
+) -> list[Reading]:
+    """Return what is to be read, of logs that are open now, with its places in the answer."""
+    response = api("Fetch").response
+    readings: list[Reading] = []
+    closed: list[Partition] = []
+    for topic in request.topics:
+        results: list[FetchResponse.PartitionData] = []
+        answer.responses.append(
+            response.FetchableTopicResponse(
+                topic=topic.topic, topic_id=topic.topic_id, partitions=results
+            )
+        )
+        for asked in topic.partitions:
+            reading = _find(topic, call, terms, asked)
+            readings.append(reading)
+            results.append(reading.result)
+            if reading.partition is not None and not reading.partition.is_open:
+                closed.append(reading.partition)
+            if pace.is_over():
+                await pace.others()
+        if pace.is_over():
+            await pace.others()
+    if closed:
+        await open_all(closed)
+    return readings
 
 
 def _find(
@@ -214,6 +238,10 @@ async def _read_in_time(
     """Read as much as memory has room for; False where it had none, or a conversion takes long."""
     max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
     wanted = await _bytes_wanted(readings, max(0, max_bytes), pace)
+    if wanted is None:
+        held.set(0)
+        await _leave_rest_empty(readings, pace)
+        return True
 
     async def read() -> None:
         held.set(0)
@@ -238,14 +266,16 @@ async def _bytes_held(readings: list[Reading], pace: Pace) -> int:
     return bytes_held
 
 
-async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int:
-    wanted = 0
+async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int | None:
+    """Return what all reads may take at most; None where there is nothing to read."""
+    wanted: int | None = None
     for reading in readings:
         if pace.is_over():
             await pace.others()
-        wanted += reading.bytes_wanted
-        if wanted >= max_bytes:
-            return max_bytes
+        if reading.has_more:
+            wanted = (wanted or 0) + reading.bytes_wanted
+            if wanted >= max_bytes:
+                return max_bytes
     return wanted
 
 
@@ -293,7 +323,14 @@ async def _suffices(readings: list[Reading], min_bytes: int, pace: Pace) -> bool
 
 async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace: Pace) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
-    changed = asyncio.Event()
+    changed = Signal()
+    is_over = call.client.is_gone
+
+    def end() -> None:
+        nonlocal is_over
+        is_over = True
+        changed.set()
+
     partitions: set[Partition] = set()
     for reading in readings:
         if reading.partition is not None:
@@ -302,17 +339,15 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace
             await pace.others()
     for partition in partitions:
         partition.add_listener(changed.set)
+    timer = asyncio.get_running_loop().call_later(request.max_wait_ms / 1000, end)
     try:
-        with call.client.waiting(changed.set):
-            await in_task()
-            async with asyncio.timeout(request.max_wait_ms / 1000):
-                while not call.client.is_gone:
-                    changed.clear()
-                    if await _suffices(readings, request.min_bytes, pace):
-                        break
-                    await changed.wait()
-    except TimeoutError:
-        pass
+        with call.client.waiting(end):
+            while not is_over:
+                changed.clear()
+                if await _suffices(readings, request.min_bytes, pace):
+                    break
+                await ended(changed)
     finally:
+        timer.cancel()
         for partition in partitions:
             partition.remove_listener(changed.set)

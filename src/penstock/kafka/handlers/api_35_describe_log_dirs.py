@@ -1,7 +1,8 @@
 """DescribeLogDirs: where the data folder is and how much each partition takes of it.
 
 Versions 1-5; version 4 on has the size of the file system too. Without a list of topics the answer
-has all. Partitions that are not there, or can't be opened, are left out, as Kafka does.
+has all. Partitions that are not there, or of which the log can't be read, are left out, as Kafka
+does. No log is opened for it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from penstock.broker.topics.opening import open_all
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import api
 from penstock.pace import Pace
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
     pace = Pace()
     asked = await _asked(request, call, pace)
-    await open_all(partition for _, partitions in asked for partition in partitions)
+    every = (partition for _, partitions in asked for partition in partitions)
+    await call.broker.topics.measure(every)
     response = api("DescribeLogDirs").response
     folder = call.broker.data_folder.absolute()
     space = shutil.disk_usage(folder)
@@ -64,10 +65,10 @@ async def _describe(
     return response.DescribeLogDirsTopic(
         name=topic.name.kafka,
         partitions=await pace.each(
-            (partition for partition in partitions if partition.is_open),
-            lambda partition: response.DescribeLogDirsPartition(
-                partition_index=partition.index,
-                partition_size=partition.size_bytes,
+            ((each.index, each.summary) for each in partitions if each.summary is not None),
+            lambda each: response.DescribeLogDirsPartition(
+                partition_index=each[0],
+                partition_size=each[1].size_bytes,
                 offset_lag=0,
                 is_future_key=False,
             ),

@@ -15,7 +15,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.client import Call
+    from penstock.pulsar.client import Call, Client
     from penstock.pulsar.consumer import PulsarConsumer
 
 
@@ -58,4 +58,13 @@ def check_one_more(kind: str, count: int, most: int, name: str) -> None:
     if len(name) > longest:
         raise RefusedError(
             ServerError.NotAllowedError, f"a {kind}'s name has at most {longest} characters"
+        )
+
+
+def check_room(kind: str, client: Client, size: int) -> None:
+    """Refuse a consumer or a producer (its `kind`) for which the node has no memory."""
+    if not client.has_room(size):
+        raise RefusedError(
+            ServerError.NotAllowedError,
+            f"there is no memory for one more {kind} of this connection",
         )

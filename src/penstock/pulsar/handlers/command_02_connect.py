@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.pulsar.client import Call, Client
 
 PROTOCOL_VERSION: Final = 21
+ENTRY_METADATA_VERSION: Final = 18
 
 logger = logging.getLogger(__name__)
 
@@ -43,11 +44,16 @@ def handle(request: CommandConnect, call: Call) -> BaseCommand:
     # A client's newer version is none of our business; an older one is kept to.
     client.protocol_version = min(PROTOCOL_VERSION, request.protocol_version)
     client.client_version = request.client_version
+    client.wants_entry_index = (
+        client.protocol_version >= ENTRY_METADATA_VERSION
+        and request.feature_flags.supports_broker_entry_metadata
+    )
     connected = CommandConnected(
         server_version=f"Penstock {__version__}",
         protocol_version=client.protocol_version,
         max_message_size=client.broker.settings.pulsar_message_bytes,
         feature_flags=FeatureFlags(
+            supports_broker_entry_metadata=True,
             supports_get_partitioned_metadata_without_auto_creation=True,
         ),
     )

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.broker.subscriptions.consumer import Consumer
+from penstock.broker.subscriptions.push import PUSH_BYTES
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
+from penstock.pulsar.client import consumer_bytes
 from penstock.pulsar.consumer import PulsarConsumer
 from penstock.pulsar.errors import RETRIED_SUBSCRIBE, RefusedError, refused
-from penstock.pulsar.handlers.answers import check_one_more, refusal, refuse_schema, success
+from penstock.pulsar.handlers.answers import (
+    check_one_more,
+    check_room,
+    refusal,
+    refuse_schema,
+    success,
+)
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.positions import position_at, position_at_time
 from penstock.pulsar.topics import open_partition
@@ -44,9 +52,14 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     count = len(client.consumers) + len(client.opening_consumers)
     most = limits.PULSAR_CONNECTION_CONSUMERS
     check_one_more("consumer", count, most, request.consumer_name)
+    name = request.consumer_name or secrets.token_hex(5)
+    size = consumer_bytes(name)
+    check_room("consumer", client, size + PUSH_BYTES)
     client.opening_consumers[request.consumer_id] = request
+    client.held.grow(size)
+    made = False
     try:
-        return await _subscribe(client, request)
+        made = await _subscribe(client, request, name)
     except Exception as error:
         heard = refused(error)
         if heard is not None and heard.code in RETRIED_SUBSCRIBE:
@@ -56,14 +69,17 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     finally:
         if client.opening_consumers.get(request.consumer_id) is request:
             del client.opening_consumers[request.consumer_id]
+        if not made:
+            client.held.grow(-size)
+    return None
 
 
-async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand | None:
+async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bool:
+    """Attach the consumer and say so; False where nobody wants it any more."""
     kind = _check(request)
     partition = await open_partition(client, request.topic, may_create=request.force_topic_creation)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
     consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
-    name = request.consumer_name or secrets.token_hex(5)
     consumer.member = Consumer(consumer, name, request.priority_level)
     wanted = SubscribeRequest(
         name=request.subscription,
@@ -76,9 +92,12 @@ async def _subscribe(client: Client, request: CommandSubscribe) -> BaseCommand |
     consumer.subscription = await subscriptions.subscribe(partition, wanted, consumer.member)
     if client.is_gone or client.opening_consumers.get(consumer.id) is not request:
         subscriptions.leave(consumer.subscription, consumer.member)
-        return None  # The client went, or closed the consumer, before it had it.
+        return False  # The client went, or closed the consumer, before it had it.
     client.consumers[consumer.id] = consumer
-    return success(request.request_id)
+    # First, so that what the consumer is told unasked comes after it.
+    client.send(success(request.request_id))
+    consumer.opened()
+    return True
 
 
 def _check(request: CommandSubscribe) -> SubscriptionKind:

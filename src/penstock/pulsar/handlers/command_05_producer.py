@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.broker.errors import TopicTerminatedError
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
+from penstock.pulsar.client import producer_bytes
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import check_one_more, refusal, refuse_schema
+from penstock.pulsar.handlers.answers import check_one_more, check_room, refusal, refuse_schema
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.producers import Producer
 from penstock.pulsar.topics import open_partition
@@ -31,44 +34,60 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
     client = call.client
     known = client.producers.get(request.producer_id)
     if known is not None:
-        return _success(request, known)
+        return _success(request.request_id, known)
     if request.producer_id in client.opening_producers:
         raise RefusedError(ServerError.ServiceNotReady, "this producer is being created")
     count = len(client.producers) + len(client.opening_producers)
     most = limits.PULSAR_CONNECTION_PRODUCERS
     check_one_more("producer", count, most, request.producer_name)
+    name = request.producer_name or client.all_producers.new_name()
+    size = producer_bytes(name)
+    check_room("producer", client, size)
     client.opening_producers[request.producer_id] = request
+    client.held.grow(size)
+    producer = None
     try:
-        producer = await _open(client, request)
-        if client.is_gone or client.opening_producers.get(producer.id) is not request:
-            client.all_producers.remove(producer)
-            return None  # The client went, or closed the producer, before it had it.
+        producer = await _open(client, request, name)
     finally:
         if client.opening_producers.get(request.producer_id) is request:
             del client.opening_producers[request.producer_id]
-    client.producers[producer.id] = producer
-    if not producer.ready.done():
-        producer.ready.add_done_callback(lambda ready: _announce(client, request, producer, ready))
-    return _success(request, producer)
+        if producer is None:
+            client.held.grow(-size)
+    return None if producer is None else _opened(client, request.request_id, producer)
 
 
-async def _open(client: Client, request: CommandProducer) -> Producer:
+async def _open(client: Client, request: CommandProducer, name: str) -> Producer | None:
+    """Let the producer in; None where nobody wants it any more."""
     refuse_schema(request.schema)
     if request.txn_enabled:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
+    if partition.topic.config.terminated:
+        raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(
         id=request.producer_id,
-        name=request.producer_name or client.all_producers.new_name(),
+        name=name,
         partition=partition,
         owner=client,
         mode=request.producer_access_mode,
         topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
     )
     await client.all_producers.add(producer)
+    if client.is_gone or client.opening_producers.get(producer.id) is not request:
+        client.all_producers.remove(producer)
+        return None  # The client went, or closed the producer, before it had it.
+    client.producers[producer.id] = producer
     return producer
+
+
+def _opened(client: Client, request_id: int, producer: Producer) -> BaseCommand:
+    # The request itself is not kept for one that waits.
+    if not producer.ready.done():
+        announce = partial(_announce, client, request_id, producer)
+        producer.ready.add_done_callback(announce)
+    return _success(request_id, producer)
 
 
 async def _create_subscription(client: Client, partition: Partition, name: str) -> None:
@@ -81,9 +100,9 @@ async def _create_subscription(client: Client, partition: Partition, name: str) 
         await subscriptions.create(partition, beginning)
 
 
-def _success(request: CommandProducer, producer: Producer) -> BaseCommand:
+def _success(request_id: int, producer: Producer) -> BaseCommand:
     made = CommandProducerSuccess(
-        request_id=request.request_id,
+        request_id=request_id,
         producer_name=producer.name,
         last_sequence_id=-1,
         schema_version=b"",
@@ -95,10 +114,10 @@ def _success(request: CommandProducer, producer: Producer) -> BaseCommand:
 
 def _announce(
     client: Client,
-    request: CommandProducer,
+    request_id: int,
     producer: Producer,
     ready: asyncio.Future[None],
 ) -> None:
     # The second answer to the same request: the producer's turn has come.
     if not ready.cancelled() and client.producers.get(producer.id) is producer:
-        client.send(_success(request, producer))
+        client.send(_success(request_id, producer))

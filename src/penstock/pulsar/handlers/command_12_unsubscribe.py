@@ -18,5 +18,6 @@ async def handle(request: CommandUnsubscribe, call: Call) -> BaseCommand:
     await call.broker.subscriptions.unsubscribe(
         consumer.subscription, consumer.member, force=request.force
     )
-    call.client.consumers.pop(request.consumer_id, None)
+    if call.client.consumers.get(request.consumer_id) is consumer:
+        call.client.forget_consumer(consumer)
     return success(request.request_id)

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
 @handles(BaseCommand.CLOSE_PRODUCER)
 def handle(request: CommandCloseProducer, call: Call) -> BaseCommand:
-    client = call.client
-    client.opening_producers.pop(request.producer_id, None)
-    producer = client.producers.pop(request.producer_id, None)
-    if producer is not None:
-        client.closed_producers.append(producer.id)
-        client.all_producers.remove(producer)
+    call.client.opening_producers.pop(request.producer_id, None)
+    call.client.close_producer(request.producer_id)
     return success(request.request_id)

@@ -15,7 +15,5 @@ if TYPE_CHECKING:
 @handles(BaseCommand.CLOSE_CONSUMER)
 def handle(request: CommandCloseConsumer, call: Call) -> BaseCommand:
     call.client.opening_consumers.pop(request.consumer_id, None)
-    consumer = call.client.consumers.pop(request.consumer_id, None)
-    if consumer is not None:
-        call.broker.subscriptions.leave(consumer.subscription, consumer.member)
+    call.client.close_consumer(request.consumer_id)
     return success(request.request_id)

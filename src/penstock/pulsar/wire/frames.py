@@ -2,6 +2,7 @@
 
     simple    u32 total size | u32 command size | BaseCommand
     payload   the same, then the entry: [0e01 u32 crc32c] u32 metadata size | metadata | payload
+              to clients that asked for it: 0e02 u32 size | BrokerEntryMetadata before the entry
 
 Sizes are big-endian, and the total counts what comes after itself. What is called one frame here
 may be a run of them (`penstock.pulsar.wire.ack_runs`).
@@ -18,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from penstock.limits import PULSAR_COMMAND_BYTES, PULSAR_COMMAND_PARTS
 from penstock.pulsar.wire import ack_runs
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
+from penstock.records.pulsar.metadata_pb2 import BrokerEntryMetadata
 from penstock.session import PeerError
 
 FRAME_PADDING: Final = 10 * 1024
@@ -37,6 +39,8 @@ lists of message ids."""
 
 _TOTAL: Final = struct.Struct(">I")
 _SIZES: Final = struct.Struct(">II")
+_ENTRY_METADATA: Final = struct.Struct(">HI")
+_ENTRY_METADATA_MAGIC: Final = 0x0E02
 
 
 class Frame(NamedTuple):
@@ -108,6 +112,15 @@ def _check_text(command: BaseCommand) -> None:
 def encode_command(command: BaseCommand) -> bytes:
     """Return a simple command's frame."""
     return encode_payload_command(command, 0)
+
+
+def encode_entry_index(index: int) -> bytes:
+    """Return broker entry metadata with the index of an entry's last message (PIP-70).
+
+    It stands between the command and the entry.
+    """
+    encoded = BrokerEntryMetadata(index=index).SerializeToString()
+    return _ENTRY_METADATA.pack(_ENTRY_METADATA_MAGIC, len(encoded)) + encoded
 
 
 def encode_payload_command(command: BaseCommand, entry_size: int) -> bytes:

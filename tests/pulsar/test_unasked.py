@@ -1,0 +1,148 @@
+"""Goal: what a consumer hears without having asked comes after it knows of itself, and only to
+clients that understand it: whose turn it is, where an entry is, and that a topic has ended.
+"""
+
+from __future__ import annotations
+
+import pulsar
+import pytest
+
+from penstock.broker.broker import Broker
+from penstock.broker.topics.names import TopicName
+from penstock.pulsar.wire import pulsar_api_pb2 as api
+from penstock.records.pulsar.metadata_pb2 import BrokerEntryMetadata
+from pulsar_messages import publish, receive
+from pulsar_peer import Command, Peer, batch, entry
+from receivers import settled
+
+ORDERS = TopicName("public", "default", "t")
+JAVA = "Pulsar-Java-v4.0.4"
+EARLIEST = api.CommandSubscribe.Earliest
+
+
+async def connected(broker: Broker, *, flag: bool = True, version: int = 20) -> Peer:
+    peer = Peer(broker)
+    flags = api.FeatureFlags(supports_broker_entry_metadata=flag)
+    connect = api.CommandConnect(
+        client_version="test", protocol_version=version, feature_flags=flags
+    )
+    said = await peer.ask(Command(type=Command.CONNECT, connect=connect), Command.CONNECTED)
+    assert said.feature_flags.supports_broker_entry_metadata
+    return peer
+
+
+async def test_a_consumer_knows_of_itself_before_it_hears_whose_turn_it_is(peer: Peer) -> None:
+    await peer.subscribe("t", subType=api.CommandSubscribe.Failover)
+    subscribe = api.CommandSubscribe(
+        topic="t",
+        subscription="sub",
+        subType=api.CommandSubscribe.Failover,
+        consumer_id=2,
+        request_id=7,
+    )
+    await peer.hear(Command.ACTIVE_CONSUMER_CHANGE)
+    peer.heard.clear()
+    peer.say(Command(type=Command.SUBSCRIBE, subscribe=subscribe))
+    await settled()
+    said = [frame.command for frame in peer.heard]
+    news = [(c.type, c.active_consumer_change.consumer_id) for c in said]
+    mine = (Command.ACTIVE_CONSUMER_CHANGE, 2)
+    assert [kind for kind, _ in news].count(Command.SUCCESS) == 1
+    assert news.count(mine) == 1
+    assert news.index(mine) > [kind for kind, _ in news].index(Command.SUCCESS)
+
+
+async def test_an_entry_says_where_in_the_log_it_is_to_who_asked_for_it(broker: Broker) -> None:
+    peer = await connected(broker)
+    await peer.producer("t")
+    payload, count = batch(b"a", b"b", b"c")
+    await peer.publish(entry())
+    await peer.publish(entry(payload, num_messages_in_batch=count), sequence_id=1)
+    await peer.subscribe("t", initialPosition=EARLIEST)
+    peer.flow(10)
+    for index, body in [(0, entry()), (3, entry(payload, num_messages_in_batch=count))]:
+        told = bytes((await peer.hear_frame(Command.MESSAGE)).entry)
+        assert told[:2] == b"\x0e\x02"
+        size = int.from_bytes(told[2:6])
+        assert BrokerEntryMetadata.FromString(told[6 : 6 + size]).index == index
+        assert told[6 + size :] == body
+    peer.lose()
+
+
+@pytest.mark.parametrize(("flag", "version"), [(False, 20), (True, 17)])
+async def test_others_get_the_entry_alone(broker: Broker, flag: bool, version: int) -> None:
+    peer = await connected(broker, flag=flag, version=version)
+    await peer.producer("t")
+    await peer.publish(entry())
+    await peer.subscribe("t", initialPosition=EARLIEST)
+    peer.flow(1)
+    assert bytes((await peer.hear_frame(Command.MESSAGE)).entry) == entry()
+    peer.lose()
+
+
+def test_a_real_client_reads_behind_entry_metadata(client: pulsar.Client, topic: str) -> None:
+    producer = client.create_producer(topic, batching_enabled=True)
+    publish(producer, [b"one", b"two", b"three"])
+    earliest = pulsar.InitialPosition.Earliest
+    received = receive(client.subscribe(topic, "sub", initial_position=earliest), 3)
+    assert [message.data() for message in received] == [b"one", b"two", b"three"]
+
+
+async def terminated(broker: Broker) -> None:
+    topic = broker.topics.get(ORDERS)
+    assert topic is not None
+    await broker.topics.update(topic, topic.name, {"terminated": "true"})
+
+
+async def test_nobody_sends_to_a_topic_that_was_terminated(peer: Peer, broker: Broker) -> None:
+    await peer.producer("t")
+    await peer.publish(entry())
+    await terminated(broker)
+    sent = api.CommandSend(producer_id=1, sequence_id=1)
+    refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, entry())
+    assert (refused.sequence_id, refused.error) == (1, api.TopicTerminatedError)
+    made = api.CommandProducer(topic="t", producer_id=2, request_id=3)
+    error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
+    assert (error.request_id, error.error) == (3, api.TopicTerminatedError)
+
+
+@pytest.mark.parametrize("ended_first", [False, True])
+async def test_who_has_everything_hears_that_the_topic_has_ended(
+    broker: Broker, ended_first: bool
+) -> None:
+    peer = Peer(broker)
+    await peer.connect(client=JAVA)
+    await peer.producer("t")
+    sent = [(await peer.publish(entry(), sequence_id=n)).message_id for n in range(2)]
+    if ended_first:
+        await terminated(broker)
+    await peer.subscribe("t", initialPosition=EARLIEST)
+    peer.flow(10)
+    for _ in range(2):
+        await peer.hear(Command.MESSAGE)
+    peer.acknowledge(sent[0])
+    await settled()
+    assert peer.silent(Command.REACHED_END_OF_TOPIC)
+    peer.acknowledge(sent[1])
+    if not ended_first:
+        await settled()
+        assert peer.silent(Command.REACHED_END_OF_TOPIC)
+        await terminated(broker)
+    assert (await peer.hear(Command.REACHED_END_OF_TOPIC)).consumer_id == 1
+    peer.flow(1)
+    await settled()
+    assert peer.silent(Command.REACHED_END_OF_TOPIC)
+    peer.lose()
+
+
+async def test_clients_that_do_not_know_of_ends_are_spared(broker: Broker) -> None:
+    """C++ and Go close their connection on a command that they don't know, and come back."""
+    for client, version in [("Pulsar-CPP-v4.2.0", 20), ("Pulsar Go 0.14", 20), (JAVA, 8)]:
+        peer = Peer(broker)
+        await peer.connect(client=client, version=version)
+        await peer.subscribe("t")
+        await terminated(broker)
+        peer.flow(1)
+        await settled()
+        assert peer.silent(Command.REACHED_END_OF_TOPIC)
+        peer.lose()
