@@ -41,6 +41,8 @@ class Client(call.Client):
         self.server = server
         self.id = number
         self.silence = Silence(self._is_member, self._end)
+        self.has_heartbeat = True
+        """Whether it is never silent for long while it is there."""
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
@@ -55,7 +57,8 @@ class Client(call.Client):
     def join(self, group: TopicGroup) -> None:
         """Become a member of a group, for as long as there are signs of life."""
         group.join(self)
-        self.silence.watch()
+        if self.has_heartbeat:
+            self.silence.watch()
 
     def _is_member(self) -> bool:
         return bool(self.broker.topic_groups.of_member(self))

@@ -88,6 +88,7 @@ class IggySession:
             if len(head) < CHOICE_BYTES:
                 return None
             self._codec = choose(head)
+            self._client.has_heartbeat = self._codec.has_heartbeat
             self._call = Call(self._client, self._codec.version)
         try:
             return self._codec.frame_size(head)

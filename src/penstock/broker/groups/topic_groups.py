@@ -15,6 +15,7 @@ from penstock.broker.errors import (
     BrokerError,
     GroupExistsError,
     GroupFullError,
+    GroupNumberTakenError,
     UnknownGroupError,
     UnknownMemberError,
     UnknownPartitionError,
@@ -248,24 +249,30 @@ class TopicGroups:
     def of_member(self, member: Hashable) -> list[TopicGroup]:
         return self._memberships.of(member)
 
-    async def create(self, topic: Topic, name: str, address: str | None = None) -> TopicGroup:
-        """Make a group; its number is the next of its topic. `address` is that of the client.
+    async def create(
+        self, topic: Topic, name: str, address: str | None = None, number: int | None = None
+    ) -> TopicGroup:
+        """Make a group. `address` is that of the client.
 
-        Raises UnknownTopicError, GroupExistsError, GroupsThrottledError and GroupFullError.
+        Its number is the one that is given, or the next of its topic. Raises UnknownTopicError,
+        GroupExistsError, GroupNumberTakenError, GroupsThrottledError and GroupFullError.
         """
         if topic.deleted:
             raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
         if (topic.id, name) in self._by_name:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
+        if number in self._groups.get(topic.id, {}):
+            raise GroupNumberTakenError(f"topic {topic.name.kafka} has a group {number} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:
             raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
         self._creations.take(address)
-        creating = self._create(topic, name)
+        creating = self._create(topic, name, number)
         return await uninterrupted(creating, "creating a group", refusals=BrokerError)
 
-    async def _create(self, topic: Topic, name: str) -> TopicGroup:
+    async def _create(self, topic: Topic, name: str, number: int | None) -> TopicGroup:
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
-        group = self._remember(topic, self._ids_given.get(topic.id, 0), name)
+        number = self._ids_given.get(topic.id, 0) if number is None else number
+        group = self._remember(topic, number, name)
         try:
             await self._repository.insert(TopicGroupRow(topic.id, group.group_id, name))
         except BaseException:
@@ -289,7 +296,7 @@ class TopicGroups:
         assert group_id not in groups, "a number is given once"
         group = TopicGroup(topic, group_id, name, self._memberships)
         groups[group_id] = self._by_name[topic.id, name] = group
-        self._ids_given[topic.id] = group_id + 1
+        self._ids_given[topic.id] = max(self._ids_given.get(topic.id, 0), group_id + 1)
         return group
 
     def _drop(self, group: TopicGroup) -> bool:

@@ -15,6 +15,7 @@ from penstock.broker.errors import (
     BrokerError,
     InvalidPartitionCountError,
     TopicExistsError,
+    TopicNumberTakenError,
     UnknownTopicError,
 )
 from penstock.broker.reading.conversion_cache import ConversionCache
@@ -54,13 +55,17 @@ logger = logging.getLogger(__name__)
 
 
 class NewTopic(NamedTuple):
-    """What is asked for; `address` is that of the client that asks."""
+    """What is asked for; `address` is that of the client that asks.
+
+    `iggy_topic_id` is the number that the client wants; the lowest free one where it wants none.
+    """
 
     name: TopicName
     partitions: int
     partitioned: bool = True
     config: Explicit = NOTHING_SET
     address: str | None = None
+    iggy_topic_id: int | None = None
 
 
 class Topics:
@@ -140,14 +145,15 @@ class Topics:
         partitioned: bool = True,
         config: Explicit = NOTHING_SET,
         address: str | None = None,
+        iggy_topic_id: int | None = None,
     ) -> Topic:
-        """Create a topic; its namespace comes into being with it.
+        """Create a topic as NewTopic says; its namespace comes into being with it.
 
-        `address` is that of the client that asks for it. Raises TopicExistsError,
-        InvalidPartitionCountError, InvalidSettingError, TopicsThrottledError, StorageError and
-        MetadataError.
+        Raises TopicExistsError, TopicNumberTakenError, InvalidPartitionCountError,
+        InvalidSettingError, TopicsThrottledError, StorageError and MetadataError.
         """
-        return await self._creating.ask(NewTopic(name, partitions, partitioned, config, address))
+        asked = NewTopic(name, partitions, partitioned, config, address, iggy_topic_id)
+        return await self._creating.ask(asked)
 
     async def create_all(self, asked: Sequence[NewTopic]) -> list[Topic | BaseException]:
         """Create topics as `create` does, each by itself; return each, or why it was refused."""
@@ -303,9 +309,16 @@ class Topics:
             self._check_free(asked.name)
             # A topic without partitions is none for free.
             self._creations.take(asked.address, max(1, asked.partitions))
+            self._claim_number(asked)
         except BrokerError as refusal:
             return refusal
         return asked._replace(config=config)
+
+    def _claim_number(self, asked: NewTopic) -> None:
+        number = asked.iggy_topic_id
+        if number is None or self._index.claim_iggy_id(asked.name.in_namespace, number):
+            return
+        raise TopicNumberTakenError(f"a topic of {asked.name.in_namespace.iggy} is number {number}")
 
     async def _create_allowed(
         self, asked: Sequence[NewTopic], pace: Pace
@@ -318,11 +331,14 @@ class Topics:
         return await pace.each(made, lambda each: self._conclude(each[0].topic, each[1]))
 
     def _wanted(self, asked: NewTopic) -> NewPartitions:
+        number = asked.iggy_topic_id
+        if number is None:
+            number = self._index.take_iggy_id(asked.name.in_namespace)
         row = TopicRow(
             uuid.uuid4(),
             *asked.name,
             kafka_name=asked.name.kafka,
-            iggy_topic_id=self._index.take_iggy_id(asked.name.in_namespace),
+            iggy_topic_id=number,
             partitioned=asked.partitioned,
             config=asked.config,
             created_at_us=time.time_ns() // 1000,

@@ -65,11 +65,18 @@ class TopicIndex:
 
     def take_iggy_id(self, namespace: NamespaceName) -> int:
         """Return the lowest number that no topic of the namespace has, for one that is made now."""
+        return self._free_ids(namespace).take()
+
+    def claim_iggy_id(self, namespace: NamespaceName, number: int) -> bool:
+        """Take this number for a topic that is made now; return whether none has it."""
+        return self._free_ids(namespace).claim(number)
+
+    def _free_ids(self, namespace: NamespaceName) -> LowestFree:
         free = self._free_iggy_ids.get(namespace)
         if free is None:
             taken = self._by_iggy_id.get(namespace, _NOTHING)
             free = self._free_iggy_ids[namespace] = LowestFree(taken)
-        return free.take()
+        return free
 
     def give_back_iggy_id(self, namespace: NamespaceName, number: int) -> None:
         """Let the number of a topic that is gone, or was not made after all, be given again."""

@@ -33,6 +33,10 @@ class Codec(Protocol[AskedT]):
     def needs_login(self) -> bool:
         """Whether its clients can log in, and so have to."""
 
+    @property
+    def has_heartbeat(self) -> bool:
+        """Whether its clients let hear of themselves, so that one who does not is gone."""
+
     def frame_size(self, head: Buffer) -> int | None:
         """Return the size of the frame that begins here, or None before enough of it is there.
 

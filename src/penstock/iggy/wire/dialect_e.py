@@ -333,14 +333,6 @@ class ConsumerGroupDetails(Message):
     members: Annotated[list[Any], to_the_end(laid_out(from_one.ConsumerGroupMember))]
 
 
-class NoConsumerOffset(Message):
-    """What is not stored is 0, as is what is stored for the first message."""
-
-    partition_id: U32FromOne
-    current_offset: U64
-    stored_offset: Annotated[int, Field(lambda _: 0, lambda out, _: out.extend(bytes(8)))] = 0
-
-
 COMMANDS: Final[Mapping[int, Command]] = {
     code: Command(code)
     for code in (
@@ -399,7 +391,7 @@ EARLY: Final = OlderDialect(
         replies.ConsumerGroups: ConsumerGroups,
         replies.ConsumerGroupDetails: ConsumerGroupDetails,
         replies.ConsumerOffset: from_one.ConsumerOffset,
-        replies.NoConsumerOffset: NoConsumerOffset,
+        replies.NoConsumerOffset: from_one.ConsumerOffset,
         replies.Polled: from_one.Polled,
     },
     MessageForm.EARLY,

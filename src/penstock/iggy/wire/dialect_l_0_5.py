@@ -253,6 +253,7 @@ VERSION_0_5: Final = OlderDialect(
         requests.CreateTopic: CreateTopic,
         requests.UpdateTopic: UpdateTopic,
         requests.PartitionsRequest: from_one.PartitionsRequest,
+        requests.DeleteSegments: from_one.DeleteSegments,
         requests.CreateConsumerGroup: CreateConsumerGroup,
         requests.ConsumerGroupRequest: from_one.ConsumerGroupRequest,
         requests.FlushUnsavedBuffer: FlushUnsavedBuffer,

@@ -55,6 +55,7 @@ class CodecV:
 
     version: Final = PROTOCOL_VERSION
     needs_login: Final = True
+    has_heartbeat: Final = True
 
     def frame_size(self, head: Buffer) -> int | None:
         return framing.frame_size(head)

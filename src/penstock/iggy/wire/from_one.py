@@ -98,6 +98,13 @@ class ConsumerGroupRequest(Message):
     group: IdentifierFromOne
 
 
+class DeleteSegments(Message):
+    stream: IdentifierFromOne
+    topic: IdentifierFromOne
+    partition_id: U32FromOne
+    segments_count: U32
+
+
 class GroupMembership(Message):
     stream_id: U32FromOne
     topic_id: U32FromOne

@@ -52,6 +52,7 @@ class LegacyCodec:
 
     version: Final = 0
     """What clients of that time speak has no number of its own."""
+    has_heartbeat: Final = False
 
     def __init__(self) -> None:
         self._dialect: OlderDialect = EARLY

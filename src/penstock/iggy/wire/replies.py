@@ -286,6 +286,7 @@ class NoConsumerOffset(Message):
 
     partition_id: Annotated[int, unsaid(0)]
     current_offset: Annotated[int, unsaid(0)]
+    stored_offset: Annotated[int, unsaid(0)] = 0
 
 
 class Confirmation(Message):
