@@ -76,8 +76,8 @@ class BrokenPromiseError(Exception):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [way.name for way in WAYS]
-    parser.add_argument("ways", nargs="*", choices=[*names, []], default=names, metavar="WAY")
-    chosen = parser.parse_args().ways
+    parser.add_argument("ways", nargs="*", choices=[*names, []], metavar="WAY")
+    chosen = parser.parse_args().ways or names
     with tempfile.TemporaryDirectory(prefix="penstock-newcomer-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # another user starts what is installed in it

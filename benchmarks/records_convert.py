@@ -15,14 +15,15 @@ import cramjam
 import numpy as np
 
 from penstock import records
-from penstock.log.header import Magic, build_header, stamp
-from penstock.records import field
+from penstock.log.header import HEADER_SIZE, Magic, build_header, stamp, walk
+from penstock.records import MessageSetMagic, field
 from penstock.records.arrow import to_arrow
 from penstock.records.columns import Columns
 from penstock.records.conversion import encode
 from penstock.records.headers import reserved
 from penstock.records.headers.additions import Additions
 from penstock.records.iggy.decode import ID_DIGITS
+from penstock.records.message_sets.decode import batch_of_messages
 
 BATCH_BYTES = 64 * 1024
 RUN_BYTES = 8 * 1024 * 1024
@@ -144,12 +145,25 @@ def main() -> None:
                 if target != source:
                     seconds = best(lambda r=run, t=target: list(records.convert(r, t)))
                     report(f"{source.name} to {target.name}", run, seconds, copy, count)
+        for magic in MessageSetMagic:
+            report_message_sets(kafka, magic, copy)
         squeezed = kafka_run(value_size, zstd=True)
         seconds = best(lambda r=squeezed: rows(r))
         report("KAFKA zstd to Arrow", squeezed, seconds, copy, len(records.decode(squeezed)))
         small = converted_one_by_one(kafka)
         seconds = best(lambda r=small: list(records.convert(r, Magic.PULSAR)))
         report("KAFKA, batches of one, to PULSAR", small, seconds, copy, len(records.decode(small)))
+
+
+def report_message_sets(kafka: bytes, magic: MessageSetMagic, copy: float) -> None:
+    """What old consumers read of a run, and what old producers would send to have it written."""
+    count = len(records.decode(kafka))
+    seconds = best(lambda: list(records.convert(kafka, magic)))
+    report(f"KAFKA to message sets {magic.name}", kafka, seconds, copy, count)
+    converted = b"".join(bytes(part) for part in records.convert(kafka, magic))
+    sets = [converted[at + HEADER_SIZE : at + header.size] for at, header in walk(converted)]
+    seconds = best(lambda: [batch_of_messages(message_set) for message_set in sets])
+    report(f"message sets {magic.name} to KAFKA", converted, seconds, copy, count)
 
 
 def converted_one_by_one(run: bytes) -> bytes:

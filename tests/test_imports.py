@@ -27,6 +27,7 @@ LAYERS = [
     {"penstock.log"},
     {"penstock.metadata"},
     {
+        "penstock.addresses",
         "penstock.session",
         "penstock.limits",
         "penstock.tasks",
@@ -42,7 +43,7 @@ not know each other."""
 BOTTOM = len(LAYERS) - 1
 
 ALSO_ALLOWED = {
-    "penstock.clients": {"penstock.kafka.wire"},
+    "penstock.clients": {"penstock.kafka.wire", "penstock.pulsar.wire", "penstock.iggy.wire"},
     # The pipeline is a client: it talks to a running broker over the wire and reads segment files.
     "penstock.pipeline": {"penstock.clients.kafka.client", "penstock.kafka.wire"},
 }

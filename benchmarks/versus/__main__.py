@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from versus import machine, results
-from versus.loads import Load, chosen
+from versus.loads import START, Load, chosen
 from versus.measure import Layout, Round, run_round
 from versus.peers.iggy import Iggy
 from versus.peers.kafka import Kafka
@@ -38,10 +38,26 @@ def main() -> None:
         loads = chosen(everything=scale.everything, names=options.loads)
     except ValueError as error:
         sys.exit(str(error))
-    peers, missing = obtained(options.protocols)
+    # What reads across protocols has nobody to be compared with.
+    compared = options.protocols if any(not load.writer for load in loads) else []
+    peers, missing = obtained(compared)
     for name, reason in missing.items():
         print(f"{name} is not measured: {reason}", flush=True)
-    result: dict[str, Any] = {
+    result = described(scale, peers, missing)
+    path = options.output or RESULTS / f"versus-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    if options.into:
+        path = options.into
+        result = results.continued(results.load(path), result, [load.name for load in loads])
+    for of, these in rounds(options, scale, loads, peers):
+        found = measured(of, these, scale)
+        result["runs"] += [run for run in found if not options.into or run["load"] != START.name]
+        results.save(path, result)
+    print(f"\nThe result is in {path}. `make report RESULT={path}` makes its tables and plots.")
+
+
+def described(scale: Scale, peers: dict[str, Peer], missing: dict[str, str]) -> dict[str, Any]:
+    """A result without runs: the machine, the brokers, and what is set for them."""
+    return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "scale": vars(scale),
         **machine.describe(),
@@ -56,11 +72,6 @@ def main() -> None:
         "not_measured": missing,
         "runs": [],
     }
-    path = options.output or RESULTS / f"versus-{time.strftime('%Y%m%d-%H%M%S')}.json"
-    for of, these in rounds(options, scale, loads, peers):
-        result["runs"] += measured(of, these, scale)
-        results.save(path, result)
-    print(f"\nThe result is in {path}. `make report RESULT={path}` makes its tables and plots.")
 
 
 def arguments() -> argparse.Namespace:
@@ -72,7 +83,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="starts of each broker of a pair")
     parser.add_argument("--durabilities", nargs="+", choices=levels, default=levels)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, help="which cores are used")
-    parser.add_argument("--output", type=Path, help="result file")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--output", type=Path, help="result file")
+    place.add_argument("--into", type=Path, help="result file in which these loads are replaced")
     return parser.parse_args()
 
 

@@ -85,13 +85,13 @@ class Session:
             yield self._labelled(START, self._start(stack))
             self._warm_up()
             for load in loads:
-                if load.writer and not self._speaks_besides(load.writer):
+                if load.writer and not self._speaks_besides_its_own(load.writer):
                     continue
                 report(load.name)
                 yield self._labelled(load, self._guarded(load))
 
-    def _speaks_besides(self, protocol: str) -> bool:
-        return protocol != self._of.protocol and protocol in self._launch.ports
+    def _speaks_besides_its_own(self, protocol: str) -> bool:
+        return len(self._launch.ports) > 1 and protocol in self._launch.ports
 
     def _start(self, stack: ExitStack) -> Result:
         """Start the broker, and time it to the answer to a client that is ready and waits."""

@@ -28,7 +28,6 @@ from versus.ratios import (
 from versus.tables import DURABILITIES, PAIRS
 
 DOCS: Final = Path("docs")
-OWN: Final = "consume-1024-default"
 GLANCE: Final = (
     ("start", START[1]),
     ("produce-1024-default", SPEED),
@@ -139,19 +138,22 @@ def glanced(runs: list[Run], protocol: str, load: str, measure: Measure) -> str:
 def crossing(runs: list[Run]) -> Iterator[str]:
     """What a reader gets from another protocol's messages, beside those of its own."""
     read = {load.writer: name for name, load in BY_NAME.items() if load.writer}
-    if not any(run["load"] in read.values() for run in runs):
+    crossed_over = [run for run in runs if run["load"] in read.values()]
+    if not crossed_over:
         return
+    disturbed = sum(run.get("limit") == "others" for run in crossed_over)
     yield "## Across protocols\n"
     yield "What the clients of one protocol read of what another's wrote: 1 KB, default batches,"
-    yield "both on two shared cores. Throughput in MB/s, then broker CPU in s/GB.\n"
+    yield "both on two shared cores, all cells from one run. Throughput in MB/s, then broker CPU"
+    yield "in s/GB.\n"
     yield "| written by | " + " | ".join(f"read by {protocol}" for protocol in PROTOCOLS) + " |"
     yield "| --- |" + " --- |" * len(PROTOCOLS)
     for writer in PROTOCOLS:
-        cells = (
-            crossed(runs, reader, OWN if reader == writer else read[writer]) for reader in PROTOCOLS
-        )
+        cells = (crossed(runs, reader, read[writer]) for reader in PROTOCOLS)
         yield f"| {writer} | {' | '.join(cells)} |"
     yield ""
+    if disturbed:
+        yield f"Other programs disturbed {disturbed} of these {len(crossed_over)} runs.\n"
 
 
 def crossed(runs: list[Run], reader: str, load: str) -> str:
@@ -165,12 +167,12 @@ def setting(result: dict[str, Any]) -> Iterator[str]:
     """Machine, versions, and what is set for each durability."""
     machine, versions, scale = result["machine"], result["versions"], result["scale"]
     yield "## What was measured\n"
-    yield f"- {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB,"
-    yield f"  {machine['system']}"
+    yield f"- {computer(machine)}"
     clients = ("confluent-kafka", "pulsar-client", "apache-iggy")
     named = ", ".join(f"{client} {versions[client]}" for client in clients)
     yield f"- Python {versions['python']}, Java {versions['java']}; clients: {named}"
     yield f"- Penstock at commit {result['commit']}, on {result['started'][:10]}"
+    yield from additions(result)
     yield f"- scale {scale['name']}, rounds: {scale['rounds']}"
     disturbed = sum(run.get("limit") == "others" for run in result["runs"])
     yield f"- runs: {len(result['runs'])}, of which other programs disturbed {disturbed}\n"
@@ -185,6 +187,22 @@ def setting(result: dict[str, Any]) -> Iterator[str]:
     for name, reason in result["not_measured"].items():
         yield f"| {name} | **not measured** | {reason} | |"
     yield ""
+
+
+def additions(result: dict[str, Any]) -> Iterator[str]:
+    """Loads that were measured later than the others, and so elsewhere or of another state."""
+    for later in result.get("added", []):
+        titles = "; ".join(BY_NAME[name].title for name in later["loads"])
+        yield f"- later, at commit {later['commit']}, on {later['started'][:10]}: {titles}."
+        if later["machine"] != result["machine"]:
+            yield f"  Machine: {computer(later['machine'])}"
+
+
+def computer(machine: dict[str, Any]) -> str:
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB,"
+        f" {machine['system']}"
+    )
 
 
 if __name__ == "__main__":

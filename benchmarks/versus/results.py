@@ -35,6 +35,24 @@ def load(path: Path) -> dict[str, Any]:
     return result
 
 
+def continued(earlier: dict[str, Any], later: dict[str, Any], loads: list[str]) -> dict[str, Any]:
+    """Return an earlier result that is to get these loads from a later run, and says so.
+
+    What it had of them is left out. Raises ValueError where the scale is another.
+    """
+    if earlier["scale"] != later["scale"]:
+        raise ValueError(f"its scale is {earlier['scale']}, and this one's {later['scale']}")
+    added = {name: later[name] for name in ("started", "commit", "machine")} | {"loads": loads}
+    before = [
+        each | {"loads": [name for name in each["loads"] if name not in loads]}
+        for each in earlier.get("added", [])
+    ]
+    return earlier | {
+        "added": [*(each for each in before if each["loads"]), added],
+        "runs": [run for run in earlier["runs"] if run["load"] not in loads],
+    }
+
+
 def rounded(value: Any) -> Any:
     """The same with fewer digits in each number with a fraction."""
     if isinstance(value, float):

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 from penstock import limits
+from penstock.tasks import Tasks
 
 ElementT = TypeVar("ElementT")
 MadeT = TypeVar("MadeT")
@@ -28,6 +29,7 @@ _FIRST_UNTIMED: Final = 16
 """Elements before the first look at the clock: what has few never needs one."""
 _ELEMENTS_UNTIMED: Final = 4
 """Between two looks at it."""
+_DROPPED_AT_ONCE: Final = 1_000
 
 Steps: TypeAlias = deque[asyncio.Future[None]]
 _waiting: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, Steps]()
@@ -99,6 +101,23 @@ class Pace:
             if self.is_over():
                 await self.others()
         return counts
+
+
+def drop(*collections: list[Any] | dict[Any, Any]) -> None:
+    """Free what is in collections that nobody uses any more: in steps where it is much.
+
+    The caller has others in their places by then.
+    """
+    for collection in collections:
+        if len(collection) > _DROPPED_AT_ONCE:
+            Tasks().start(Pace().through(_taken_out(collection)), "free what is not used any more")
+
+
+def _taken_out(collection: list[Any] | dict[Any, Any]) -> Iterator[None]:
+    take_out = collection.pop if isinstance(collection, list) else collection.popitem
+    while collection:
+        take_out()
+        yield
 
 
 async def _next_step() -> None:

@@ -80,12 +80,27 @@ def test_who_can_not_keep_the_rate_is_overloaded_and_not_compared() -> None:
 
 
 def test_what_crosses_protocols_stands_beside_what_does_not() -> None:
-    own = produced("penstock", 1.0) | {"load": "consume-1024-default"}
-    foreign = produced("penstock", 2.0) | {"load": "foreign-iggy"}
+    own = produced("penstock", 1.0) | {"load": "foreign-kafka"}
+    foreign = produced("penstock", 2.0) | {"load": "foreign-iggy", "limit": "others"}
     text = "\n".join(page(result(own, foreign), []))
     crossing = text.partition("## Across protocols")[2].partition("##")[0]
     assert "| kafka | 1.02, 488 | - | - |" in crossing
     assert "| iggy | 0.51, 488 | - | - |" in crossing
+    assert "Other programs disturbed 1 of these 2 runs." in crossing
+
+
+def test_loads_of_a_later_run_replace_the_earlier_ones_and_say_where_they_are_from() -> None:
+    earlier = result(produced("penstock", 1.0), produced("kafka", 1.0) | {"load": "foreign-iggy"})
+    machine = earlier["machine"] | {"processor": "Q"}
+    later = result() | {"commit": "def", "machine": machine}
+    whole = results.continued(earlier, later, ["foreign-iggy"])
+    assert [run["load"] for run in whole["runs"]] == ["produce-1024-default"]
+    assert results.continued(whole, later, ["foreign-iggy"])["added"] == whole["added"]
+    text = "\n".join(page(whole, []))
+    assert "at commit def, on 2026-01-02: consume 1 KB that iggy clients wrote" in text
+    assert "Machine: Q," in text
+    with pytest.raises(ValueError, match="scale"):
+        results.continued(earlier, later | {"scale": {"name": "full"}}, ["foreign-iggy"])
 
 
 def test_plots_are_the_same_each_time(tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from penstock.broker.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
-from penstock.broker.groups.classic import Group, GroupSettings
+from penstock.broker.groups.classic import Group
 from penstock.broker.groups.member import JoinRequest, Synced, SyncRequest
+from penstock.broker.groups.settings import GroupSettings
 from penstock.broker.groups.states import TRANSITIONS, GroupInput, GroupState
 from penstock.memory import Memory
 
@@ -33,7 +34,7 @@ async def house() -> House:
 
 def test_the_table_has_no_way_back_from_dead_and_no_other_pairs() -> None:
     for state, cause in itertools.product(GroupState, GroupInput):
-        group = Group("g", GroupSettings(), VirtualClock(), MemoryStore(), Memory())
+        group = Group("g", GroupSettings(), VirtualClock(), MemoryStore(), Memory(), lambda _: None)
         group.state = state
         if (state, cause) in TRANSITIONS:
             group._enter(cause)
@@ -213,7 +214,7 @@ async def test_groups_without_members_make_room(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_one_address_has_so_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.limits.ADDRESS_KAFKA_GROUPS", 2)
+    monkeypatch.setattr("penstock.limits.ADDRESS_GROUPS", 2)
     house = House()
     request = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10_000, 10_000)
     house.groups.join("a", request, "10.0.0.1")
@@ -226,6 +227,49 @@ async def test_one_address_has_so_many_groups(monkeypatch: pytest.MonkeyPatch) -
     house.clock.advance(20)
     house.groups.join("d", request, "10.0.0.1")
     assert {group.id for group in house.groups.all()} == {"c", "d"}
+
+
+async def test_groups_that_were_restored_count_for_their_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.limits.ADDRESS_GROUPS", 1)
+    house = House()
+    joined = house.join()
+    house.clock.advance(1)
+    house.sync(joined.result(), {joined.result().member_id: b"all"})
+    house.restart()
+    request = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10_000, 10_000)
+    with pytest.raises(GroupFullError):
+        house.groups.join("other", request, "127.0.0.1")
+    house.groups.join("theirs", request, "10.0.0.2")
+    house.clock.advance(11)
+    house.groups.join("other", request, "127.0.0.1")
+    assert house.groups.get("g") is None, "its member was not heard of again"
+
+
+async def test_room_is_made_at_the_same_cost_however_many_groups_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = 2_000
+    monkeypatch.setattr("penstock.limits.ADDRESS_GROUPS", count)
+    house = House()
+    request = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10_000, 10_000)
+    for number in range(count):
+        house.groups.join(f"g{number}", request, "10.0.0.1")
+    looked_at = 0
+    is_idle = Group.is_idle.fget
+    assert is_idle is not None
+
+    def counted(group: Group) -> bool:
+        nonlocal looked_at
+        looked_at += 1
+        return bool(is_idle(group))
+
+    monkeypatch.setattr(Group, "is_idle", property(counted))
+    for _ in range(count):  # All have members, and each was idle once.
+        with pytest.raises(GroupFullError):
+            house.groups.join("one more", request, "10.0.0.1")
+    assert looked_at <= count
 
 
 # Assignments

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ import stretches
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.engine import Engine
+from penstock.broker.subscriptions.leases import Lease
 from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
 from penstock.limits import UNACKNOWLEDGED_MESSAGES
 from penstock.memory import Memory
@@ -133,3 +134,28 @@ async def test_the_last_consumer_ends_what_is_under_way() -> None:
     assert house.engine.next_returned() is None
     assert held is not None
     assert house.member.unacknowledged == 10
+
+
+class CountedLease(Lease):
+    freed: ClassVar = 0
+
+    def __del__(self) -> None:
+        CountedLease.freed += 1
+
+
+async def test_what_is_taken_back_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.broker.subscriptions.leases.Lease", CountedLease)
+    house, count = House(HELD), HELD
+    for member in (house.member, house.other):
+        house.selector.consumers.remove(member)
+    before = CountedLease.freed
+    house.engine.start_over()
+    assert CountedLease.freed - before <= 1
+    assert not house.member.leases
+    assert not house.member.unacknowledged
+    largest = 0
+    async with asyncio.timeout(30):
+        while (freed := CountedLease.freed - before) < count:
+            await asyncio.sleep(0)
+            largest = max(largest, CountedLease.freed - before - freed)
+    assert largest < count / 3

@@ -18,6 +18,7 @@ from penstock.broker.errors import (
     UnknownGroupError,
     UnknownMemberError,
 )
+from penstock.broker.groups.member import JoinRequest
 from penstock.broker.groups.topic_groups import Memberships, TopicGroup
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -181,4 +182,25 @@ async def test_a_member_is_in_so_many_groups_only(tmp_path: Path, monkeypatch) -
     groups[12].join("other")
     broker.topic_groups.leave_all("other")
     assert broker.memory.clients.used == 0
+    await broker.close()
+
+
+async def test_groups_count_for_the_address_of_who_made_them(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(limits, "ADDRESS_GROUPS", 2)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    topic = await broker.topics.create(NAME, 1)
+    first = await broker.topic_groups.create(topic, "a", "10.0.0.1")
+    request = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10_000, 10_000)
+    joining = broker.groups.join("kafka", request, "10.0.0.1")
+    with pytest.raises(GroupFullError):
+        await broker.topic_groups.create(topic, "b", "10.0.0.1")
+    with pytest.raises(GroupFullError):
+        broker.groups.join("kafka too", request, "10.0.0.1")
+    await broker.topic_groups.create(topic, "b", "10.0.0.2")
+    await broker.topic_groups.delete(first)
+    await broker.topic_groups.create(topic, "c", "10.0.0.1")
+    joining.cancel()
+    await broker.topics.delete(topic)
+    topic = await broker.topics.create(NAME, 1)
+    await broker.topic_groups.create(topic, "c", "10.0.0.1")
     await broker.close()

@@ -68,8 +68,18 @@ def test_a_topic_is_created_listed_described_and_deleted(penstock: Penstock, top
     assert "NEXT OFFSET" in table
     assert "cleanup.policy" not in table
     assert "cleanup.policy = delete" in penstock("topic", "describe", topic, "--settings").stdout
-    penstock("topic", "delete", topic, "--yes")
+    deleted = penstock("topic", "delete", topic, "--yes", "-f", "json").stdout
+    assert json.loads(deleted) == {"topic": topic, "deleted": True}
     assert topic not in penstock("topic", "list").stdout
+
+
+@pytest.mark.parametrize("protocol", ["pulsar", "iggy"])
+def test_the_port_of_another_protocol_is_named(
+    protocol: str, command: Penstock, shared_server: BrokerProcess
+) -> None:
+    address = getattr(shared_server, protocol).removeprefix("pulsar://")
+    told = command("topic", "list", "--server", address, code=1).stderr
+    assert f"{address} is a port for clients of {protocol.capitalize()}," in told
 
 
 def test_lines_with_keys_go_in_and_come_out(penstock: Penstock, topic: str) -> None:

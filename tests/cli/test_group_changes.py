@@ -112,7 +112,8 @@ def test_a_group_with_members_is_neither_moved_nor_deleted(
         refused = penstock("group", "delete", group, "--yes", code=1).stderr
         assert "the group has members: stop them first" in refused
         assert committed(penstock, group)[0] == 3
-    assert penstock("group", "delete", group, "--yes").stdout == f"deleted {group}\n"
+    told = penstock("group", "delete", group, "--yes", "-f", "json").stdout
+    assert json.loads(told) == {"group": group, "deleted": True}
     assert group not in penstock("group", "list").stdout
     assert "there is no such group" in penstock("group", "delete", group, "-y", code=1).stderr
 

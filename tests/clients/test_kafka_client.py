@@ -12,9 +12,16 @@ import time
 import pytest
 
 from broker_process import BrokerProcess
-from penstock.clients.kafka.client import EARLIEST, LATEST, KafkaClient, KafkaError
+from penstock.clients.kafka.client import (
+    EARLIEST,
+    LATEST,
+    GroupMember,
+    KafkaClient,
+    KafkaError,
+)
+from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.record_batch import Record, encode_batch
-from penstock.kafka.wire import ErrorCode
+from penstock.kafka.wire import ErrorCode, api
 from penstock.log.header import walk
 
 
@@ -63,6 +70,50 @@ def test_a_fetch_waits_for_what_another_client_writes(
         writer.join()
         assert b"late" in bytes(fetched.batches)
         assert time.monotonic() - began < 10
+
+
+def test_groups_are_told_of_by_a_broker_that_is_not_penstock_too(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, group = "client.read", "client.readers"
+    with client:
+        client.create_topic(topic, 2)
+        client.produce(topic, 1, batch(b"a", b"b", b"c"))
+        client.commit_offsets(group, {(topic, 0): 0, (topic, 1): 1})
+        of_penstock = client.readers(group)
+        offered = {key: range_ for key, range_ in client.api_versions().items() if key != 30_000}
+        monkeypatch.setattr(client, "api_versions", lambda: offered)
+        assert client.readers(group) == of_penstock
+        assert client.readers("client.nobody") == []
+        assert of_penstock[0] in client.readers()
+    assert of_penstock[0].backlog == 2
+
+
+def test_a_group_whose_broker_divides_the_partitions_is_described(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer, classic = api("ConsumerGroupDescribe"), api("DescribeGroups")
+    types = newer.response
+    owned = types.TopicPartitions(topic_name="orders", partitions=[0, 2])
+    member = types.Member(
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        assignment=types.Assignment(topic_partitions=[owned]),
+    )
+    answers = {
+        classic: classic.response(
+            groups=[classic.response.DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND)]
+        ),
+        newer: types(
+            groups=[types.DescribedGroup(group_id="g", group_state="Stable", members=[member])]
+        ),
+    }
+    monkeypatch.setattr(client, "api_versions", lambda: {newer.key: (0, 1)})
+    monkeypatch.setattr(ClientConnection, "send", lambda _self, asked, _request: answers[asked])
+    described = client.describe_group("g")
+    assert (described.group_id, described.state) == ("g", "Stable")
+    assert described.members == [GroupMember("m", "c", "/h", {"orders": [0, 2]})]
 
 
 def test_topics_and_cluster_are_described(

@@ -32,7 +32,7 @@ def offsets(result: Struct) -> list[int]:
     return [header.base_offset for _, header in walk(bytes(result.records))]
 
 
-async def test_every_version_reads(dialog: Dialog) -> None:
+async def test_every_version_with_batches_reads(dialog: Dialog) -> None:
     topic_id = await dialog.create_topic()
     await dialog.produce(batch(count=2))
     for version in range(4, 19):

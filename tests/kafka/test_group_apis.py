@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from kafka_dialog import WAIT_SECONDS, Dialog, kafka_broker
-from penstock.broker.groups.classic import GroupSettings
+from penstock.broker.groups.settings import GroupSettings
 from penstock.kafka.wire import ErrorCode, Struct, api
 
 GROUP = "readers"

@@ -16,7 +16,7 @@ from kafka import KafkaConsumer
 from broker_process import BrokerProcess
 from kafka_dialog import Dialog, kafka_broker
 from penstock import limits
-from penstock.broker.groups.classic import GroupSettings
+from penstock.broker.groups.settings import GroupSettings
 from penstock.kafka.wire import ErrorCode, api
 
 AT_ONCE = GroupSettings(initial_rebalance_delay_ms=0)

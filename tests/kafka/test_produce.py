@@ -108,13 +108,6 @@ async def test_other_acks_are_refused(dialog: Dialog) -> None:
     assert partition(dialog.broker).end_offset == 0
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-async def test_message_sets_are_refused_for_each_partition(dialog: Dialog, version: int) -> None:
-    await dialog.create_topic()
-    result = await dialog.produce(b"a message set", version=version)
-    assert result.error_code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
-
-
 async def test_an_unknown_topic_is_refused(dialog: Dialog) -> None:
     result = await dialog.produce(batch())
     assert result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

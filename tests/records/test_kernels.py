@@ -17,12 +17,14 @@ from numba import types
 from kernel_compiler.translation import compiled_type
 from penstock import records
 from penstock.log.header import Magic
-from penstock.records import MalformedBatchError, arena, batch_headers
+from penstock.records import MalformedBatchError, MessageSetMagic, arena, batch_headers
 from penstock.records.iggy.batch import stamp, stamp_iggy_batch, verify_iggy_batch
 from penstock.records.iggy.cut import cut_iggy_batch
 from penstock.records.kernels import declaring, library
 from penstock.records.kernels.arguments import TableOut, Word
 from penstock.records.kernels.xxh3 import xxh3_64
+from penstock.records.message_sets.decode import batch_of_messages
+from penstock.records.message_sets.faults import MessageSetError
 from stored_batches import (
     TIME,
     Record,
@@ -39,7 +41,7 @@ BYTES = np.zeros(61, np.uint8)
 READ_ONLY = np.frombuffer(bytes(61), np.uint8)
 NUMBERS = np.zeros(3, np.int64)
 
-for _module in ("conversion", "iggy.cut"):
+for _module in ("conversion", "iggy.cut", "message_sets.decode"):
     import_module(f"penstock.records.{_module}")
 
 
@@ -150,13 +152,22 @@ def kernels_are(chosen: Callable[[Callable[..., Any]], Any]) -> Iterator[None]:
 def outcome(work: Callable[[], Any]) -> Any:
     try:
         return work()
-    except MalformedBatchError as error:
+    except (MalformedBatchError, MessageSetError) as error:
         return type(error), str(error)
 
 
 def everything(stored: bytes, target: Magic) -> list[Any]:
     """What comes of some stored batches wherever kernels have a say."""
     made = [outcome(lambda: join(records.convert(stored, target)))]
+    for magic in MessageSetMagic:
+        sets = outcome(lambda magic=magic: join(records.convert(stored, magic)))
+        made.append(sets)
+        if isinstance(sets, bytes):
+            # The header in front is damage enough, where there is no other.
+            made += [
+                outcome(lambda data=data: bytes(batch_of_messages(data)))
+                for data in (sets[61:], sets)
+            ]
     body = bytearray(stored[61:])
     if stored[16] == Magic.IGGY:
         made.append(outcome(lambda: verify_iggy_batch(body)))

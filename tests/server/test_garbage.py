@@ -68,3 +68,11 @@ async def test_the_collector_is_left_as_it_was_found() -> None:
     garbage.stop()
     assert (gc.get_threshold(), gc.callbacks) == before
     Garbage().stop()
+
+
+async def test_the_collector_works_from_its_start_on() -> None:
+    gc.disable()
+    garbage = Garbage()
+    garbage.start()
+    assert gc.isenabled()
+    garbage.stop()

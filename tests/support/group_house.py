@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.broker.creations import group_creations
-from penstock.broker.groups.classic import Group, GroupSettings
+from penstock.broker.groups.census import Census
+from penstock.broker.groups.classic import Group
 from penstock.broker.groups.member import Joined, JoinRequest, Protocols, Synced, SyncRequest
 from penstock.broker.groups.registry import GroupRegistry
+from penstock.broker.groups.settings import GroupSettings
 from penstock.broker.groups.states import GroupState
 from penstock.memory import Memory
 
@@ -95,20 +97,20 @@ class House:
         self._options = options
         self.clock = VirtualClock()
         self.store = MemoryStore()
-        self.groups = GroupRegistry(
-            GroupSettings(**options), self.store, Memory(), group_creations(), self.clock
-        )
+        self.groups = self._registry()
 
     def restart(self) -> None:
         """Leave nothing but what was stored."""
         self.groups.stop()
         self.clock = VirtualClock()
-        self.groups = GroupRegistry(
-            GroupSettings(**self._options), self.store, Memory(), group_creations(), self.clock
-        )
+        self.groups = self._registry()
         self.groups.restore(
             [(row, members.values()) for row, members in self.store.groups.values()]
         )
+
+    def _registry(self) -> GroupRegistry:
+        settings, creations = GroupSettings(**self._options), group_creations()
+        return GroupRegistry(settings, self.store, Memory(), creations, Census(), self.clock)
 
     @property
     def group(self) -> Group:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.creations import group_creations
+from penstock.broker.groups.census import Census
 from penstock.broker.groups.offsets import CommittedOffsets
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.store import DurableGroupStore
@@ -74,9 +75,12 @@ class Broker:
         )
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         creations = group_creations()
-        self.groups = GroupRegistry(settings.groups, self._group_store, self.memory, creations)
+        census = Census()
+        self.groups = GroupRegistry(
+            settings.groups, self._group_store, self.memory, creations, census
+        )
         self.topic_groups = TopicGroups(
-            TopicGroupRepository(store), self.topics, creations, self.memory
+            TopicGroupRepository(store), self.topics, creations, census, self.memory
         )
         self._properties = PropertyRepository(store)
         self._reopening = asyncio.Lock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from penstock.broker.groups.classic import GroupSettings
+from penstock.broker.groups.settings import GroupSettings
 from penstock.limits import MEMORY_BYTES_LEAST, PULSAR_MESSAGE_BYTES, TOPIC_PARTITIONS
 from penstock.log import LogConfig
 

@@ -69,11 +69,25 @@ def connected(server: str) -> Iterator[KafkaClient]:
     except UnicodeEncodeError as error:
         raise UsageError("a name on the command line is not UTF-8") from error
     except OSError as error:
+        if protocol := _other_protocol(server, error):
+            raise CommandError(
+                f"{server} is a port for clients of {protocol}, and commands are clients of Kafka: "
+                "--server takes the broker's Kafka address, port 9092 unless it was told otherwise"
+            ) from error
         reason = str(error).removeprefix(f"no broker answers at {server}: ")
         raise CommandError(
             f"no broker answers at {server} ({reason}); 'penstock serve' starts one, "
             "--server names another, 'penstock context show' says where this address comes from"
         ) from error
+
+
+def _other_protocol(server: str, error: OSError) -> str | None:
+    """Which other protocol is spoken where Kafka's got no answer."""
+    if isinstance(error.__cause__, OSError):
+        return None  # Nothing listens there.
+    from penstock.clients.other_protocols import spoken_at
+
+    return next(filter(None, map(spoken_at, server.split(","))), None)
 
 
 def chosen_partitions(

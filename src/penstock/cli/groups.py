@@ -76,13 +76,17 @@ def delete_command(
     name: GroupName,
     server: Server = DEFAULT_SERVER,
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: Output = Format.TABLE,
 ) -> None:
     """Delete a Kafka consumer group that has no members, with all that it has committed."""
-    if not sure and not typer.confirm(f"Delete {name} and all that it has committed?"):
+    if not sure and not typer.confirm(f"Delete {name} and all that it has committed?", err=True):
         raise CommandError("nothing was deleted")
     with connected(server) as client:
         client.delete_group(name)
-    typer.echo(f"deleted {name}")
+    if output is Format.JSON:
+        print_json({"group": name, "deleted": True})
+    else:
+        typer.echo(f"deleted {name}")
 
 
 def _summary(reader: Reader) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import logging
 import os
@@ -55,6 +56,8 @@ def serve_command(
 
 
 def _serve(settings: Config, began: float, output: Format) -> None:
+    # Until `Garbage.start`: what a start makes stays.
+    gc.disable()
     import uvloop
 
     from penstock.broker.errors import DataFolderError

@@ -128,13 +128,17 @@ def delete_command(
     name: TopicName,
     server: Server = DEFAULT_SERVER,
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    output: Output = Format.TABLE,
 ) -> None:
     """Delete a topic and all its messages, for clients of every protocol."""
-    if not sure and not typer.confirm(f"Delete {name} and all its messages?"):
+    if not sure and not typer.confirm(f"Delete {name} and all its messages?", err=True):
         raise CommandError("nothing was deleted")
     with connected(server) as client:
         client.delete_topic(name)
-    typer.echo(f"deleted {name}")
+    if output is Format.JSON:
+        print_json({"topic": name, "deleted": True})
+    else:
+        typer.echo(f"deleted {name}")
 
 
 def _partitions(client: KafkaClient, name: str) -> list[dict[str, int]]:

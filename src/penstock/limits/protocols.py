@@ -100,12 +100,13 @@ KAFKA_GROUPS: Final = Limit(
     "joining a new one is refused",
 )
 
-ADDRESS_KAFKA_GROUPS: Final = Limit(
+ADDRESS_GROUPS: Final = Limit(
     20_000,
-    "consumer groups of Kafka's classic protocol in memory that the clients of one address made",
+    "consumer groups that the clients of one address made: of Kafka's classic protocol those in "
+    "memory, of Iggy's kind those made since the start",
     protects="clients of other addresses from having none left to make",
-    when_hit="groups of this address without members are forgotten, but for their offsets; when "
-    "all have members, joining a new one is refused for this address",
+    when_hit="Kafka groups of this address without members are forgotten, but for their offsets; "
+    "where that is not enough, joining or creating a new one is refused for this address",
 )
 
 PULSAR_MESSAGE_BYTES: Final = Limit(

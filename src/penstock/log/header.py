@@ -119,7 +119,7 @@ def stamp(batch: Buffer, base_offset: int, leader_epoch: int) -> None:
 
 
 def build_header(
-    magic: Magic,
+    magic: int,
     body: Buffer,
     *,
     record_count: int,

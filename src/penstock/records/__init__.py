@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.records.bounds import inflated_bytes
+from penstock.records.bounds import inflated_bytes, message_set_bytes
 from penstock.records.compressed import is_compressed
+from penstock.records.encoding import ENCODINGS, Encoding, MessageSetMagic
 from penstock.records.errors import MalformedBatchError
 from penstock.records.loading import is_loaded, prepare
 from penstock.records.pulsar.joining import Joining, Wanted, join_in_steps, join_messages
@@ -17,13 +18,15 @@ from penstock.records.pulsar.joining import Joining, Wanted, join_in_steps, join
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.log.header import Magic
     from penstock.records.columns import Columns
     from penstock.session import Buffer
 
 __all__ = [
+    "ENCODINGS",
+    "Encoding",
     "Joining",
     "MalformedBatchError",
+    "MessageSetMagic",
     "Wanted",
     "convert",
     "decode",
@@ -33,6 +36,7 @@ __all__ = [
     "is_loaded",
     "join_in_steps",
     "join_messages",
+    "message_set_bytes",
     "prepare",
 ]
 
@@ -58,12 +62,13 @@ def decode_run(batches: Buffer, *, headers: bool = True) -> Iterator[Columns]:
     return decode_now(batches, headers=headers)
 
 
-def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
+def convert(batches: Buffer, target: Encoding) -> Iterator[Buffer]:
     """Yield a run of whole stored batches with bodies in the encoding of `target`, piece by piece.
 
     Offsets are kept, batches that already have that encoding are views of what was given, and
     what holds no records is left out. A batch becomes one batch, or several where its times
-    lie too far apart for one batch of Iggy.
+    lie too far apart for one batch of Iggy. Message sets of Kafka have the log's header in front
+    too, and lose the headers of messages.
 
     Raises MalformedBatchError.
     """

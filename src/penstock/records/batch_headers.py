@@ -23,6 +23,7 @@ from penstock.log.header import (
 from penstock.records import field
 from penstock.records.arena import checked_size
 from penstock.records.columns import Bytes, Numbers
+from penstock.records.encoding import Encoding
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels.arguments import (
     BytesIn,
@@ -97,7 +98,7 @@ class Encoded:
         return cls(out, ends - bodies, bodies)
 
 
-def write_batch_headers(encoded: Encoded, magic: Magic, batches: Numbers) -> memoryview:
+def write_batch_headers(encoded: Encoded, magic: Encoding, batches: Numbers) -> memoryview:
     """Write the header and the checksum of every batch that has records; returns all of them."""
     write_fields(batches, magic, encoded.body_starts, encoded.bodies, encoded.out)
     view = encoded.out.data
@@ -144,7 +145,8 @@ def fill_batches(data: BytesIn, batches: TableOut) -> int:
         batches[field.BODY_START, batch] = position + HEADER_SIZE
         batches[field.BODY_END, batch] = position + size
         batches[field.RECORDS, batch] = 0 if attributes & ATTRIBUTE_CONTROL else count
-        if magic not in (Magic.KAFKA, Magic.IGGY, Magic.PULSAR) or last_delta >= _SIGNED_32:
+        is_known = magic <= Magic.KAFKA or magic in (Magic.IGGY, Magic.PULSAR)
+        if not is_known or last_delta >= _SIGNED_32:
             return batch
         if count > last_delta + 1 or batches[field.BASE_OFFSET, batch] < 0:
             return batch

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.limits import INFLATED_BATCH_BYTES
 from penstock.log.header import ATTRIBUTE_COMPRESSION, HEADER_SIZE, Magic, read_header
+from penstock.records.message_sets import layout
 from penstock.records.pulsar.entry import MalformedEntryError, parse_entry
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ def inflated_bytes(batch: Buffer) -> int:
     header = read_header(batch)
     body = memoryview(batch)[HEADER_SIZE : header.size]
     if header.magic == Magic.KAFKA:
-        bound = _KAFKA.get(header.attributes & ATTRIBUTE_COMPRESSION)
-        return len(body) if bound is None else bound(body)
+        return kafka_bound(header.attributes & ATTRIBUTE_COMPRESSION, body)
     if header.magic == Magic.PULSAR:
         try:
             metadata = parse_entry(body).metadata
@@ -49,6 +49,23 @@ def inflated_bytes(batch: Buffer) -> int:
         if metadata.compression:
             return min(metadata.uncompressed_size, INFLATED_BATCH_BYTES)
     return len(body)
+
+
+def kafka_bound(codec: int, body: memoryview) -> int:
+    """Return how many bytes `body` inflates to at most; `codec` is as in Kafka's attributes."""
+    bound = _KAFKA.get(codec)
+    return len(body) if bound is None else bound(body)
+
+
+def message_set_bytes(message_set: Buffer) -> int:
+    """Return how many bytes the messages of a set are at most once they are inflated."""
+    view = memoryview(message_set)
+    codec = view[layout.ATTRIBUTES_AT] & layout.COMPRESSION if len(view) >= layout.SMALLEST else 0
+    if not codec:
+        return len(view)
+    key_at = layout.TIMESTAMP_AT + (layout.TIMESTAMP_SIZE if view[layout.MAGIC_AT] else 0)
+    key_size = int.from_bytes(view[key_at : key_at + 4], "big", signed=True)
+    return kafka_bound(codec, view[key_at + 8 + max(key_size, 0) :])
 
 
 def zstd_bound(frame: memoryview) -> int:

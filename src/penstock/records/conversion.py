@@ -10,10 +10,12 @@ from penstock.records import field
 from penstock.records.batch_headers import read_batch_headers, restate_times
 from penstock.records.columns import Columns, as_bytes
 from penstock.records.decoding import decode, in_pieces
+from penstock.records.encoding import Encoding, MessageSetMagic
 from penstock.records.headers.escapes import escape
 from penstock.records.iggy.encode import encode_iggy
 from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
 from penstock.records.kafka.encode import encode_kafka
+from penstock.records.message_sets.encode import encode_message_sets
 from penstock.records.pulsar.encode import encode_pulsar
 from penstock.records.pulsar.headers import take_pulsar_headers
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 4 << 20
 
 
-def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
+def convert(batches: Buffer, target: Encoding) -> Iterator[Buffer]:
     """As `penstock.records.convert`."""
     for piece, is_native in _pieces(memoryview(batches), target):
         if is_native:
@@ -34,7 +36,9 @@ def convert(batches: Buffer, target: Magic) -> Iterator[Buffer]:
             yield from filter(None, in_pieces(piece, partial(_converted, target=target)))
 
 
-def _converted(piece: memoryview, target: Magic) -> memoryview:
+def _converted(piece: memoryview, target: Encoding) -> memoryview:
+    if isinstance(target, MessageSetMagic):
+        return encode_message_sets(decode(piece, headers=False), target)
     return encode(decode(piece), target)
 
 
@@ -57,7 +61,7 @@ def encode(columns: Columns, target: Magic) -> memoryview:
     return encode_kafka(columns)
 
 
-def _pieces(view: memoryview, target: Magic) -> Iterator[tuple[memoryview, bool]]:
+def _pieces(view: memoryview, target: Encoding) -> Iterator[tuple[memoryview, bool]]:
     """Cut a run where it changes between `target` and the others, and where it gets long."""
     table = read_batch_headers(as_bytes(view))
     native = table[field.MAGIC] == target

@@ -12,7 +12,7 @@ from penstock.log.header import Magic, read_header, walk
 from penstock.records import field
 from penstock.records.batch_headers import malformed, read_batch_headers
 from penstock.records.columns import Bytes, Columns, Numbers, as_bytes
-from penstock.records.errors import OverLimitError
+from penstock.records.errors import MalformedBatchError, OverLimitError
 from penstock.records.headers.restoring import restore
 from penstock.records.iggy.decode import IggyDecoder
 from penstock.records.inflation import Inflation
@@ -66,6 +66,8 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
     data = as_bytes(batches)
     table = read_batch_headers(data)
     magics = set(table[field.MAGIC].tolist())
+    if not magics <= _DECODERS.keys():
+        raise MalformedBatchError("message sets are handed out only")
     decoders = [make(data, table) for magic, make in _DECODERS.items() if magic in magics]
     data = _inflated(data, decoders)
     _check_room(table, decoders)

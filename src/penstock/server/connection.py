@@ -8,13 +8,13 @@ half way through changing what all share. Only its answer is dropped. What still
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from penstock import limits
+from penstock.addresses import network_address
 from penstock.server.answers import Answers
 from penstock.server.frame_clock import FrameClock
 from penstock.server.intake import Intake
@@ -37,9 +37,6 @@ SessionFactory: TypeAlias = Callable[[Transport], Session]
 
 _COLLECTED_SECONDS: Final = 0.004
 """How long answers of one turn wait for those of the next: to send costs like a few requests."""
-
-_CLIENT_NETWORK_BITS: Final = 64
-"""The network that an IPv6 host is given (RFC 6177): it may use any address in it."""
 
 
 class StrangerError(PeerError):
@@ -441,12 +438,4 @@ def _written(address: tuple[str, int] | None) -> str:
 
 
 def _network_address(address: tuple[str, int] | None) -> str:
-    """Return what one client can't have many of: of IPv6 the network, of which each has one."""
-    if not address:
-        return "?"
-    given = ipaddress.ip_address(address[0].partition("%")[0])
-    if isinstance(given, ipaddress.IPv6Address):
-        if given.ipv4_mapped is not None:
-            return str(given.ipv4_mapped)
-        return str(ipaddress.ip_network((given, _CLIENT_NETWORK_BITS), strict=False))
-    return str(given)
+    return network_address(address[0]) if address else "?"

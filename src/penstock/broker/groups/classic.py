@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import (
     FencedInstanceError,
@@ -26,7 +26,7 @@ from penstock.broker.errors import (
 from penstock.broker.groups.member import Joined, Member, MemberMetadata, Synced
 from penstock.broker.groups.roster import Roster
 from penstock.broker.groups.states import TRANSITIONS, GroupInput, GroupState
-from penstock.limits import GROUP_BYTES, GROUP_MEMBERS
+from penstock.limits import GROUP_BYTES
 from penstock.memory import Holding
 from penstock.metadata.classic_groups import ClassicGroupRow
 
@@ -36,21 +36,10 @@ if TYPE_CHECKING:
 
     from penstock.broker.clock import Clock, Timer
     from penstock.broker.groups.member import JoinRequest, SyncRequest
+    from penstock.broker.groups.settings import GroupSettings
     from penstock.broker.groups.store import GroupStore
     from penstock.memory import Memory
     from penstock.metadata.classic_groups import ClassicMemberRow
-
-
-class GroupSettings(NamedTuple):
-    """Limits and delays of all groups; times are milliseconds."""
-
-    initial_rebalance_delay_ms: int = 100
-    """How long an empty group that is joined waits for others before its first generation, again
-    for each that comes. Kafka's 3 s suit a fleet that is rolled out; a person at a desk waits for
-    it every time, and consumers that start together do so within a tenth of a second."""
-    session_timeout_ms_min: int = 6_000
-    session_timeout_ms_max: int = 1_800_000
-    members_max: int = GROUP_MEMBERS
 
 
 _PROMISE_BYTES: Final = 1024
@@ -67,6 +56,7 @@ class Group:
         clock: Clock,
         store: GroupStore,
         memory: Memory,
+        became_idle: Callable[[Group], None],
     ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
@@ -77,6 +67,7 @@ class Group:
         self._settings = settings
         self._clock = clock
         self._store = store
+        self._became_idle = became_idle
         self._is_stored = False
         self._members = Roster(memory)
         # Ids handed out by MemberIdRequiredError that have not joined yet.
@@ -303,6 +294,8 @@ class Group:
     def _take_promise(self, member_id: str) -> None:
         self._promised.pop(member_id).cancel()
         self._promised_held.set(len(self._promised) * _PROMISE_BYTES)
+        if self.is_idle:
+            self._became_idle(self)
 
     def _forget_promise(self, member_id: str) -> None:
         self._take_promise(member_id)
@@ -396,6 +389,8 @@ class Group:
             if self._is_stored:
                 self._is_stored = False
                 self._store.forget(self.id)
+            if self.is_idle:
+                self._became_idle(self)
             return
         joined = [member for member in self.members if member.join]
         assert joined, "a generation begins when somebody has joined"

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.addresses import network_address
 from penstock.broker.errors import (
     GroupFullError,
     InvalidGroupIdError,
@@ -18,7 +19,8 @@ from penstock.broker.errors import (
     UnknownGroupError,
     UnknownMemberError,
 )
-from penstock.broker.groups.classic import Group, GroupSettings
+from penstock.broker.groups.census import IdleGroups
+from penstock.broker.groups.classic import Group
 from penstock.broker.groups.states import GroupState
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
     from penstock.broker.clock import Clock
     from penstock.broker.creations import Creations
+    from penstock.broker.groups.census import Census
     from penstock.broker.groups.member import Joined, JoinRequest, Synced, SyncRequest
+    from penstock.broker.groups.settings import GroupSettings
     from penstock.broker.groups.store import GroupStore
     from penstock.memory import Memory
     from penstock.metadata.classic_groups import ClassicGroupRow, ClassicMemberRow
@@ -41,23 +45,28 @@ class GroupRegistry:
         store: GroupStore,
         memory: Memory,
         creations: Creations,
+        census: Census,
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._memory = memory
         self._creations = creations
+        self._census = census
         self._clock = clock
         self._groups: dict[str, Group] = {}
-        self._makers: dict[str, str] = {}
-        """The addresses by whose clients groups came into being, in this run."""
-        self._made_by: dict[str, dict[str, Group]] = {}
+        self._makers: dict[str, str | None] = {}
+        """The addresses of the clients by whom groups came into being; after a restart, of some
+        member of each.
+        """
+        self._idle = IdleGroups()
 
     def restore(self, stored: Iterable[tuple[ClassicGroupRow, Iterable[ClassicMemberRow]]]) -> None:
         """Go on with the groups that the last run left, with sessions that begin now."""
         for row, members in stored:
-            group = self._groups[row.id] = self._new(row.id)
-            group.restore(row, members)
+            known = list(members)
+            group = self._create(row.id, _address_of(known[0].client_host) if known else None)
+            group.restore(row, known)
 
     def stop(self) -> None:
         """Let no more time pass: no session may be left, and none ends any more."""
@@ -130,11 +139,8 @@ class GroupRegistry:
             raise NonEmptyGroupError(f"group {group_id} has members")
         group.delete()
         del self._groups[group_id]
-        maker = self._makers.pop(group_id, None)
-        if maker is not None:
-            del self._made_by[maker][group_id]
-            if not self._made_by[maker]:
-                del self._made_by[maker]
+        self._idle.remove(group_id)
+        self._census.remove(self._makers.pop(group_id))
 
     def _group(self, group_id: str) -> Group:
         if not group_id:
@@ -146,25 +152,38 @@ class GroupRegistry:
 
     def _make_room(self, address: str | None) -> None:
         """Forget groups without members where there are too many. Raises GroupFullError."""
-        of_address = self._made_by.get(address, {}) if address is not None else {}
-        for groups, most in (
-            (of_address, limits.ADDRESS_KAFKA_GROUPS),
-            (self._groups, limits.KAFKA_GROUPS),
-        ):
-            if len(groups) >= most:
-                for group in [group for group in groups.values() if group.is_idle]:
-                    self.delete(group.id)
-            if len(groups) >= most:
-                raise GroupFullError(f"there are {most} groups with members")
+        if self._census.is_full(address):
+            self._forget_idle(address)
+        self._census.check(address)
+        if len(self._groups) >= limits.KAFKA_GROUPS:
+            self._forget_idle(None)
+        if len(self._groups) >= limits.KAFKA_GROUPS:
+            raise GroupFullError(f"there are {limits.KAFKA_GROUPS} groups with members")
+
+    def _forget_idle(self, address: str | None) -> None:
+        """Forget some groups without members, of one address or of all."""
+        for group_id in self._idle.take(address):
+            if self._groups[group_id].is_idle:
+                self.delete(group_id)
 
     def _create(self, group_id: str, address: str | None) -> Group:
         assert group_id not in self._groups, "a group is made once"
-        group = self._groups[group_id] = self._new(group_id)
-        if address is not None:
-            self._makers[group_id] = address
-            self._made_by.setdefault(address, {})[group_id] = group
+        clock = self._clock or asyncio.get_running_loop()
+        group = Group(group_id, self._settings, clock, self._store, self._memory, self._became_idle)
+        self._groups[group_id] = group
+        self._makers[group_id] = address
+        self._census.add(address)
+        # Until somebody has joined it: the one for whom it is made may be refused.
+        self._became_idle(group)
         return group
 
-    def _new(self, group_id: str) -> Group:
-        clock = self._clock or asyncio.get_running_loop()
-        return Group(group_id, self._settings, clock, self._store, self._memory)
+    def _became_idle(self, group: Group) -> None:
+        self._idle.add(group.id, self._makers[group.id])
+
+
+def _address_of(client_host: str) -> str | None:
+    """Return the address that a member's connection had, by what is stored of it."""
+    try:
+        return network_address(client_host.removeprefix("/").strip("[]"))
+    except ValueError:
+        return None

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from penstock.broker.creations import Creations
+    from penstock.broker.groups.census import Census
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.topic import Topic
     from penstock.memory import Memory, SharedAccount
@@ -212,10 +213,14 @@ class TopicGroups:
         repository: TopicGroupRepository,
         topics: Topics,
         creations: Creations,
+        census: Census,
         memory: Memory,
     ) -> None:
         self._repository = repository
         self._creations = creations
+        self._census = census
+        self._makers: dict[TopicGroup, str | None] = {}
+        """The addresses of the clients that made groups in this run: none is stored."""
         self._topics = topics
         self._groups: dict[UUID, dict[int, TopicGroup]] = {}
         self._by_name: dict[tuple[UUID, str], TopicGroup] = {}
@@ -265,14 +270,19 @@ class TopicGroups:
             raise GroupNumberTakenError(f"topic {topic.name.kafka} has a group {number} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:
             raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
+        self._census.check(address)
         self._creations.take(address)
-        creating = self._create(topic, name, number)
+        number = self._ids_given.get(topic.id, 0) if number is None else number
+        creating = self._create(topic, name, number, address)
         return await uninterrupted(creating, "creating a group", refusals=BrokerError)
 
-    async def _create(self, topic: Topic, name: str, number: int | None) -> TopicGroup:
+    async def _create(
+        self, topic: Topic, name: str, number: int, address: str | None
+    ) -> TopicGroup:
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
-        number = self._ids_given.get(topic.id, 0) if number is None else number
         group = self._remember(topic, number, name)
+        self._makers[group] = address
+        self._census.add(address)
         try:
             await self._repository.insert(TopicGroupRow(topic.id, group.group_id, name))
         except BaseException:
@@ -306,6 +316,7 @@ class TopicGroups:
             return False
         del known[group.group_id]
         del self._by_name[group.topic.id, group.name]
+        self._census.remove(self._makers.pop(group, None))
         group.leave_all()
         return True
 

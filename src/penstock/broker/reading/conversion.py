@@ -47,7 +47,7 @@ _Result = TypeVar("_Result")
 
 
 async def convert(
-    log: Log, stored: memoryview, target: Magic, held: memory.Reading
+    log: Log, stored: memoryview, target: records.Encoding, held: memory.Reading
 ) -> list[Buffer]:
     """Return the batches of `stored` in the encoding of `target`, in order, offsets kept.
 
@@ -64,7 +64,7 @@ async def convert(
         pieces = await _whole_messages(log, stored)
     if is_small(pieces):
         return _convert(pieces, target) or [_gap(stored, target)]
-    await _reserve(held, await in_thread(bytes_taken, pieces))
+    await reserve(held, await in_thread(bytes_taken, pieces))
     return await in_thread(_convert, pieces, target) or [_gap(stored, target)]
 
 
@@ -80,7 +80,7 @@ def bytes_taken(pieces: list[Buffer]) -> int:
     return _COPIES * min(inflated, INFLATED_BATCH_BYTES) + _ROW_BYTES * rows
 
 
-async def _reserve(held: memory.Reading, size: int) -> None:
+async def reserve(held: memory.Reading, size: int) -> None:
     """Hold so many bytes more.
 
     What is large and does not fit is reserved by one after the other, each of which waits a while
@@ -142,7 +142,7 @@ async def _work(
     return await in_thread(work, *arguments, **named)
 
 
-def _convert(pieces: list[Buffer], target: Magic) -> list[Buffer]:
+def _convert(pieces: list[Buffer], target: records.Encoding) -> list[Buffer]:
     converted: list[Buffer] = []
     size = 0
     for piece in pieces:
@@ -173,7 +173,7 @@ def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
             stamp(view[position:], header.base_offset, epoch)
 
 
-def _gap(stored: memoryview, target: Magic) -> bytearray:
+def _gap(stored: memoryview, target: records.Encoding) -> bytearray:
     """Return a batch without records, as compaction leaves them in Kafka, that spans `stored`."""
     headers = [header for _, header in walk(stored)]
     first, last = headers[0], headers[-1]

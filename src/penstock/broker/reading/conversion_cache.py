@@ -21,13 +21,14 @@ from penstock.limits import (
 )
 from penstock.log import LogError
 from penstock.log.batches import whole_before
-from penstock.log.header import Magic, read_header
+from penstock.log.header import read_header
 from penstock.memory import Holding
-from penstock.records import MalformedBatchError
+from penstock.records import ENCODINGS, MalformedBatchError
 
 if TYPE_CHECKING:
     from penstock.log import Batches, Log
     from penstock.memory import Memory
+    from penstock.records import Encoding
     from penstock.session import Buffer
 
 
@@ -112,13 +113,13 @@ class ConversionCache:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self._kept: OrderedDict[tuple[Log, Magic], deque[ConvertedRun]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Log, Encoding], deque[ConvertedRun]] = OrderedDict()
         """The newest run of a log comes first, the log that was read last comes last."""
         self._held = Holding(memory.caches)
         memory.add_cache(self)
 
     async def read(
-        self, log: Log, offset: int, max_bytes: int, target: Magic, end: int
+        self, log: Log, offset: int, max_bytes: int, target: Encoding, end: int
     ) -> list[Buffer]:
         """Return whole batches below `end` in the encoding of `target`, as Partition.read does.
 
@@ -148,12 +149,12 @@ class ConversionCache:
 
     def forget(self, log: Log) -> None:
         """Drop what was kept of a log that is gone."""
-        for target in Magic:
+        for target in ENCODINGS:
             self._count(-sum(run.size for run in self._kept.pop((log, target), ())))
 
     def trim(self, log: Log) -> None:
         """Drop what was kept of batches below the log's start offset."""
-        for target in Magic:
+        for target in ENCODINGS:
             runs = self._kept.pop((log, target), deque())
             left = deque(run for run in runs if run.next_offset > log.start_offset)
             self._count(sum(run.size for run in left) - sum(run.size for run in runs))
@@ -161,7 +162,7 @@ class ConversionCache:
                 self._kept[log, target] = left
         assert self._held.size >= 0, "no more is dropped than was kept"
 
-    def _find(self, log: Log, offset: int, target: Magic) -> ConvertedRun | None:
+    def _find(self, log: Log, offset: int, target: Encoding) -> ConvertedRun | None:
         """Return what holds `offset`, else what ends there."""
         runs = self._kept.get((log, target))
         if runs is None or offset < log.start_offset:
@@ -176,7 +177,7 @@ class ConversionCache:
         log: Log,
         kept: ConvertedRun,
         max_bytes: int,
-        target: Magic,
+        target: Encoding,
         end: int,
         *,
         at_least_one: bool,
@@ -195,7 +196,7 @@ class ConversionCache:
             return []  # What precedes is an answer; whoever reads on hears of this.
         return converted.take(offset, max_bytes, end, at_least_one=at_least_one).parts
 
-    async def _convert(self, log: Log, stored: Batches, target: Magic) -> ConvertedRun:
+    async def _convert(self, log: Log, stored: Batches, target: Encoding) -> ConvertedRun:
         with self.memory.reading() as held:
             try:
                 parts = await convert(log, stored.data, target, held)
@@ -209,7 +210,7 @@ class ConversionCache:
         self._keep(log, target, converted)
         return converted
 
-    def _keep(self, log: Log, target: Magic, converted: ConvertedRun) -> None:
+    def _keep(self, log: Log, target: Encoding, converted: ConvertedRun) -> None:
         runs = self._kept.setdefault((log, target), deque())
         runs.appendleft(converted)
         self._count(converted.size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.log import Log
-    from penstock.log.header import Magic
+    from penstock.records import Encoding
     from penstock.session import Buffer
 
 
@@ -22,9 +22,9 @@ class BatchReader:
     def __init__(self, log: Log, conversions: ConversionCache) -> None:
         self._log = log
         self._conversions = conversions
-        self._converted_to: set[Magic] = set()
+        self._converted_to: set[Encoding] = set()
 
-    async def read(self, offset: int, max_bytes: int, magic: Magic, end: int) -> list[Buffer]:
+    async def read(self, offset: int, max_bytes: int, magic: Encoding, end: int) -> list[Buffer]:
         """Return whole batches in the encoding of `magic`, all below `end`, as Partition.read does.
 
         Raises what Partition.read raises.

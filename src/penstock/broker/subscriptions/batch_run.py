@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.broker.subscriptions.bitmaps import BITS, BLOCK, blocks_between, span
+from penstock.pace import drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -134,8 +135,8 @@ class BatchRuns(Generic[RunT]):
                 del self._blocks[number]
 
     def clear(self) -> None:
-        self._by_start.clear()
-        self._blocks.clear()
+        drop(self._by_start, self._blocks)
+        self._by_start, self._blocks = OrderedDict(), {}
 
 
 def _blocks_of(run: BatchRun) -> Iterable[int]:

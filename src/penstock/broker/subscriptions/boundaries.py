@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.broker.subscriptions.bitmaps import BITS, BLOCK
+from penstock.pace import drop
 
 _DROPPED_TOGETHER: Final = 1_000
 
@@ -60,5 +61,6 @@ class Boundaries:
             self._first_block += 1
 
     def clear(self) -> None:
-        self._blocks.clear()
+        drop(self._blocks)
+        self._blocks = {}
         self._end = 0

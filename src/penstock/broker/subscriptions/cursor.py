@@ -18,6 +18,7 @@ from penstock.broker.subscriptions.bitmaps import (
     span,
 )
 from penstock.broker.subscriptions.runs import Runs
+from penstock.pace import drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -201,7 +202,8 @@ class Cursor:
         self.acknowledged_above = 0
         self._was_reset = True
         self._changed.clear()
-        self._blocks.clear()
+        drop(self._blocks)
+        self._blocks = {}
         self._full.clear()
 
     def cut_off(self, end: int) -> bool:

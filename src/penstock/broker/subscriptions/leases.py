@@ -11,6 +11,7 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
+from penstock.pace import drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,8 @@ class Leases(BatchRuns[Lease]):
         super().__init__()
         self._deadlines: list[tuple[float, int]] = []
         self._newest: Lease | None = None
+        self._holders: dict[Holder, None] = {}
+        """Those who have any of the leases; they have no others."""
         self.unacknowledged = 0
         """How many messages are open in all leases."""
 
@@ -100,6 +103,7 @@ class Leases(BatchRuns[Lease]):
         assert lease.open_count > 0, "what is acknowledged is not leased"
         super().add(lease)
         lease.holder.leases[lease.start] = lease
+        self._holders[lease.holder] = None
         lease.holder.unacknowledged += lease.open_count
         self.unacknowledged += lease.open_count
         self._newest = lease
@@ -112,6 +116,8 @@ class Leases(BatchRuns[Lease]):
         del lease.holder.leases[lease.start]
         lease.holder.unacknowledged -= lease.open_count
         self.unacknowledged -= lease.open_count
+        if not lease.holder.leases:
+            del self._holders[lease.holder]
         if lease is self._newest:
             self._newest = None
 
@@ -134,13 +140,16 @@ class Leases(BatchRuns[Lease]):
                 yield lease
 
     def clear(self) -> None:
-        for lease in self:
-            lease.holder.unacknowledged -= lease.open_count
-            lease.holder.leases.clear()
+        for holder in self._holders:
+            drop(holder.leases)
+            holder.leases = {}
+            holder.unacknowledged = 0
+        self._holders.clear()
         super().clear()
         self.unacknowledged = 0
         self._newest = None
-        self._deadlines.clear()
+        drop(self._deadlines)
+        self._deadlines = []
 
     def _remember_deadline(self, deadline: float, start: int) -> None:
         heapq.heappush(self._deadlines, (deadline, start))

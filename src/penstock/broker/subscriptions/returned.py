@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
+from penstock.pace import drop
 
 
 class Returned(BatchRun):
@@ -55,5 +56,6 @@ class ReturnedRanges(BatchRuns[Returned]):
 
     def clear(self) -> None:
         super().clear()
-        self._starts.clear()
+        drop(self._starts)
+        self._starts = []
         self._newest = None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory
+    from penstock.records import Encoding
     from penstock.session import Buffer, FileRange
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -254,7 +255,7 @@ class Partition:
         self,
         offset: int,
         max_bytes: int,
-        magic: Magic,
+        magic: Encoding,
         isolation: Isolation = Isolation.READ_COMMITTED,
     ) -> list[Buffer]:
         """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.

@@ -19,8 +19,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
-from penstock.clients.kafka.readers import Reader, described
-from penstock.kafka.wire import ErrorCode, api, consumer_protocol
+from penstock.clients.kafka.groups import (
+    GroupDescription,
+    GroupMember,
+    ListedGroup,
+    of_classic,
+    of_consumers,
+)
+from penstock.clients.kafka.readers import Reader, described, of_group
+from penstock.kafka.wire import ErrorCode, api
 from penstock.log.header import walk
 
 if TYPE_CHECKING:
@@ -50,6 +57,7 @@ __all__ = [
 ]
 
 ALTER_CONFIGS: Final = api("IncrementalAlterConfigs")
+CONSUMER_GROUP_DESCRIBE: Final = api("ConsumerGroupDescribe")
 CREATE_PARTITIONS: Final = api("CreatePartitions")
 CREATE_TOPICS: Final = api("CreateTopics")
 DELETE_GROUPS: Final = api("DeleteGroups")
@@ -104,27 +112,6 @@ class Fetched(NamedTuple):
     batches: memoryview
     high_watermark: int
     log_start_offset: int
-
-
-class ListedGroup(NamedTuple):
-    group_id: str
-    protocol_type: str
-    state: str
-
-
-class GroupMember(NamedTuple):
-    member_id: str
-    client_id: str
-    client_host: str
-    assigned: Mapping[str, Sequence[int]]
-    """Partitions by topic; empty for a group that is not one of consumers."""
-
-
-class GroupDescription(NamedTuple):
-    group_id: str
-    state: str
-    protocol: str
-    members: Sequence[GroupMember]
 
 
 class LogDirectory(NamedTuple):
@@ -249,7 +236,9 @@ class KafkaClient:
 
     def delete_topic(self, name: str) -> None:
         request = DELETE_TOPICS.request(
-            topics=[DELETE_TOPICS.request.DeleteTopicState(name=name)], topic_names=[name]
+            topics=[DELETE_TOPICS.request.DeleteTopicState(name=name)],
+            topic_names=[name],
+            timeout_ms=self._connection.timeout_ms,
         )
         (result,) = self._connection.send(DELETE_TOPICS, request).responses
         check(result.error_code, result.error_message)
@@ -397,18 +386,14 @@ class KafkaClient:
         (group,) = self._connection.send(
             DESCRIBE_GROUPS, DESCRIBE_GROUPS.request(groups=[group_id])
         ).groups
+        is_absent = group.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        if is_absent and CONSUMER_GROUP_DESCRIBE.key in self.api_versions():
+            request = CONSUMER_GROUP_DESCRIBE.request(group_ids=[group_id])
+            (found,) = self._connection.send(CONSUMER_GROUP_DESCRIBE, request).groups
+            check(found.error_code, found.error_message)
+            return of_consumers(found)
         check(group.error_code, group.error_message)
-        is_of_consumers = group.protocol_type == "consumer"
-        members = [
-            GroupMember(
-                each.member_id,
-                each.client_id,
-                each.client_host,
-                _assigned(each.member_assignment) if is_of_consumers else {},
-            )
-            for each in group.members
-        ]
-        return GroupDescription(group_id, group.group_state, group.protocol_data, members)
+        return of_classic(group)
 
     def committed_offsets(self, group_id: str) -> dict[tuple[str, int], int]:
         """All offsets that the group has committed, by topic and partition."""
@@ -447,11 +432,29 @@ class KafkaClient:
         check(result.error_code)
 
     def readers(self, name: str | None = None) -> list[Reader]:
-        """Describe the groups and subscriptions of all protocols, or those of one name."""
+        """Describe the groups and subscriptions of all protocols, or those of one name.
+
+        A broker that is not Penstock tells of Kafka's groups alone.
+        """
+        if LIST_READERS.key not in self.api_versions():
+            listed = [each for each in self.groups() if name in (None, each.group_id)]
+            return [self._reader(each) for each in listed]
         request = LIST_READERS.request(names=None if name is None else [name])
         response = self._connection.send(LIST_READERS, request)
         check(response.error_code)
         return [described(each) for each in response.readers]
+
+    def _reader(self, group: ListedGroup) -> Reader:
+        members = self.describe_group(group.group_id).members
+        committed = self.committed_offsets(group.group_id)
+        ends = self.list_offsets(dict.fromkeys(committed, LATEST))
+        return of_group(
+            group.group_id,
+            group.protocol_type,
+            group.state,
+            [each.assigned for each in members],
+            {place: (offset, ends[place]) for place, offset in committed.items()},
+        )
 
 
 def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:
@@ -459,10 +462,3 @@ def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:
     partitions = sorted(each.partition_index for each in topic.partitions)
     name = topic.name or ""  # null only where a topic was asked for by an id that is not known
     return TopicDescription(name, topic.topic_id, partitions)
-
-
-def _assigned(assignment: bytes) -> dict[str, list[int]]:
-    if not assignment:
-        return {}
-    message = consumer_protocol.decode(consumer_protocol.assignment_type(), assignment)
-    return {each.topic: list(each.partitions) for each in message.assigned_partitions}

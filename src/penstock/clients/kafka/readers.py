@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -57,3 +57,23 @@ def described(reader: ListReadersResponse.Reader) -> Reader:
     about = (reader.reader_type, reader.reader_state, reader.members)
     topics = sorted(topic.name for topic in reader.topics)
     return Reader(reader.protocol, reader.name, *about, topics, progress)
+
+
+def of_group(
+    name: str,
+    group_type: str,
+    state: str,
+    assigned: Sequence[Mapping[str, Sequence[int]]],
+    offsets: Mapping[tuple[str, int], tuple[int, int | None]],
+) -> Reader:
+    """Return a Kafka group as a reader, from what Kafka itself says of it.
+
+    `assigned` has the partitions of each member by topic, `offsets` by topic and partition what
+    was committed and where the partition ends.
+    """
+    progress = [
+        Progress(*place, committed, end, None if end is None else max(0, end - committed))
+        for place, (committed, end) in sorted(offsets.items())
+    ]
+    topics = {topic for topic, _ in offsets}.union(*assigned)
+    return Reader("kafka", name, group_type, state, len(assigned), sorted(topics), progress)

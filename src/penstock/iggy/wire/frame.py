@@ -114,7 +114,7 @@ def parse_request(frame: Buffer) -> RequestHeader:
     return RequestHeader(client, checksum, *numbers)
 
 
-def build_request(header: RequestHeader, body: Buffer) -> Buffers:
+def build_request(header: RequestHeader, body: Buffer) -> list[Buffer]:
     """Return a request's parts: what a client sends."""
     out = _start(FrameKind.REQUEST, len(body))
     _REQUEST.pack_into(out, _REQUEST_AT, *header)

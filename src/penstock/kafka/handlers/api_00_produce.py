@@ -1,8 +1,8 @@
 """Produce: append one batch to each of several partitions.
 
-Versions 0-13. Versions 0-2 carry message sets of before 2017 and are answered with
-UNSUPPORTED_FOR_MESSAGE_FORMAT for every partition; they are offered because librdkafka up to 2.10
-does not compress for a broker whose range begins later (KAFKA-18659).
+Versions 0-13. Versions 0-2 carry message sets of before 2017, each of which becomes one batch
+(`penstock.kafka.message_sets`). librdkafka up to 2.10 does not compress for a broker whose range
+begins later (KAFKA-18659).
 
 * All batches are appended before this handler returns, in the order of the request, so requests
   that a client sends without waiting are written in their order.
@@ -11,6 +11,8 @@ does not compress for a broker whose range begins later (KAFKA-18659).
   waits for is flushed soon after, and is not seen before.
 * A request for a log that is not open yet waits for it, and what comes behind it on the connection
   waits too, so that the order stays.
+* Version 0 is of the time when any number of acks could be asked for: 2 and more wait as -1 does.
+  What versions 1 and 2 say to that is INVALID_REQUIRED_ACKS, as of all other numbers.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
@@ -29,6 +31,7 @@ from penstock.kafka.batches import check_batch
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
+from penstock.kafka.message_sets import is_message_set, to_batch
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
 from penstock.session import Deferred, PeerError, ended
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
+LAST_VERSION_WITH_MORE_ACKS: Final = 0
 FIRST_VERSION_WITH_IDS: Final = 13
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
 
@@ -57,12 +61,52 @@ class Written(NamedTuple):
 
 @handles(api("Produce"), 0, 13)
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+    if call.version < FIRST_VERSION_WITH_BATCHES:
+        return _produce_message_sets(call.client.produces.turn(), request, call)
     if call.is_large:
         return _produce_in_steps(request, call)
     closed = [partition for partition in _closed(request, call) if partition is not None]
     if closed or call.client.produces.waiting:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call)
     return _produce(request, call)
+
+
+async def _produce_message_sets(
+    turn: AbstractAsyncContextManager[None], request: ProduceRequest, call: Call
+) -> ProduceResponse | None:
+    """Do as `produce` with what has to become a batch first, which may take a while."""
+    if request.acks > ACKS_WRITTEN and call.version <= LAST_VERSION_WITH_MORE_ACKS:
+        request.acks = ACKS_DURABLE
+    pace = Pace()
+    written: list[Written] = []
+    answer = api("Produce").response(responses=[])
+    async with turn:
+        closed = await pace.each(_closed(request, call), lambda each: each)
+        await open_all(filter(None, closed))
+        for data in request.topic_data:
+            results = _results_of(data, answer)
+            for part in data.partition_data:
+                results.append(await _appended_set(data, part, request.acks, call, written))
+                if pace.is_over():
+                    await pace.others()
+    outcome = _outcome(request, answer, written)
+    return await outcome if isinstance(outcome, Awaitable) else outcome
+
+
+async def _appended_set(
+    data: ProduceRequest.TopicProduceData,
+    part: ProduceRequest.PartitionProduceData,
+    acks: int,
+    call: Call,
+    written: list[Written],
+) -> ProduceResponse.PartitionProduceResponse:
+    """Append what a message set becomes."""
+    try:
+        if part.records is not None and is_message_set(part.records):
+            part.records = await to_batch(part.records, call.broker.memory)
+    except Exception as error:
+        return _refused(part, error)
+    return _appended(data, part, acks, call, written)
 
 
 def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
@@ -94,7 +138,7 @@ async def _produce_in_turn(
 
 def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
-    answer = api("Produce").response()
+    answer = api("Produce").response(responses=[])
     for _ in _appending(request, call, answer, written):
         pass
     return _outcome(request, answer, written)
@@ -105,7 +149,7 @@ async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceRespo
     closed = await pace.each(_closed(request, call), lambda each: each)
     await open_all(filter(None, closed))
     written: list[Written] = []
-    answer = api("Produce").response()
+    answer = api("Produce").response(responses=[])
     await pace.through(_appending(request, call, answer, written))
     outcome = _outcome(request, answer, written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
@@ -117,25 +161,50 @@ def _appending(
     request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
 ) -> Iterator[None]:
     """Append all batches and answer each, with a pause to take after each, and each topic."""
-    response = api("Produce").response
-    answer.responses = []
     for data in request.topic_data:
-        results: list[ProduceResponse.PartitionProduceResponse] = []
-        answer.responses.append(
-            response.TopicProduceResponse(
-                name=data.name, topic_id=data.topic_id, partition_responses=results
-            )
-        )
+        results = _results_of(data, answer)
         for part in data.partition_data:
-            result = response.PartitionProduceResponse(index=part.index, base_offset=-1)
-            results.append(result)
-            try:
-                topic = _find_topic(data, request.acks, call)
-                written.append(_append(topic, part, request.acks, call.version, result))
-            except Exception as error:
-                _refuse(result, error)
+            results.append(_appended(data, part, request.acks, call, written))
             yield
         yield
+
+
+def _results_of(
+    data: ProduceRequest.TopicProduceData, answer: ProduceResponse
+) -> list[ProduceResponse.PartitionProduceResponse]:
+    """Add a topic to the answer; returns the list of what becomes of its batches, to be filled."""
+    results: list[ProduceResponse.PartitionProduceResponse] = []
+    answer.responses.append(
+        api("Produce").response.TopicProduceResponse(
+            name=data.name, topic_id=data.topic_id, partition_responses=results
+        )
+    )
+    return results
+
+
+def _appended(
+    data: ProduceRequest.TopicProduceData,
+    part: ProduceRequest.PartitionProduceData,
+    acks: int,
+    call: Call,
+    written: list[Written],
+) -> ProduceResponse.PartitionProduceResponse:
+    """Append one batch; returns what became of it so far."""
+    result = api("Produce").response.PartitionProduceResponse(index=part.index, base_offset=-1)
+    try:
+        topic = _find_topic(data, acks, call)
+        written.append(_append(topic, part, acks, call.version, result))
+    except Exception as error:
+        _refuse(result, error)
+    return result
+
+
+def _refused(
+    part: ProduceRequest.PartitionProduceData, error: Exception
+) -> ProduceResponse.PartitionProduceResponse:
+    result = api("Produce").response.PartitionProduceResponse(index=part.index)
+    _refuse(result, error)
+    return result
 
 
 def _outcome(
@@ -150,8 +219,6 @@ def _outcome(
 def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) -> Topic:
     if acks not in (ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE):
         raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}, not -1, 0 or 1")
-    if call.version < FIRST_VERSION_WITH_BATCHES:
-        raise RequestError(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, "message sets are not served")
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 

@@ -1,6 +1,9 @@
 """Fetch: read batches of several partitions, waiting for some to come.
 
-Versions 4-18. Versions 0-3 need messages in formats of before 2017.
+Versions 0-18. Before version 4 the answer is message sets (`penstock.kafka.message_sets`), of magic
+0 before version 2. They are made of stored batches, not compressed, and begin with the message at
+the offset. Before version 3 they are cut at the bytes that a partition may have, also within the
+first message, and from then on behind it at least.
 
 * Stored batches are handed out whole, from the one that contains the offset on. The first one of
   the answer is whole even when it is larger than all limits (KIP-74). A batch of another protocol
@@ -28,11 +31,13 @@ from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
+from penstock.kafka.message_sets import cut, encoding_of, read_messages
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 from penstock.pace import Pace
+from penstock.records import MessageSetMagic
 from penstock.session import Signal, ended, in_memory
 from penstock.tasks import within
 
@@ -41,8 +46,10 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
+    from penstock.records import Encoding
     from penstock.session import Part
 
+FIRST_VERSION_WITH_WHOLE_MESSAGES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
 NO_SESSION: Final = 0
 NO_MINIMUM: Final = 1
@@ -54,6 +61,10 @@ class Terms(NamedTuple):
 
     max_bytes: int
     isolation: Isolation
+    encoding: Encoding
+    """What the client can read: batches, or message sets."""
+    cuts_messages: bool
+    """Whether a message that is larger than a partition may have is cut off."""
     from_file_bytes: int | None
     """How large an answer is at least that goes from the file to the client; None for none."""
 
@@ -114,7 +125,10 @@ class Reading:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
         self._begin()
         assert self.partition is not None
-        parts = await self._batches(self.partition, max_bytes)
+        if isinstance(self._terms.encoding, MessageSetMagic):
+            parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
+        else:
+            parts = await self._batches(self.partition, max_bytes)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -123,7 +137,8 @@ class Reading:
         self.result.records = parts or b""
 
     async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
-        offset, (_, isolation, from_file_bytes) = self.asked.fetch_offset, self._terms
+        offset, isolation = self.asked.fetch_offset, self._terms.isolation
+        from_file_bytes = self._terms.from_file_bytes
         if from_file_bytes is not None:
             most = min(max_bytes, self.asked.partition_max_bytes)
             stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
@@ -131,6 +146,15 @@ class Reading:
                 return [stored]
         most = min(max_bytes, self._max_bytes)
         return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
+
+    async def _messages(
+        self, partition: Partition, magic: MessageSetMagic, max_bytes: int
+    ) -> list[Part]:
+        offset, isolation = self.asked.fetch_offset, self._terms.isolation
+        most = min(max_bytes, self._max_bytes)
+        messages = await read_messages(partition, offset, most, magic, isolation)
+        cut_at = self.asked.partition_max_bytes if self._terms.cuts_messages else None
+        return [*cut(messages, most, cut_at)]
 
     def leave_empty(self) -> None:
         """Fill the result of a partition for which the answer has no room, without a read."""
@@ -158,16 +182,12 @@ class Reading:
         self.bytes_read = self.bytes_held = 0
 
 
-@handles(api("Fetch"), 4, 18)
+@handles(api("Fetch"), 0, 18)
 async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     response = api("Fetch").response
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    is_prompt = request.min_bytes <= NO_MINIMUM
-    partition_max = KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES
-    # A range may end a little early, for which nobody has to wait.
-    from_file_bytes = request.min_bytes if call.client.transport.sends_files else None
-    terms = Terms(partition_max, isolation_of(request.isolation_level), from_file_bytes)
+    terms = _terms(request, call)
     pace = Pace()
     answer = response(responses=[])
     readings = await _find_all(request, call, terms, answer, pace)
@@ -210,6 +230,20 @@ async def _find_all(
     if closed:
         await open_all(closed)
     return readings
+
+
+def _terms(request: FetchRequest, call: Call) -> Terms:
+    encoding = encoding_of(call.version)
+    # A message set is cut where its client says, so it has to be read so far.
+    is_prompt = request.min_bytes <= NO_MINIMUM and encoding is Magic.KAFKA
+    return Terms(
+        KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES,
+        isolation_of(request.isolation_level),
+        encoding,
+        cuts_messages=call.version < FIRST_VERSION_WITH_WHOLE_MESSAGES,
+        # A range may end a little early, for which nobody has to wait.
+        from_file_bytes=request.min_bytes if call.client.transport.sends_files else None,
+    )
 
 
 def _find(

@@ -72,7 +72,7 @@ def _write_early(
     out[position + 8] = _AVAILABLE
     store_little(out, position + 9, 8, taken_at)
     copy_bytes(out, position + 17, data, at + layout.FRAME_ID_AT, 16)
-    store_little(out, position + 33, 4, crc32(data, payload_at, payload))
+    store_little(out, position + 33, 4, crc32(data, payload_at, payload_at + payload))
     body = position + 41
     headers_at = payload_at + payload
     end = _write_entries(out, body, data, headers_at, headers_at + headers)

@@ -1,4 +1,4 @@
-"""Bounded decompression of Kafka's batches."""
+"""Bounded decompression of Kafka's batches, and compression as its producers do it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,19 @@ def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATC
     return inflate(_CODECS, codec, compressed, limit)
 
 
+def compress_kafka(codec: int, body: memoryview) -> bytes:
+    """Return the records of a batch compressed by gzip (1), snappy (2) or lz4 (3)."""
+    if codec == _GZIP:
+        stream = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+        return stream.compress(body) + stream.flush()
+    if codec == _SNAPPY:
+        return bytes(cramjam.snappy.compress_raw(body))
+    # Java's client reads no frame whose blocks depend on one another.
+    frame = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+    frame.compress(bytes(body))
+    return bytes(frame.finish())
+
+
 def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
     """Java's producer frames snappy as the xerial library does, librdkafka sends one raw block."""
     if bytes(compressed[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
@@ -39,9 +52,10 @@ def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
     return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
 
+_GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
 _CODECS: Final[dict[int, Inflater]] = {
-    1: deflate(16 + zlib.MAX_WBITS, gzip_bound),
-    2: _snappy_or_xerial,
-    3: growing(cramjam.lz4.decompress_into, lz4_bound),
-    4: zstd,
+    _GZIP: deflate(16 + zlib.MAX_WBITS, gzip_bound),
+    _SNAPPY: _snappy_or_xerial,
+    _LZ4: growing(cramjam.lz4.decompress_into, lz4_bound),
+    _ZSTD: zstd,
 }
