@@ -292,7 +292,7 @@ async def test_messages_that_are_none_are_refused(dialog: OlderDialog, release: 
         (u32(2) + one, 4036),
         (u32(2**31) + one, 4035),
         (u32(1) + one[:-1], 4036),
-        (u32(1) + one + b"\0", 4035),
+        (u32(1) + one + b"\0", 4036),
         (u32(1) + one[:4] + u32(9) + one[8:], 4035),
         (u32(1) + words.messages((b"", b"")), 4025),
         (u32(1) + words.messages((b"x", words.headers((b"", 2, b"v")))), 4018),

@@ -15,7 +15,6 @@ from penstock.broker.errors import (
     BrokerError,
     InvalidPartitionCountError,
     TopicExistsError,
-    TopicNumberTakenError,
     UnknownTopicError,
 )
 from penstock.broker.reading.conversion_cache import ConversionCache
@@ -55,10 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class NewTopic(NamedTuple):
-    """What is asked for; `address` is that of the client that asks.
-
-    `iggy_topic_id` is the number that the client wants; the lowest free one where it wants none.
-    """
+    """What is asked for by the client of `address`; `iggy_topic_id` is the number that it wants."""
 
     name: TopicName
     partitions: int
@@ -309,16 +305,10 @@ class Topics:
             self._check_free(asked.name)
             # A topic without partitions is none for free.
             self._creations.take(asked.address, max(1, asked.partitions))
-            self._claim_number(asked)
+            self._index.claim_iggy_id(asked.name.in_namespace, asked.iggy_topic_id)
         except BrokerError as refusal:
             return refusal
         return asked._replace(config=config)
-
-    def _claim_number(self, asked: NewTopic) -> None:
-        number = asked.iggy_topic_id
-        if number is None or self._index.claim_iggy_id(asked.name.in_namespace, number):
-            return
-        raise TopicNumberTakenError(f"a topic of {asked.name.in_namespace.iggy} is number {number}")
 
     async def _create_allowed(
         self, asked: Sequence[NewTopic], pace: Pace
@@ -331,14 +321,11 @@ class Topics:
         return await pace.each(made, lambda each: self._conclude(each[0].topic, each[1]))
 
     def _wanted(self, asked: NewTopic) -> NewPartitions:
-        number = asked.iggy_topic_id
-        if number is None:
-            number = self._index.take_iggy_id(asked.name.in_namespace)
         row = TopicRow(
             uuid.uuid4(),
             *asked.name,
             kafka_name=asked.name.kafka,
-            iggy_topic_id=number,
+            iggy_topic_id=self._index.take_iggy_id(asked.name.in_namespace, asked.iggy_topic_id),
             partitioned=asked.partitioned,
             config=asked.config,
             created_at_us=time.time_ns() // 1000,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.errors import TopicNumberTakenError
 from penstock.broker.topics.numbers import LowestFree
 
 if TYPE_CHECKING:
@@ -63,13 +64,17 @@ class TopicIndex:
         topic.name = name
         self._add_names(topic)
 
-    def take_iggy_id(self, namespace: NamespaceName) -> int:
-        """Return the lowest number that no topic of the namespace has, for one that is made now."""
-        return self._free_ids(namespace).take()
+    def claim_iggy_id(self, namespace: NamespaceName, number: int | None) -> None:
+        """Take this number, if it is one, for a topic that is made now.
 
-    def claim_iggy_id(self, namespace: NamespaceName, number: int) -> bool:
-        """Take this number for a topic that is made now; return whether none has it."""
-        return self._free_ids(namespace).claim(number)
+        Raises TopicNumberTakenError where another topic of the namespace has it.
+        """
+        if number is not None and not self._free_ids(namespace).claim(number):
+            raise TopicNumberTakenError(f"a topic of {namespace.iggy} has the number {number}")
+
+    def take_iggy_id(self, namespace: NamespaceName, claimed: int | None) -> int:
+        """Return what was claimed, or the lowest number that no topic of the namespace has."""
+        return self._free_ids(namespace).take() if claimed is None else claimed
 
     def _free_ids(self, namespace: NamespaceName) -> LowestFree:
         free = self._free_iggy_ids.get(namespace)
