@@ -299,8 +299,9 @@ class Holding:
 
     def set(self, size: int) -> None:
         """Say how much is held now."""
-        self._account.take(size - self.size)
-        self.size = size
+        if size != self.size:
+            self._account.take(size - self.size)
+            self.size = size
 
     def grow(self, size: int) -> None:
         """Say how much more is held now; less than 0 is less."""
@@ -312,7 +313,8 @@ class Holding:
             self.set(size)
 
     def __del__(self) -> None:
-        self._account.take(-self.size)
+        if self.size:
+            self._account.take(-self.size)
 
 
 class Reading(Holding):

@@ -12,8 +12,10 @@ Between two steps others change what all share, as at any other await.
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -23,12 +25,15 @@ from penstock.tasks import Tasks
 
 ElementT = TypeVar("ElementT")
 MadeT = TypeVar("MadeT")
+SortedT = TypeVar("SortedT", str, int)
 
 _STEP_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 _FIRST_UNTIMED: Final = 16
 """Elements before the first look at the clock: what has few never needs one."""
 _ELEMENTS_UNTIMED: Final = 4
 """Between two looks at it."""
+_SORTED_AT_ONCE: Final = 64
+"""Elements of a run, of which several fit between two looks at the clock."""
 _DROPPED_AT_ONCE: Final = 1_000
 
 Steps: TypeAlias = deque[asyncio.Future[None]]
@@ -80,6 +85,16 @@ class Pace:
                 await self.others()
         return made
 
+    async def sorted(self, elements: Iterable[SortedT]) -> list[SortedT]:
+        """Return the elements in order."""
+        left = iter(elements)
+        runs = []
+        while run := sorted(islice(left, _SORTED_AT_ONCE)):
+            runs.append(run)
+            if self.is_over():
+                await self.others()
+        return await self.each(heapq.merge(*runs), _itself)
+
     async def through(self, steps: Iterable[None]) -> None:
         """Do all of a work that yields after each element."""
         for _ in steps:
@@ -101,6 +116,10 @@ class Pace:
             if self.is_over():
                 await self.others()
         return counts
+
+
+def _itself(element: ElementT) -> ElementT:
+    return element
 
 
 def drop(*collections: list[Any] | dict[Any, Any]) -> None:

@@ -36,15 +36,15 @@ def read(blocks: list[Block], server: BrokerProcess, folder: Path) -> list[str]:
         "pulsar://127.0.0.1:6650": server.pulsar,
         "127.0.0.1:8090": server.iggy,
     }
-    told = []
+    sent = []
     for block in blocks:
         text = block.text
         for default, address in addresses.items():
             text = text.replace(default, address)
-        told.append(asdict(block) | {"text": text})
+        sent.append(asdict(block) | {"text": text})
     done = subprocess.run(
         [sys.executable, "-u", __file__],
-        input=json.dumps(told),
+        input=json.dumps(sent),
         cwd=folder,
         env=surroundings(server, folder),
         capture_output=True,
@@ -52,7 +52,7 @@ def read(blocks: list[Block], server: BrokerProcess, folder: Path) -> list[str]:
         timeout=SECONDS,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}\nthen failed with\n{done.stderr}"
+    assert done.returncode == 0, f"{done.stdout}\nthen ended with {done.returncode}\n{done.stderr}"
     return done.stdout.split(MARK)[1:]
 
 

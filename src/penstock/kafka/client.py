@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.requests import call
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
     from penstock.broker.broker import Broker
     from penstock.session import Transport
@@ -52,20 +52,31 @@ class Client(call.Client):
         self.is_gone = False
         self._waits: set[Callable[[], object]] = set()
 
-    @contextmanager
-    def waiting(self, give_up: Callable[[], object]) -> Iterator[None]:
+    def waiting(self, give_up: Callable[[], object]) -> AbstractContextManager[None]:
         """Have `give_up` called when the client goes while the request waits for something."""
-        self._waits.add(give_up)
-        try:
-            yield
-        finally:
-            self._waits.discard(give_up)
+        return _Waiting(self._waits, give_up)
 
     def gone(self) -> None:
         """The connection is closed: nothing that waits for its sake needs to wait on."""
         self.is_gone = True
         for give_up in tuple(self._waits):
             give_up()
+
+
+class _Waiting:
+    """A context manager by hand: most requests of a consumer enter one."""
+
+    __slots__ = ("_give_up", "_waits")
+
+    def __init__(self, waits: set[Callable[[], object]], give_up: Callable[[], object]) -> None:
+        self._waits = waits
+        self._give_up = give_up
+
+    def __enter__(self) -> None:
+        self._waits.add(self._give_up)
+
+    def __exit__(self, *_: object) -> None:
+        self._waits.discard(self._give_up)
 
 
 class Call(call.Call[Client]):

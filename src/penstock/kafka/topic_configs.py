@@ -127,7 +127,7 @@ def changed(config: TopicConfig, changes: Iterable[ConfigChange]) -> dict[str, s
     """
     explicit = dict(config.explicit)
     for change in changes:
-        name = _setting_of(change.key)
+        name = setting_of(change.key)
         if change.operation is Operation.DELETE:
             explicit.pop(name, None)
         elif change.operation is Operation.SET:
@@ -135,6 +135,14 @@ def changed(config: TopicConfig, changes: Iterable[ConfigChange]) -> dict[str, s
         else:
             explicit[name] = _changed_list(name, change, config)
     return explicit
+
+
+def setting_of(key: str) -> str:
+    """Return the setting that a key of Kafka's stands for. Raises RequestError INVALID_CONFIG."""
+    name = SETTING_OF_KEY.get(key)
+    if name is None:
+        raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is no key of a topic")
+    return name
 
 
 def _changed_list(name: str, change: ConfigChange, config: TopicConfig) -> str:
@@ -153,14 +161,7 @@ def _items(text: str) -> list[str]:
 
 
 def _setting(key: str, value: str | None) -> tuple[str, str]:
-    name = _setting_of(key)
+    name = setting_of(key)
     if value is None:
         raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is null")
     return name, value
-
-
-def _setting_of(key: str) -> str:
-    name = SETTING_OF_KEY.get(key)
-    if name is None:
-        raise RequestError(ErrorCode.INVALID_CONFIG, f"{key} is no key of a topic")
-    return name

@@ -126,3 +126,24 @@ FRAME_DOUBLED_BYTES: Final = Limit(
     protects="other clients' time from copies of large buffers, and memory from what they leave",
     when_hit="the frame gets a mapping of its own, which takes pages as its bytes really arrive",
 )
+
+LATEST_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of batches, of all partitions, that are kept from their append for those who wait",
+    protects="memory",
+    when_hit="those of the partition that was appended to longest ago are read from its file",
+)
+
+LATEST_BATCH_BYTES: Final = Limit(
+    8 * KIB,
+    "bytes of one batch that is kept from its append for those who wait",
+    protects="memory: a larger one is read for less than it costs to send",
+    when_hit="it is read from its file",
+)
+
+LATEST_BATCHES: Final = Limit(
+    16,
+    "batches of one partition that are kept from their append for those who wait",
+    protects="memory, and the time to find one",
+    when_hit="the oldest is read from its file",
+)

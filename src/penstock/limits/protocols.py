@@ -27,6 +27,13 @@ KAFKA_ELEMENTS_AT_ONCE: Final = Limit(
     when_hit="it is decoded or encoded in steps, between which others have their turn",
 )
 
+KAFKA_PARTITIONS_DESCRIBED: Final = Limit(
+    2_000,
+    "partitions in one answer to a Kafka DescribeTopicPartitions (Kafka's own default)",
+    protects="memory and other clients' time",
+    when_hit="the answer ends and tells where the next one goes on",
+)
+
 KAFKA_FETCH_BYTES: Final = Limit(
     55 * MIB,
     "bytes of one answer to a Kafka Fetch (Kafka's own default)",

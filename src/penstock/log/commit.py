@@ -177,6 +177,7 @@ class GroupCommit:
     def run_now(self) -> None:
         """Run a round and block until it is over. Raises LogError."""
         self._is_asked = True
+        self._appender.hand_over()
         self._begin_next(None)
         running = self._running
         self.settle()
@@ -243,7 +244,6 @@ class GroupCommit:
             return
         self._is_asked = False
         self._drop_timer()
-        self._appender.hand_over()
         then = None
         try:
             round_ = self._begin()
@@ -252,7 +252,7 @@ class GroupCommit:
                 self._began_at = news.loop.time()
                 then = partial(news.add, self._finish)
                 if self._written:
-                    round_.on_written = partial(news.add, self._take_over)
+                    round_.on_written = partial(news.add, self._conclude_written)
             self._running = (round_, self._flusher.flushing.do(round_.run, then))
         except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)
@@ -261,7 +261,7 @@ class GroupCommit:
 
     def _conclude_write(self, done: Job) -> None:
         self._writing = None
-        self._take_over()
+        self._conclude_written()
         error = done.error
         if error is not None and not isinstance(error, OSError):
             self._fail_flush(error)
@@ -269,17 +269,27 @@ class GroupCommit:
     def _conclude(self, round_: Round, done: Job) -> None:
         assert done.has_ended, "a round is judged by its outcome"
         self._running = None
-        self._take_over()
+        has_advanced = self._take_over()
         error = done.error
+        if error is None:
+            self._conclude_durable(round_, has_advanced)
+            return
         if isinstance(error, LogWriteError):
             self._conclude_failed(round_, error)
-        elif error is not None:
-            self._fail_flush(error)
         else:
-            self._conclude_durable(round_)
+            self._fail_flush(error)
+        if has_advanced:
+            self.advanced()
 
-    def _take_over(self) -> None:
-        """Take over what was written, and turn away those whose batches could not be."""
+    def _conclude_written(self) -> None:
+        if self._take_over():
+            self.advanced()
+
+    def _take_over(self) -> bool:
+        """Take over what was written, and turn away those whose batches could not be.
+
+        Returns whether there was anything.
+        """
         before = self._appender.written_offset
         error = self._appender.settle()
         self._written.reached(self._appender.written_offset)
@@ -289,8 +299,7 @@ class GroupCommit:
             self.cut(end_offset)
             self._written.fail(failure, end_offset)
             self._flushed.fail(failure, end_offset)
-        if self._appender.written_offset > before:
-            self.advanced()
+        return self._appender.written_offset > before
 
     def _conclude_failed(self, round_: Round, failure: LogWriteError) -> None:
         """Nothing was made durable, and nothing is lost: the next round may do it."""
@@ -305,21 +314,22 @@ class GroupCommit:
             self._flushed.fail(failure)
             self.ask_soon()
 
-    def _conclude_durable(self, round_: Round) -> None:
+    def _conclude_durable(self, round_: Round, has_advanced: bool) -> None:
         reached = round_.unsynced
         assert reached is not None, "a round that succeeded has made something durable"
         assert reached.end_offset >= self.flushed_offset, "what is durable stays so"
-        has_advanced = reached.end_offset > self.flushed_offset
+        has_advanced = has_advanced or reached.end_offset > self.flushed_offset
         self.flushed_offset, self.flushed_bytes = reached.end_offset, reached.written_bytes
         self.concluded(round_)
+        if has_advanced:
+            self.advanced()  # First: whoever reads has more to do than whoever has written.
         self._flushed.reached(self.flushed_offset)
-        error = round_.checkpoint_error
-        _settle_all(self._whole, None if error is None else LogWriteError.of(error))
-        self._whole = []
+        if self._whole:
+            error = round_.checkpoint_error
+            _settle_all(self._whole, None if error is None else LogWriteError.of(error))
+            self._whole = []
         if self.flushed_offset == self._appender.end_offset and not self._next_whole:
             self._is_asked = False  # The round got so far that nothing is left for another one.
-        if has_advanced:
-            self.advanced()
 
     def _fail_flush(self, error: BaseException) -> None:
         if isinstance(self.failure, LogClosedError):

@@ -143,6 +143,9 @@ class Log(Protocol):
         LogReadError and LogClosedError.
         """
 
+    def passed(self, offset: int) -> None:
+        """A reader came to `offset` without a read, and goes on there."""
+
     def sound_range(
         self, offset: int, max_bytes: int, magic: int, end: int | None = None
     ) -> FileRange | None:

@@ -250,6 +250,11 @@ class LocalLog:
         self._look_ups.remember(following)
         return batches if batches.next_offset <= end else whole_before(batches, end)
 
+    def passed(self, offset: int) -> None:
+        """A reader goes on at `offset`, as `Log` says."""
+        if offset == self.written_offset and self._segments:
+            self._look_ups.remember(Place(self._segments[-1].size, offset))
+
     def sound_range(
         self, offset: int, max_bytes: int, magic: int, end: int | None = None
     ) -> FileRange | None:
@@ -364,8 +369,8 @@ class LocalLog:
 
     @property
     def _is_checkpointed(self) -> bool:
-        known = self._checkpoint
-        is_whole = (known.start_offset, known.offset) == (self.start_offset, self.end_offset)
+        known = self._checkpoint.start_offset, self._checkpoint.offset
+        is_whole = known == (self.start_offset, self.end_offset)
         # Of a log without a batch there is no state to keep.
         return is_whole and (self._states.are_kept or not self.end_offset)
 

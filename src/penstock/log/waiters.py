@@ -31,11 +31,14 @@ class Waiters:
 
     def reached(self, end_offset: int) -> None:
         """Everything below `end_offset` is so."""
-        waiting = self._waiting
-        self._waiting = [each for each in waiting if each[0] >= end_offset]
-        for offset, outcome in waiting:
-            if offset < end_offset:
-                outcome.settle()
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if each[0] < end_offset:
+                each[1].settle()
+            else:
+                self._waiting.append(each)
 
     def fail(self, failure: LogError, from_offset: int = 0) -> None:
         """What lies at `from_offset` and above will not be so."""

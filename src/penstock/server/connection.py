@@ -254,18 +254,21 @@ class Connection(asyncio.BufferedProtocol):
         pipeline = self._pipeline
         if pipeline is None:
             return False
+        intake = self._intake
         is_due, self._turn_end_is_due = self._turn_end_is_due, True
         try:
-            if pipeline.go_on(turn) and self._may_take_frames():
+            if pipeline.go_on(turn) and intake.may_have_frame and self._may_take_frames():
                 self._take_frames(pipeline, turn)
         except Exception as error:
             self.failed(error)
         self._turn_end_is_due = is_due
-        goes_on = pipeline.has_work or self._may_take_frames()
-        if not goes_on or self._loop.time() - self._sent_at >= _COLLECTED_SECONDS:
+        goes_on = pipeline.has_work or (intake.may_have_frame and self._may_take_frames())
+        if self._outgoing and (
+            not goes_on or self._loop.time() - self._sent_at >= _COLLECTED_SECONDS
+        ):
             self._send()
             # The client may have taken enough of it at once that more is welcome.
-            goes_on = pipeline.has_work or self._may_take_frames()
+            goes_on = pipeline.has_work or (intake.may_have_frame and self._may_take_frames())
         self._set_reading()
         return goes_on
 
@@ -285,14 +288,16 @@ class Connection(asyncio.BufferedProtocol):
         self._intake.resume()
         if not self.served:
             self._refuse_strangers()
-        is_another = False
-        while (frame := self._intake.next_frame(session.frame_size)) is not None:
+        intake, is_another = self._intake, False
+        while (frame := intake.next_frame(session.frame_size)) is not None:
             is_another = True
             pipeline.take(frame)
             self.served = True
-            if turn.is_over() or self.closing_since is not None or self._saturated():
+            if not intake.may_have_frame or turn.is_over():
                 break
-        if not self._intake.may_have_frame:
+            if self.closing_since is not None or self._saturated():
+                break
+        if not intake.may_have_frame:
             self._time_frame(is_another)
         self._intake.keep()
 
@@ -363,8 +368,8 @@ class Connection(asyncio.BufferedProtocol):
             self._memory.forget(self._wanted)
 
     def _set_reading(self) -> None:
-        wanted = (
-            self.closing_since is None and not self._saturated() and not self._intake.may_have_frame
+        wanted = not (
+            self._intake.may_have_frame or self.closing_since is not None or self._saturated()
         )
         if wanted == self._reading or self._lost:
             return

@@ -224,11 +224,12 @@ class Pipeline:
 
     def _go_on_later(self, request: AnyRequest, slot: Slot, rest: Rest[Any]) -> None:
         """Have a request go on when what it waits for has happened."""
-        if rest.awaited is None:
+        awaited = rest.awaited
+        if awaited is None:
             self._run_soon(request, slot, _encoded(request, rest))
         else:
             self._paused[slot] = rest
-            self._await(rest.awaited).append(Ready(request, slot, rest))
+            self._await(awaited).append(Ready(request, slot, rest))
 
     def _run_soon(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]

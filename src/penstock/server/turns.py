@@ -117,6 +117,9 @@ class Turns:
 
     def _pass(self) -> None:
         self._pass_is_due = False
+        if not (self._arrived or self._arrived_heavy or self._left_over):
+            self._seconds_left = _SHARE_SECONDS
+            return
         in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
         self._give_arrived(self._arrived)

@@ -107,14 +107,18 @@ class CommittedOffsets:
         return gone
 
     async def delete(self, owner: OffsetOwner, partition_ids: Iterable[int] | None = None) -> None:
-        """Forget an owner's offsets: those of some partitions, or all of them."""
+        """Forget an owner's offsets: those of some partitions, or all of them.
+
+        Those of many partitions are forgotten some together, as they are stored.
+        """
         if partition_ids is None:
             await self._repository.delete_owner(*owner)
             self._drop(owner, list(self._offsets.get(owner, ())))
             return
-        gone = list(partition_ids)
-        await self._repository.delete(*owner, gone)
-        self._drop(owner, gone)
+        left = iter(partition_ids)
+        while together := list(islice(left, limits.OFFSETS_COMMITTED_TOGETHER)):
+            await self._repository.delete(*owner, together)
+            self._drop(owner, together)
 
     def forget_partitions(self, partition_ids: Iterable[int]) -> None:
         """Partitions were deleted, and the database has dropped their rows with them."""

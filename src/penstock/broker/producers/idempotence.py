@@ -53,6 +53,15 @@ class Duplicate(NamedTuple):
     offset: int
 
 
+class KnownProducer(NamedTuple):
+    """What there is to say of a producer whose batches are remembered."""
+
+    id: int
+    epoch: int
+    last_sequence: int
+    idle_seconds: float
+
+
 class _Written(NamedTuple):
     first_sequence: int
     last_sequence: int
@@ -123,6 +132,15 @@ class ProducerStates:
 
     def __len__(self) -> int:
         return len(self._producers)
+
+    def known(self) -> Iterator[KnownProducer]:
+        """Yield those that are remembered now, whoever comes or goes meanwhile."""
+        now = time.monotonic()
+        for producer_id, producer in tuple(self._producers.items()):
+            if producer.written:
+                yield KnownProducer(
+                    producer_id, producer.epoch, producer.last_sequence, now - producer.used_at
+                )
 
     def check(self, header: BatchHeader) -> Duplicate | None:
         """Return where the batch already is, or None when it may be appended.

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.reading.conversion import convert, in_thread
+from penstock.broker.reading.latest import LatestBatches
 from penstock.limits import (
     CONVERTED_AHEAD_BYTES,
     CONVERTED_AT_ONCE_BYTES,
@@ -113,6 +114,7 @@ class ConversionCache:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
+        self.latest = LatestBatches(memory)
         self._kept: OrderedDict[tuple[Log, Encoding], deque[ConvertedRun]] = OrderedDict()
         """The newest run of a log comes first, the log that was read last comes last."""
         self._held = Holding(memory.caches)
@@ -149,6 +151,7 @@ class ConversionCache:
 
     def forget(self, log: Log) -> None:
         """Drop what was kept of a log that is gone."""
+        self.latest.forget(log)
         for target in ENCODINGS:
             self._count(-sum(run.size for run in self._kept.pop((log, target), ())))
 

@@ -29,6 +29,9 @@ class BatchReader:
 
         Raises what Partition.read raises.
         """
+        latest = self.latest(offset, max_bytes, magic, end)
+        if latest is not None:
+            return [latest]
         if magic not in self._converted_to:
             batches = await self._log.read(offset, max_bytes, end)
             if batches.magic == magic:
@@ -37,3 +40,12 @@ class BatchReader:
                 return []
             self._converted_to.add(magic)
         return await self._conversions.read(self._log, offset, max_bytes, magic, end)
+
+    def latest(self, offset: int, max_bytes: int, magic: Encoding, end: int) -> bytes | None:
+        """Return what `read` would, if all of that was appended a moment ago; see LatestBatches."""
+        found = self._conversions.latest.read(self._log, offset, max_bytes, magic, end)
+        if found is None:
+            return None
+        data, next_offset = found
+        self._log.passed(next_offset)
+        return data

@@ -153,9 +153,7 @@ class Partition:
     @property
     def safe_offset(self) -> int:
         """The first offset that a crash may take back, as the topic's flush policy has it."""
-        if self.topic.config.flush is Flush.ACKNOWLEDGED:
-            return self._log.flushed_offset
-        return self._log.written_offset
+        return self.readable_end(Isolation.READ_UNCOMMITTED)
 
     @property
     def safe_bytes(self) -> int:
@@ -195,7 +193,9 @@ class Partition:
         nobody sees what a crash can take back. Nothing but this says how far readers see.
         """
         del isolation  # No transaction is ever open.
-        return self.safe_offset
+        if self.topic.config.flush is Flush.ACKNOWLEDGED:
+            return self._log.flushed_offset
+        return self._log.written_offset
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
@@ -217,6 +217,8 @@ class Partition:
         if duplicate is not None:
             return duplicate.offset
         base_offset = self._log.append(parts, header)
+        if self._listeners:
+            self._conversions.latest.keep(self._log, parts, header, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
             batch = header._replace(base_offset=base_offset)
             self.producers.update(batch, self._log.written_offset)
@@ -269,6 +271,16 @@ class Partition:
         """
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
+
+    def latest(
+        self, offset: int, max_bytes: int, magic: Encoding, isolation: Isolation
+    ) -> bytes | None:
+        """Return what `read` would, if all of that was appended a moment ago and is in memory.
+
+        None where `read` is the way. Raises UnknownTopicError.
+        """
+        self._check_alive()
+        return self._reader.latest(offset, max_bytes, magic, self.readable_end(isolation))
 
     def sound_range(
         self,
@@ -403,6 +415,7 @@ class Partition:
             *(self.name, file),
         )
         self._log.abandon()
+        self._conversions.forget(self._log)
         self._notify()
 
     async def abandon(self) -> None:
@@ -470,13 +483,13 @@ class Partition:
         self.is_open = True
 
     def _log_advanced(self) -> None:
-        end = self.safe_offset
-        if end > self._notified_of:
+        if (end := self.safe_offset) > self._notified_of:
             self._notified_of = end
             self._notify()
 
     def _log_cut(self, end_offset: int) -> None:
         self.producers.cut(end_offset)
+        self._conversions.latest.forget(self._log)
 
     def _notify(self) -> None:
         for listener in tuple(self._listeners):

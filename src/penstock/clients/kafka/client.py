@@ -91,7 +91,7 @@ DEFAULT_TIMEOUT_S: Final = 30.0
 FETCH_BYTES: Final = 1 << 20
 WAIT_MS: Final = 500
 PATIENCE_S: Final = 120.0
-"""How long a broker may need before its first conversion: it compiles, once after installation."""
+"""How long a broker may take to give what is there: its disk may be slow, or it busy."""
 
 
 class Cluster(NamedTuple):

@@ -44,12 +44,21 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer, Awaited
+    from penstock.session import Answer, Awaited, Buffer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 LAST_VERSION_WITH_MORE_ACKS: Final = 0
 FIRST_VERSION_WITH_IDS: Final = 13
+_RESPONSE: Final = api("Produce").response
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
+
+
+class Target(NamedTuple):
+    """A batch, where it goes, and its part of the answer."""
+
+    partition: Partition
+    records: Buffer
+    result: ProduceResponse.PartitionProduceResponse
 
 
 class Written(NamedTuple):
@@ -65,10 +74,12 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
         return _produce_message_sets(call.client.produces.turn(), request, call)
     if call.is_large:
         return _produce_in_steps(request, call)
-    closed = [partition for partition in _closed(request, call) if partition is not None]
+    answer = _RESPONSE(responses=[])
+    targets = list(filter(None, _find_all(request, call, answer)))
+    closed = [target.partition for target in targets if not target.partition.is_open]
     if closed or call.client.produces.waiting:
-        return _produce_in_turn(call.client.produces.turn(), closed, request, call)
-    return _produce(request, call)
+        return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
+    return _produce(request, call, answer, targets)
 
 
 async def _produce_message_sets(
@@ -79,49 +90,27 @@ async def _produce_message_sets(
         request.acks = ACKS_DURABLE
     pace = Pace()
     written: list[Written] = []
-    answer = api("Produce").response(responses=[])
+    answer = _RESPONSE(responses=[])
     async with turn:
-        closed = await pace.each(_closed(request, call), lambda each: each)
-        await open_all(filter(None, closed))
-        for data in request.topic_data:
-            results = _results_of(data, answer)
-            for part in data.partition_data:
-                results.append(await _appended_set(data, part, request.acks, call, written))
-                if pace.is_over():
-                    await pace.others()
+        for target in await _opened(request, call, answer, pace):
+            if target is not None:
+                await _append_set(target, request.acks, call, written)
+            if pace.is_over():
+                await pace.others()
     outcome = _outcome(request, answer, written)
     return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-async def _appended_set(
-    data: ProduceRequest.TopicProduceData,
-    part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    call: Call,
-    written: list[Written],
-) -> ProduceResponse.PartitionProduceResponse:
+async def _append_set(target: Target, acks: int, call: Call, written: list[Written]) -> None:
     """Append what a message set becomes."""
+    records = target.records
     try:
-        if part.records is not None and is_message_set(part.records):
-            part.records = await to_batch(part.records, call.broker.memory)
+        if records and is_message_set(records):
+            records = await to_batch(records, call.broker.memory)
     except Exception as error:
-        return _refused(part, error)
-    return _appended(data, part, acks, call, written)
-
-
-def _closed(request: ProduceRequest, call: Call) -> Iterator[Partition | None]:
-    """Yield for each batch, and each topic, a partition of which the log is to be opened before
-    anything is appended, or None.
-    """
-    by_id = call.version >= FIRST_VERSION_WITH_IDS
-    topics = call.broker.topics
-    for data in request.topic_data:
-        topic = topics.by_id(data.topic_id) if by_id else topics.by_kafka_name(data.name)
-        partitions = () if topic is None else topic.partitions
-        for part in data.partition_data:
-            found = partitions[part.index] if 0 <= part.index < len(partitions) else None
-            yield None if found is None or found.is_open else found
-        yield None
+        _refuse(target.result, error)
+    else:
+        _append(target._replace(records=records), acks, call.version, written)
 
 
 async def _produce_in_turn(
@@ -129,82 +118,91 @@ async def _produce_in_turn(
     closed: list[Partition],
     request: ProduceRequest,
     call: Call,
+    answer: ProduceResponse,
+    targets: list[Target],
 ) -> ProduceResponse | None:
     async with turn:
         await open_all(closed)
-        answer = _produce(request, call)  # Which has appended all when it returns.
-    return await answer if isinstance(answer, Awaitable) else answer
+        outcome = _produce(request, call, answer, targets)  # All is appended when it returns.
+    return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
-def _produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
+def _produce(
+    request: ProduceRequest, call: Call, answer: ProduceResponse, targets: list[Target]
+) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
-    answer = api("Produce").response(responses=[])
-    for _ in _appending(request, call, answer, written):
-        pass
+    for target in targets:
+        _append(target, request.acks, call.version, written)
     return _outcome(request, answer, written)
 
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
     pace = Pace()
-    closed = await pace.each(_closed(request, call), lambda each: each)
-    await open_all(filter(None, closed))
+    answer = _RESPONSE(responses=[])
+    found = await _opened(request, call, answer, pace)
     written: list[Written] = []
-    answer = api("Produce").response(responses=[])
-    await pace.through(_appending(request, call, answer, written))
+    for target in found:
+        if target is not None:
+            _append(target, request.acks, call.version, written)
+        if pace.is_over():
+            await pace.others()
     outcome = _outcome(request, answer, written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(found)
     await pace.emptied(written)
     return reply
 
 
-def _appending(
-    request: ProduceRequest, call: Call, answer: ProduceResponse, written: list[Written]
-) -> Iterator[None]:
-    """Append all batches and answer each, with a pause to take after each, and each topic."""
+async def _opened(
+    request: ProduceRequest, call: Call, answer: ProduceResponse, pace: Pace
+) -> list[Target | None]:
+    """Return what `_find_all` yields, once the logs are open."""
+    found = await pace.each(_find_all(request, call, answer), lambda each: each)
+    await open_all(target.partition for target in found if target is not None)
+    return found
+
+
+def _find_all(
+    request: ProduceRequest, call: Call, answer: ProduceResponse
+) -> Iterator[Target | None]:
+    """Yield for each batch where it goes, or None where it is refused, and None for each topic.
+
+    All of them get their places in the answer.
+    """
+    response = _RESPONSE
     for data in request.topic_data:
-        results = _results_of(data, answer)
-        for part in data.partition_data:
-            results.append(_appended(data, part, request.acks, call, written))
-            yield
-        yield
-
-
-def _results_of(
-    data: ProduceRequest.TopicProduceData, answer: ProduceResponse
-) -> list[ProduceResponse.PartitionProduceResponse]:
-    """Add a topic to the answer; returns the list of what becomes of its batches, to be filled."""
-    results: list[ProduceResponse.PartitionProduceResponse] = []
-    answer.responses.append(
-        api("Produce").response.TopicProduceResponse(
-            name=data.name, topic_id=data.topic_id, partition_responses=results
+        results: list[ProduceResponse.PartitionProduceResponse] = []
+        answer.responses.append(
+            response.TopicProduceResponse(
+                name=data.name, topic_id=data.topic_id, partition_responses=results
+            )
         )
-    )
-    return results
+        topic: Topic | Exception
+        try:
+            topic = _find_topic(data, request.acks, call)
+        except Exception as error:
+            topic = error
+        for part in data.partition_data:
+            result = response.PartitionProduceResponse(index=part.index, base_offset=-1)
+            results.append(result)
+            if isinstance(topic, Exception):
+                _refuse(result, topic)
+                yield None
+            else:
+                yield _find(topic, part, result)
+        yield None
 
 
-def _appended(
-    data: ProduceRequest.TopicProduceData,
+def _find(
+    topic: Topic,
     part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    call: Call,
-    written: list[Written],
-) -> ProduceResponse.PartitionProduceResponse:
-    """Append one batch; returns what became of it so far."""
-    result = api("Produce").response.PartitionProduceResponse(index=part.index, base_offset=-1)
+    result: ProduceResponse.PartitionProduceResponse,
+) -> Target | None:
     try:
-        topic = _find_topic(data, acks, call)
-        written.append(_append(topic, part, acks, call.version, result))
+        return Target(topic.partition(part.index), part.records or b"", result)
     except Exception as error:
         _refuse(result, error)
-    return result
-
-
-def _refused(
-    part: ProduceRequest.PartitionProduceData, error: Exception
-) -> ProduceResponse.PartitionProduceResponse:
-    result = api("Produce").response.PartitionProduceResponse(index=part.index)
-    _refuse(result, error)
-    return result
+        return None
 
 
 def _outcome(
@@ -223,20 +221,17 @@ def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) ->
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 
 
-def _append(
-    topic: Topic,
-    part: ProduceRequest.PartitionProduceData,
-    acks: int,
-    version: int,
-    result: ProduceResponse.PartitionProduceResponse,
-) -> Written:
-    partition = topic.partition(part.index)
-    records = part.records or b""
-    offset = partition.append([records], check_batch(records, version))
-    result.base_offset = offset
-    result.log_start_offset = partition.start_offset
-    ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
-    return Written(ready, result)
+def _append(target: Target, acks: int, version: int, written: list[Written]) -> None:
+    """Put a batch in line to be written, or refuse it."""
+    partition, records, result = target
+    try:
+        offset = partition.append([records], check_batch(records, version))
+        result.base_offset = offset
+        result.log_start_offset = partition.start_offset
+        ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
+        written.append(Written(ready, result))
+    except Exception as error:
+        _refuse(result, error)
 
 
 def _when_ready(

@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_WHOLE_MESSAGES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
+_RESPONSE: Final = api("Fetch").response
 NO_SESSION: Final = 0
+_LOOKED_AT_ONCE: Final = 64
+"""Partitions of which few have something: more are looked at in steps."""
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
 
@@ -147,6 +150,22 @@ class Reading:
         most = min(max_bytes, self._max_bytes)
         return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
 
+    def take_latest(self, max_bytes: int) -> bool:
+        """Fill the result if all that is to be read was appended a moment ago."""
+        partition = self.partition
+        assert partition is not None
+        if partition.deleted:
+            return False
+        most = min(max_bytes, self._max_bytes)
+        _, isolation, encoding, *_ = self._terms
+        latest = partition.latest(self.asked.fetch_offset, most, encoding, isolation)
+        if latest is None:
+            return False
+        self._begin()
+        self.bytes_read = len(latest)
+        self.result.records = [latest]
+        return True
+
     async def _messages(
         self, partition: Partition, magic: MessageSetMagic, max_bytes: int
     ) -> list[Part]:
@@ -184,7 +203,7 @@ class Reading:
 
 @handles(api("Fetch"), 0, 18)
 async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
-    response = api("Fetch").response
+    response = _RESPONSE
     if request.session_id != NO_SESSION and request.session_epoch > 0:
         return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     terms = _terms(request, call)
@@ -196,7 +215,7 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         waits = in_time and readings and request.max_wait_ms > 0
         if waits and not await _suffices(readings, request.min_bytes, pace):
             await _wait(readings, request, call, pace)
-            if not call.client.is_gone:
+            if not call.client.is_gone and not _take_latest(readings, request):
                 await _read_in_time(readings, request, held, pace)
     if call.is_large:
         await pace.emptied(readings)
@@ -207,7 +226,7 @@ async def _find_all(
     request: FetchRequest, call: Call, terms: Terms, answer: FetchResponse, pace: Pace
 ) -> list[Reading]:
     """Return what is to be read, of logs that are open now, with its places in the answer."""
-    response = api("Fetch").response
+    response = _RESPONSE
     readings: list[Reading] = []
     closed: list[Partition] = []
     for topic in request.topics:
@@ -252,7 +271,7 @@ def _find(
     terms: Terms,
     asked: FetchRequest.FetchPartition,
 ) -> Reading:
-    result = api("Fetch").response.PartitionData(
+    result = _RESPONSE.PartitionData(
         partition_index=asked.partition, aborted_transactions=None, records=b""
     )
     reading = Reading(asked, result, terms)
@@ -291,6 +310,19 @@ async def _read_in_time(
     return True
 
 
+def _take_latest(readings: list[Reading], request: FetchRequest) -> bool:
+    """Fill the answer if one partition has something, which was appended a moment ago."""
+    if len(readings) > _LOOKED_AT_ONCE:
+        return False
+    more = [reading for reading in readings if reading.has_more]
+    if len(more) != 1 or not more[0].take_latest(request.max_bytes):
+        return False
+    for reading in readings:
+        if reading is not more[0]:
+            _leave_empty(reading)
+    return True
+
+
 async def _bytes_held(readings: list[Reading], pace: Pace) -> int:
     bytes_held = 0
     for reading in readings:
@@ -317,11 +349,16 @@ async def _leave_rest_empty(readings: list[Reading], pace: Pace) -> None:
     for reading in readings:
         if pace.is_over():
             await pace.others()
-        if not reading.failed and not reading.bytes_read:
-            try:
-                reading.leave_empty()
-            except Exception as error:
-                reading.refuse(error)
+        if not reading.bytes_read:
+            _leave_empty(reading)
+
+
+def _leave_empty(reading: Reading) -> None:
+    try:
+        if not reading.failed:
+            reading.leave_empty()
+    except Exception as error:
+        reading.refuse(error)
 
 
 async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:

@@ -4,7 +4,7 @@ Versions 0-4. A newer version is answered in the form of version 0 with UNSUPPOR
 range of ApiVersions itself, and the client asks again (KIP-511). From version 3 on a client names
 its software; a name that breaks the rules is INVALID_REQUEST.
 
-Deviation: no features are offered, for each of them stands for something that is not there yet.
+Features are those of `penstock.kafka.features`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from penstock.kafka import features
+from penstock.kafka.features import FEATURES
 from penstock.kafka.handlers.registry import HANDLERS, Handler, handles
 from penstock.kafka.wire import ErrorCode, api
 
@@ -33,7 +35,24 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
         map(_SOFTWARE.fullmatch, (request.client_software_name, request.client_software_version))
     ):
         return response(error_code=ErrorCode.INVALID_REQUEST)
-    return response(api_keys=_all_ranges())
+    return response(
+        api_keys=_all_ranges(),
+        supported_features=[
+            response.SupportedFeatureKey(
+                name=each.name, min_version=each.first, max_version=each.last
+            )
+            for each in FEATURES.values()
+        ],
+        finalized_features_epoch=features.EPOCH,
+        finalized_features=[
+            response.FinalizedFeatureKey(
+                name=each.name,
+                max_version_level=each.finalized,
+                min_version_level=each.finalized,
+            )
+            for each in FEATURES.values()
+        ],
+    )
 
 
 def unsupported_version(_request: ApiVersionsRequest, _call: Call) -> ApiVersionsResponse:

@@ -46,12 +46,12 @@ def decode(message_type: MessageType[Message], data: Buffer) -> Message:
 
     A version newer than those known is read as the newest: fields are only ever added at the end.
     """
-    if len(data) < _VERSION.size:
-        raise MalformedMessageError(f"{len(data)} bytes are no consumer protocol message")
-    (version,) = _VERSION.unpack_from(data)
-    if version < 0:
-        raise MalformedMessageError(f"consumer protocol version {version}")
-    return message_type.decode(data, min(version, NEWEST_VERSION), _VERSION.size)
+    return message_type.decode(data, _version(data), _VERSION.size)
+
+
+async def decode_in_steps(message_type: MessageType[Message], data: Buffer) -> Message:
+    """As `decode`, between the turns of others where there are many elements."""
+    return await message_type.decode_in_steps(data, _version(data), _VERSION.size)
 
 
 def encode(
@@ -59,6 +59,15 @@ def encode(
 ) -> bytes:
     """Write either of the two, with its version before it."""
     return b"".join(message_type.encode(message, version, _VERSION.pack(version)))
+
+
+def _version(data: Buffer) -> int:
+    if len(data) < _VERSION.size:
+        raise MalformedMessageError(f"{len(data)} bytes are no consumer protocol message")
+    (version,) = _VERSION.unpack_from(data)
+    if version < 0:
+        raise MalformedMessageError(f"consumer protocol version {version}")
+    return int(min(version, NEWEST_VERSION))
 
 
 def _load(file_name: str) -> Any:

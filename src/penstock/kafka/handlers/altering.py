@@ -1,0 +1,82 @@
+"""What AlterConfigs and IncrementalAlterConfigs have in common: resources that are changed whole.
+
+All changes of a topic are made, or none. A key or a value that a topic can't have is 40, an unknown
+topic 3. 42 are: a topic that is asked for twice, and other resources, for a node's settings are not
+changed while it runs. What is only validated goes through all checks and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+
+from penstock.broker.errors import InvalidSettingError
+from penstock.broker.topics.config import checked
+from penstock.kafka.errors import ACCEPTED, Refusal, RequestError, refusal
+from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
+from penstock.kafka.topic_configs import invalid_config
+from penstock.kafka.wire import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.broker.topics.config import TopicConfig
+    from penstock.broker.topics.topic import Topic
+    from penstock.kafka.client import Call
+    from penstock.pace import Pace
+
+TOPIC: Final = 2
+
+Change: TypeAlias = "Callable[[TopicConfig], dict[str, str]]"
+"""Returns what is set for a topic after it. Raises RequestError."""
+
+
+class Resource(Protocol):
+    """What is common to the resources of both requests."""
+
+    resource_type: int
+    resource_name: str
+
+
+ResourceT = TypeVar("ResourceT", bound=Resource)
+
+
+async def alter(
+    resources: Iterable[ResourceT],
+    change_of: Callable[[ResourceT], Awaitable[Change]],
+    call: Call,
+    pace: Pace,
+    *,
+    validate_only: bool,
+) -> list[Refusal]:
+    """Make the change of each resource; return in their order why it was not made, or ACCEPTED."""
+    times = await pace.counted((each.resource_type, each.resource_name) for each in resources)
+
+    async def altered(resource: ResourceT) -> Refusal:
+        try:
+            check_asked_once(times[resource.resource_type, resource.resource_name])
+            topic = _topic(resource, call)
+            await _configure(topic, await change_of(resource), call, validate_only=validate_only)
+        except Exception as error:
+            return refusal(error)
+        return ACCEPTED
+
+    return await pace.each_awaited(resources, altered)
+
+
+def _topic(resource: Resource, call: Call) -> Topic:
+    if resource.resource_type != TOPIC:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST, "only the settings of topics are changed while a node runs"
+        )
+    return topic_by_name(call.broker, resource.resource_name)
+
+
+async def _configure(topic: Topic, change: Change, call: Call, *, validate_only: bool) -> None:
+    try:
+        if validate_only:
+            checked(change(topic.config), topic.config.explicit)
+        else:
+            await call.broker.topics.configure(topic, change)
+    except InvalidSettingError as error:
+        raise invalid_config(error) from error

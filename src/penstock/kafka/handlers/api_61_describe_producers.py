@@ -1,0 +1,70 @@
+"""DescribeProducers: the idempotent producers that partitions remember (KIP-664).
+
+Version 0. A partition that is not there is 3, one that is asked for twice 42: a small request would
+have an answer without bound. The time of a last write is the broker's; for a producer that has not
+written since the partition was opened it is the time of that.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
+from penstock.kafka.wire import api
+from penstock.pace import Pace
+
+if TYPE_CHECKING:
+    from penstock.broker.producers.idempotence import KnownProducer
+    from penstock.kafka.client import Call
+    from penstock.kafka.wire.messages import DescribeProducersRequest, DescribeProducersResponse
+
+
+@handles(api("DescribeProducers"), 0, 0)
+async def describe_producers(
+    request: DescribeProducersRequest, call: Call
+) -> DescribeProducersResponse:
+    response = api("DescribeProducers").response
+    pace = Pace()
+    times = await pace.counted(
+        (topic.name, index) for topic in request.topics for index in topic.partition_indexes
+    )
+
+    async def of_topic(
+        asked: DescribeProducersRequest.TopicRequest,
+    ) -> DescribeProducersResponse.TopicResponse:
+        partitions = await pace.each_awaited(
+            asked.partition_indexes,
+            lambda index: _describe(asked.name, index, times[asked.name, index], call, pace),
+        )
+        return response.TopicResponse(name=asked.name, partitions=partitions)
+
+    return response(topics=await pace.each_awaited(request.topics, of_topic))
+
+
+async def _describe(
+    topic: str, index: int, times: int, call: Call, pace: Pace
+) -> DescribeProducersResponse.PartitionResponse:
+    result = api("DescribeProducers").response.PartitionResponse(
+        partition_index=index, active_producers=[]
+    )
+    try:
+        check_asked_once(times)
+        partition = topic_by_name(call.broker, topic).partition(index)
+        await partition.opened()
+        result.active_producers = await pace.each(partition.producers.known(), _producer)
+    except Exception as error:
+        result.error_code, result.error_message = refusal(error)
+    return result
+
+
+def _producer(known: KnownProducer) -> DescribeProducersResponse.ProducerState:
+    return api("DescribeProducers").response.ProducerState(
+        producer_id=known.id,
+        producer_epoch=known.epoch,
+        last_sequence=known.last_sequence,
+        last_timestamp=round((time.time() - known.idle_seconds) * 1000),
+        coordinator_epoch=-1,
+    )

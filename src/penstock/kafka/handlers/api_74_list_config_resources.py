@@ -1,0 +1,54 @@
+"""ListConfigResources: what DescribeConfigs can be asked about (KIP-1142).
+
+Versions 0-1. Version 0 is about client metrics only, of which there are none. No list of types
+means all of them; one that there is not is UNSUPPORTED_VERSION. No group has a configuration of its
+own, so none is listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.wire import ErrorCode, api
+from penstock.pace import Pace
+
+if TYPE_CHECKING:
+    from penstock.kafka.client import Call
+    from penstock.kafka.wire.messages import (
+        ListConfigResourcesRequest,
+        ListConfigResourcesResponse,
+    )
+
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+TYPES: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
+
+FIRST_VERSION_WITH_TYPES: Final = 1
+
+
+@handles(api("ListConfigResources"), 0, 1)
+async def list_config_resources(
+    request: ListConfigResourcesRequest, call: Call
+) -> ListConfigResourcesResponse:
+    response = api("ListConfigResources").response
+    if call.version < FIRST_VERSION_WITH_TYPES:
+        return response(config_resources=[])
+    pace = Pace()
+    types = set(await pace.counted(request.resource_types)) or TYPES
+    if not types <= TYPES:
+        return response(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
+    resource = response.ConfigResource
+    resources = []
+    if TOPIC in types:
+        resources = await pace.each(
+            tuple(call.broker.topics.all()),
+            lambda topic: resource(resource_type=TOPIC, resource_name=topic.name.kafka),
+        )
+    for kind in types & {BROKER, BROKER_LOGGER}:
+        for node_id in call.broker.cluster.node_ids:
+            resources.append(resource(resource_type=kind, resource_name=str(node_id)))
+    return response(config_resources=resources)
