@@ -21,8 +21,9 @@ from penstock.broker.subscriptions.subscription import Subscription, Subscriptio
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Isolation, Partition
+from penstock.iggy.kept import Kept
 from penstock.iggy.offsets import current_offset
-from penstock.iggy.polling import poll
+from penstock.iggy.polling import Wanted, poll
 from penstock.kafka.handlers.api_02_list_offsets import find_largest_timestamp, find_time
 from penstock.log import Flusher, LocalLog, LogConfig, OffsetOutOfRangeError
 from penstock.log.header import Magic, walk
@@ -135,7 +136,7 @@ async def test_no_reader_sees_a_batch_before_it_is_flushed(
     assert await position_at(partition, MessageIdData(ledgerId=7, entryId=EARLIEST)) == 0
     assert await position_at_time(partition, 2_000) == 10
     assert current_offset(partition) == 9
-    assert (await poll(partition, 0, 100)).messages == 10
+    assert (await poll(Kept(partition.memory), partition, Wanted(0, 100))).messages == 10
     gate.open()
     await flushed
     for magic in Magic:

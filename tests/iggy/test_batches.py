@@ -23,7 +23,7 @@ from iggy_dialog import (
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.topics.names import TopicName
-from penstock.iggy.batches import cut
+from penstock.iggy.batches import Stored, cut
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.batch import BatchHeader, read_batch_header
 from penstock.iggy.wire.commands import Command
@@ -215,7 +215,7 @@ def test_cut_is_the_frames_that_were_asked_for_behind_a_sound_header(
     batch[8:16] = base_offset.to_bytes(8, "little")
     _, [(original, _)] = polled_batches(bytes(16) + bytes(batch))
     last = base_offset + len(payloads) - 1
-    taken = cut(memoryview(batch), last, base_offset + skip, count)
+    taken = cut(Stored.of(last, memoryview(batch)), base_offset + skip, count)
     wanted = payloads[max(0, skip) : max(0, skip) + count]
     assert taken.messages == len(wanted)
     if not wanted:

@@ -11,8 +11,9 @@ from iggy_dialog import STREAM, TOPIC, Dialog, producer_batch
 from parts import content, count_of_ranges
 from penstock.broker.broker import Broker
 from penstock.broker.topics.partition import Partition
+from penstock.iggy.kept import Kept
 from penstock.iggy.lookups import find_topic
-from penstock.iggy.polling import Polled, poll
+from penstock.iggy.polling import Polled, Wanted, poll
 from penstock.limits import FROM_FILE_BYTES, IGGY_POLL_BYTES
 
 SMALL, LARGE = 100, 50_000
@@ -41,10 +42,15 @@ def damage_third_of_four(folder: Path, at: int) -> None:
         file.write(b"\x7f")
 
 
+async def polled_of(partition: Partition, wanted: Wanted, *, from_file: bool = False) -> Polled:
+    """Poll with nothing kept of what others have read."""
+    return await poll(Kept(partition.memory), partition, wanted, from_file=from_file)
+
+
 async def both(partition: Partition, start: int, count: int) -> Polled:
     """Poll in both ways, which return the same; return what came as ranges."""
-    read = await poll(partition, start, count)
-    polled = await poll(partition, start, count, from_file=True)
+    read = await polled_of(partition, Wanted(start, count))
+    polled = await polled_of(partition, Wanted(start, count), from_file=True)
     assert ranges(read) == 0
     assert content(polled.parts) == content(read.parts)
     assert (polled.messages, polled.last_offset) == (read.messages, read.last_offset)
@@ -78,7 +84,7 @@ async def test_a_reply_of_ranges_is_bounded_too(broker: Broker) -> None:
 
 async def test_a_poll_from_a_time_reads_the_times(broker: Broker) -> None:
     partition = await filled(broker, LARGE, LARGE)
-    polled = await poll(partition, 0, 10, since_us=1 << 60, from_file=True)
+    polled = await polled_of(partition, Wanted(0, 10, 1 << 60), from_file=True)
     assert polled.messages == 0
 
 
@@ -89,6 +95,6 @@ async def test_what_turned_bad_is_not_handed_out_from_the_file(
     partition = await filled(broker, *[LARGE] * 4)
     await both(partition, 0, 8)
     damage_third_of_four(tmp_path, at)
-    polled = await poll(partition, 0, 8, from_file=True)
+    polled = await polled_of(partition, Wanted(0, 8), from_file=True)
     assert ranges(polled) <= 2
     assert polled.messages == 4

@@ -177,8 +177,9 @@ async def test_refusals_of_writes_are_in_the_result_section(dialog: Dialog) -> N
     await dialog.log_in()
     answer = await dialog.ask(Command.DELETE_STREAM, requests.StreamRequest(STREAM))
     assert (answer.status, answer.rejected) == (0, ErrorCode.STREAM_ID_NOT_FOUND)
-    answer = await dialog.ask(Command.DELETE_SEGMENTS, b"")
-    assert (answer.status, answer.body) == (ErrorCode.FEATURE_UNAVAILABLE, b"")
+    segments = requests.DeleteSegments(STREAM, TOPIC, 0, 1)
+    answer = await dialog.ask(Command.DELETE_SEGMENTS, segments)
+    assert (answer.status, answer.body) == (ErrorCode.STREAM_ID_NOT_FOUND, b"")
 
 
 @pytest.mark.parametrize("command", UNAVAILABLE, ids=lambda command: command.name)

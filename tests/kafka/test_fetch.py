@@ -252,3 +252,29 @@ async def test_who_would_not_wait_still_gets_what_has_to_be_converted(dialog: Di
     await topic.partition(0).flushed()
     result = await dialog.fetch(0, max_wait_ms=0)
     assert offsets(result) == [0]
+
+
+async def test_what_waits_is_in_the_budget_for_memory(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    used = dialog.broker.memory.reads
+    fields = dialog.fetch_fields(*[(0, 0)] * 400, max_wait_ms=LONG_MS)
+    waiting = dialog.send("Fetch", 12, **fields)
+    async with asyncio.timeout(5):
+        while not used.used:
+            await asyncio.sleep(0)
+    assert not waiting.done()
+    assert used.used > 400 * 400
+    await dialog.produce(batch(b"value"))
+    await waiting
+    assert used.used == 0
+
+
+async def test_an_answer_about_very_many_partitions_does_not_wait_for_long(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.limits.KAFKA_LARGE_FETCH_SECONDS", 0.05)
+    await dialog.create_topic()
+    fields = dialog.fetch_fields(*[(0, 0)] * 600, max_wait_ms=10 * LONG_MS)
+    response = await dialog.ask("Fetch", 12, **fields)
+    assert len(response.responses[0].partitions) == 600
+    assert dialog.broker.memory.reads.used == 0

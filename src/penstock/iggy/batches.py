@@ -7,19 +7,19 @@ before, so that the event loop does not stand still meanwhile.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from penstock.broker.reading.conversion import in_thread
 from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, MessageForm, read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.limits import CONVERTED_AT_ONCE_BYTES
 from penstock.log.header import Magic, build_header
-from penstock.session import FileRange
+from penstock.session import FileRange, in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.broker.topics.partition import Partition
+    from penstock.iggy.wire.batch import BatchHeader
     from penstock.records.iggy.older_polls import Frames
     from penstock.session import Part
 
@@ -112,38 +112,57 @@ class Cut(NamedTuple):
     last_offset: int
 
 
-def cut(body: memoryview, last_offset: int, first_offset: int, count: int) -> Cut:
-    """Return up to `count` messages of a stored batch, which ends at `last_offset`.
+_NOTHING: Final = Cut([], 0, -1)
+
+
+class Stored(NamedTuple):
+    """A batch as it is stored. Without a header it says that its offsets hold no messages."""
+
+    last_offset: int
+    header: BatchHeader | None
+    body: memoryview
+
+    @classmethod
+    def of(cls, last_offset: int, body: memoryview) -> Self:
+        return cls(last_offset, read_batch_header(body) if body else None, body)
+
+
+def cut(batch: Stored, first_offset: int, count: int) -> Cut:
+    """Return up to `count` messages of a stored batch, from an offset on.
 
     A batch that is wanted whole is handed out as it is; of another one, whole frames go behind a
     new header.
     """
-    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numpy
-
-    header = read_batch_header(body)
+    last_offset, header, body = batch
+    if header is None:
+        return _NOTHING
     if first_offset <= header.base_offset and count >= header.message_count:
         return Cut([body], header.message_count, last_offset)
+    from penstock.records.iggy.cut import cut_iggy_batch  # noqa: PLC0415  # numpy
+
     run = cut_iggy_batch(body, max(0, first_offset - header.base_offset), count)
     if run.messages == 0:
-        return Cut([], 0, -1)
+        return _NOTHING
     parts = [run.header, body[run.start : run.end]]
     return Cut(parts, run.messages, header.base_offset + run.last_offset_delta)
 
 
-async def in_form(parts: Sequence[Part], messages: int, form: MessageForm) -> Sequence[Part]:
+def is_work(parts: Sequence[Part], form: MessageForm) -> bool:
+    """Whether `in_form` is more than work for a moment."""
+    return form is not MessageForm.BATCH and in_memory(parts) > CONVERTED_AT_ONCE_BYTES
+
+
+def in_form(parts: Sequence[Part], messages: int, form: MessageForm) -> Sequence[Part]:
     """Return the messages of a poll's batches as its client reads them.
 
-    But for MessageForm.BATCH all parts are in memory. Much is done in a thread.
+    All parts are in memory, but for MessageForm.BATCH.
     """
     if form is MessageForm.BATCH or not messages:
         return parts
     from penstock.records.iggy.older import Form  # noqa: PLC0415  # numpy
     from penstock.records.iggy.older_polls import to_older  # noqa: PLC0415  # numpy
 
-    batches = list(_frames(parts))
-    if sum(map(len, parts)) <= CONVERTED_AT_ONCE_BYTES:
-        return [to_older(batches, messages, Form[form.name])]
-    return [await in_thread(to_older, batches, messages, Form[form.name])]
+    return [to_older(list(_frames(parts)), messages, Form[form.name])]
 
 
 def _frames(parts: Sequence[Part]) -> Iterator[Frames]:

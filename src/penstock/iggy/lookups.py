@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind
-from penstock.limits import IGGY_REQUEST_PARTITIONS
+from penstock.limits import IGGY_POLLED_PLACES, IGGY_REQUEST_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -42,6 +43,10 @@ def find_stream(broker: Broker, stream: Identifier) -> Namespace:
 
 def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
     """Return the topic of this number or name."""
+    if isinstance(stream.value, str) and isinstance(topic.value, str):
+        named = broker.topics.get(_topic_name(stream.value, topic.value))
+        if named is not None:
+            return named
     namespace = find_stream(broker, stream).name
     if isinstance(topic.value, int):
         found = broker.topics.by_iggy_id(namespace, topic.value)
@@ -50,6 +55,11 @@ def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
     if found is None:
         raise _not_found(topic, ErrorCode.TOPIC_ID_NOT_FOUND, ErrorCode.TOPIC_NAME_NOT_FOUND)
     return found
+
+
+@lru_cache(IGGY_POLLED_PLACES)
+def _topic_name(stream: str, topic: str) -> TopicName:
+    return TopicName(*NamespaceName.from_iggy(stream), topic)
 
 
 def _not_found(sought: Identifier, by_number: ErrorCode, by_name: ErrorCode) -> IggyError:

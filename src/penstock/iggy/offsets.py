@@ -7,12 +7,14 @@ one to read, as Kafka does, so that a lag is computed the same way for all.
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import UnknownPartitionError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
 from penstock.iggy.wire.xxh32 import xxh32
+from penstock.limits import IGGY_POLLED_PLACES
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -29,7 +31,11 @@ def owner_of(broker: Broker, topic: Topic, consumer: Consumer) -> OffsetOwner:
     """Return who the consumer is to the broker. Raises UnknownGroupError."""
     if consumer.kind is ConsumerKind.GROUP:
         return group_owner(broker.topic_groups.get(topic, consumer.id.value).name)
-    name = consumer.id.value
+    return _consumer_owner(consumer.id.value)
+
+
+@lru_cache(IGGY_POLLED_PLACES)
+def _consumer_owner(name: int | str) -> OffsetOwner:
     # A consumer's name stands for the number that it hashes to: both find the same offset.
     return OffsetOwner(CONSUMER, str(xxh32(name.encode()) if isinstance(name, str) else name))
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.iggy.batches import Cut, cut
-from penstock.iggy.wire.batch import read_batch_header
-from penstock.limits import IGGY_POLL_BYTES, IGGY_READ_BYTES
+from penstock.iggy.kept import Run
+from penstock.limits import IGGY_POLL_BYTES, IGGY_READ_AHEAD_BYTES, IGGY_READ_BYTES
 from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
-from penstock.log.header import HEADER_SIZE, Magic, walk
+from penstock.log.header import Magic
 from penstock.records.errors import MalformedBatchError
 from penstock.session import in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock import memory
     from penstock.broker.topics.partition import Partition
-    from penstock.session import Buffer, Part
+    from penstock.iggy.kept import Kept
+    from penstock.session import Part
 
 _MESSAGE_BYTES: Final = 1024
 """What a message is taken to be before the first one is seen."""
@@ -51,26 +50,49 @@ class Polled:
         self.last_offset = max(self.last_offset, taken.last_offset)
 
 
+class Wanted(NamedTuple):
+    """Up to so many messages from offset `start` on, but for what the server took before a time."""
+
+    start: int
+    messages: int
+    since_us: int = 0
+
+
+def poll_kept(kept: Kept, partition: Partition, wanted: Wanted) -> Polled | None:
+    """Return what `poll` would, where nothing is to be read for that; None elsewhere."""
+    polled = Polled()
+    position = max(wanted.start, partition.start_offset)
+    end = partition.readable_end()
+    if position < end:
+        run = kept.find(partition, position)
+        if run is None:
+            return None
+        following = _take(polled, run, position, wanted)
+        if following is not None and following < end and polled.messages < wanted.messages:
+            return None
+    return polled
+
+
 async def poll(
-    partition: Partition, start: int, count: int, *, since_us: int = 0, from_file: bool = False
+    kept: Kept, partition: Partition, wanted: Wanted, *, from_file: bool = False
 ) -> Polled:
-    """Read up to `count` messages from offset `start` on.
+    """Read what is wanted.
 
     With `from_file`, large batches that are wanted whole are ranges of a file where they can be.
-    Batches that the server took before `since_us` are left out. Fewer where memory is short, empty
-    at the end of the log; a start before the log's own means the log's. Raises what Partition.read
-    raises, unless there are messages to hand out before the place where it does.
+    Fewer where memory is short, empty at the end of the log; a start before the log's own means
+    the log's. Raises what Partition.read raises, unless there are messages to hand out before the
+    place where it does.
     """
-    position = max(start, partition.start_offset)
+    position = max(wanted.start, partition.start_offset)
     polled = Polled()
-    from_file = from_file and not since_us  # The time is in what is not read.
+    from_file = from_file and not wanted.since_us  # The time is in what is not read.
     with partition.memory.reading() as held:
-        while polled.messages < count and position < partition.readable_end():
+        while polled.messages < wanted.messages and position < partition.readable_end():
             following: int | None = position
             if from_file:
-                following = _add_from_file(polled, partition, position, count)
+                following = _add_from_file(polled, partition, position, wanted.messages)
             if following == position:
-                following = await _read(polled, partition, position, count, since_us, held)
+                following = await _read(kept, polled, partition, position, wanted, held)
             if following is None:
                 break
             position = following
@@ -87,20 +109,28 @@ def _add_from_file(polled: Polled, partition: Partition, position: int, count: i
 
 
 async def _read(
+    kept: Kept,
     polled: Polled,
     partition: Partition,
     position: int,
-    count: int,
-    since_us: int,
+    wanted: Wanted,
     held: memory.Reading,
 ) -> int | None:
     """Read on, and return where to go on from there; None where the reply is to end."""
+    run = kept.find(partition, position)
+    if run is not None:
+        following = _take(polled, run, position, wanted)
+        if following != position:
+            return following
     try:
-        max_bytes = polled.size_of(count - polled.messages)
+        max_bytes = polled.size_of(wanted.messages - polled.messages)
+        if run is not None and position == run.end:
+            max_bytes = max(max_bytes, IGGY_READ_AHEAD_BYTES)
         max_bytes = min(max_bytes, partition.bytes_from(position))
         if polled.messages and not partition.memory.fits(max_bytes, held.size):
             return None
         await held.grant(max_bytes)
+        leader_epoch = partition.leader_epoch
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
@@ -112,20 +142,21 @@ async def _read(
         return None
     if not chunk:
         return None
-    for last_offset, batch in _batches(chunk):
-        if polled.messages and polled.size + len(batch) > IGGY_POLL_BYTES:
-            return None
-        # A batch without a body says that its offsets hold no messages.
-        if batch and read_batch_header(batch).base_timestamp >= since_us:
-            polled.add(cut(batch, last_offset, position, count - polled.messages))
-        position = last_offset + 1
+    run = Run(chunk, leader_epoch)
+    kept.keep(partition, run)
+    following = _take(polled, run, position, wanted)
     held.set(polled.held_bytes)
+    return following
+
+
+def _take(polled: Polled, run: Run, position: int, wanted: Wanted) -> int | None:
+    """Add what is wanted of a run; return where to go on, None where the reply is to end."""
+    for batch in run.batches(position):
+        if polled.messages and polled.size + len(batch.body) > IGGY_POLL_BYTES:
+            return None
+        if batch.header is not None and batch.header.base_timestamp >= wanted.since_us:
+            polled.add(cut(batch, position, wanted.messages - polled.messages))
+        position = batch.last_offset + 1
+        if polled.messages >= wanted.messages:
+            break
     return position
-
-
-def _batches(chunk: list[Buffer]) -> Iterator[tuple[int, memoryview]]:
-    """Yield each batch's last offset and its body."""
-    for stored in chunk:
-        view = memoryview(stored)
-        for position, header in walk(view):
-            yield header.last_offset, view[position + HEADER_SIZE : position + header.size]

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from penstock import limits
 from penstock.broker.settings import Anonymous
+from penstock.iggy.kept import Kept
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
@@ -86,6 +87,8 @@ class IggyServer:
         self._client_ids = itertools.count(1)
         self._sessions = itertools.count(1)
         self._turns: WeakKeyDictionary[Topic, itertools.count[int]] = WeakKeyDictionary()
+        self.kept = Kept(broker.memory)
+        """What polls have read last."""
         self._preparing = asyncio.Lock()
         self.is_prepared = False
         """Whether `prepare` has nothing left to do."""

@@ -22,9 +22,9 @@ PROCESS_BYTES: Final = Limit(
 )
 
 CONVERSIONS_BYTES: Final = Limit(
-    76 * MIB,
-    "bytes of the budget for memory, or half of it where that is less, for compiled conversions, "
-    "which are loaded when they are first used, and pieces of freed memory",
+    32 * MIB,
+    "bytes of the budget for memory, or half of it where that is less, for conversions, which are "
+    "loaded when they are first used, and pieces of freed memory",
     protects="the machine: when they are loaded, clients may have all of the budget",
     when_hit="what they take beyond it takes from the budget too",
 )

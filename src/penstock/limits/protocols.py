@@ -57,6 +57,14 @@ KAFKA_CONVERSION_SECONDS: Final = Limit(
     when_hit="the answer has what was read so far; the consumer fetches on",
 )
 
+KAFKA_LARGE_FETCH_SECONDS: Final = Limit(
+    5,
+    "seconds that the answer to a Kafka Fetch of more than 500 topics and partitions waits for "
+    "messages",
+    protects="memory: each partition of a request takes some 450 bytes as long as it waits",
+    when_hit="the answer is given with what there is, and may be empty; the consumer fetches on",
+)
+
 KAFKA_OFFSET_METADATA_BYTES: Final = Limit(
     4 * KIB,
     "bytes of a client's note beside a committed offset (Kafka's own default)",
@@ -268,6 +276,27 @@ IGGY_POLL_BYTES: Final = Limit(
     "bytes of batches in one answer to an Iggy poll",
     protects="memory from consumers that ask for everything at once",
     when_hit="the answer ends before the batch that would pass it, but for a first one",
+)
+
+IGGY_POLLED_PLACES: Final = Limit(
+    1024,
+    "places that Iggy clients poll whose bytes are remembered, with what they say",
+    protects="memory, of which one takes up to 2 KiB",
+    when_hit="the one that was polled longest ago is read anew",
+)
+
+IGGY_KEPT_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of what Iggy polls have read last that are kept for polls that go on there",
+    protects="memory, in which they count as a cache",
+    when_hit="what was polled longest ago is read from the log again",
+)
+
+IGGY_READ_AHEAD_BYTES: Final = Limit(
+    64 * KIB,
+    "bytes that a small Iggy poll reads that goes on where one before it ended",
+    protects="other clients' time from one read",
+    when_hit="the polls behind it read on",
 )
 
 IGGY_READ_BYTES: Final = Limit(

@@ -4,17 +4,21 @@ The reply is never empty: it begins with the partition, its last offset and the 
 A member of a group may poll its own partitions only; where one is not its own any more, the reply
 says so, and today's client asks for its assignment anew. A member that names no partition, as those
 of older dialects, reads its own in turn.
+
+Clients poll all the time, and mostly there is nothing, or a little of what was read for the poll
+before: that is answered at once.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.iggy.batches import in_form
+from penstock.broker.reading.conversion import in_thread
+from penstock.iggy.batches import in_form, is_work
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_partition, find_topic
 from penstock.iggy.offsets import current_offset, owner_of, store_offset, stored_offset
-from penstock.iggy.polling import Polled, poll
+from penstock.iggy.polling import Polled, Wanted, poll, poll_kept
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.commands import Command
@@ -22,30 +26,35 @@ from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.offsets import OffsetOwner
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
+    from penstock.session import Answer
 
 
 @handles(Command.POLL_MESSAGES, requests.PollMessages)
-async def poll_messages(request: requests.PollMessages, call: Call) -> replies.PolledMessages:
+def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.PolledMessages]:
     """Read, and store the offset of the last message where the client wants that."""
     if request.count == 0:
         raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT)
-    await call.client.server.prepare()
     topic = find_topic(call.broker, request.stream, request.topic)
     partition = _choose(call, topic, request)
     if partition is None:
         return replies.PolledMessages(replies.Polled(replies.NO_PARTITION, 0, 0), [])
-    await partition.opened()
-    owner = owner_of(call.broker, topic, request.consumer)
-    polled = await _read(call, owner, partition, request)
+    server = call.client.server
+    if not (partition.is_open and server.is_prepared):
+        return _open_and_poll(request, call, topic, partition)
+    if request.strategy.kind is PollingKind.TIMESTAMP:
+        return _poll(request, call, topic, partition)
+    wanted = Wanted(_start(request, call, topic, partition), request.count)
+    polled = poll_kept(server.kept, partition, wanted)
+    if polled is None:
+        return _poll(request, call, topic, partition, wanted)
     if request.auto_commit and polled.messages:
-        await store_offset(call.broker, owner, partition, polled.last_offset)
-    head = replies.Polled(partition.index, current_offset(partition), polled.messages)
-    parts = await in_form(polled.parts, polled.messages, request.form)
-    return replies.PolledMessages(head, parts)
+        return _commit(request, call, topic, partition, polled)
+    if is_work(polled.parts, request.form):
+        return _reply_in_thread(request, partition, polled)
+    return _reply(request, partition, polled)
 
 
 def _choose(call: Call, topic: Topic, request: requests.PollMessages) -> Partition | None:
@@ -60,23 +69,72 @@ def _choose(call: Call, topic: Topic, request: requests.PollMessages) -> Partiti
     return partition if group.may_read(call.client, partition.index) else None
 
 
-async def _read(
-    call: Call, owner: OffsetOwner, partition: Partition, request: requests.PollMessages
-) -> Polled:
-    count, strategy = request.count, request.strategy
-    start = partition.start_offset
-    since_us = 0
-    if strategy.kind is PollingKind.OFFSET:
-        start = strategy.value
-    elif strategy.kind is PollingKind.LAST:
-        start = partition.readable_end() - count
-    elif strategy.kind is PollingKind.NEXT:
+def _start(request: requests.PollMessages, call: Call, topic: Topic, partition: Partition) -> int:
+    kind = request.strategy.kind
+    if kind is PollingKind.OFFSET:
+        return request.strategy.value
+    if kind is PollingKind.LAST:
+        return partition.readable_end() - request.count
+    if kind is PollingKind.NEXT:
+        owner = owner_of(call.broker, topic, request.consumer)
         stored = stored_offset(call.broker, owner, partition)
-        start = partition.start_offset if stored is None else stored + 1
-    elif strategy.kind is PollingKind.TIMESTAMP:
-        since_us = strategy.value
-        found = await partition.at_time(since_us // 1000)
-        start = partition.readable_end() if found is None else found
-    as_stored = request.form is MessageForm.BATCH
-    from_file = as_stored and call.client.transport.sends_files
-    return await poll(partition, start, count, since_us=since_us, from_file=from_file)
+        return partition.start_offset if stored is None else stored + 1
+    return partition.start_offset
+
+
+async def _open_and_poll(
+    request: requests.PollMessages, call: Call, topic: Topic, partition: Partition
+) -> replies.PolledMessages:
+    await call.client.server.prepare()
+    await partition.opened()
+    return await _poll(request, call, topic, partition)
+
+
+async def _poll(
+    request: requests.PollMessages,
+    call: Call,
+    topic: Topic,
+    partition: Partition,
+    wanted: Wanted | None = None,
+) -> replies.PolledMessages:
+    wanted = wanted or await _wanted(request, call, topic, partition)
+    from_file = request.form is MessageForm.BATCH and call.client.transport.sends_files
+    polled = await poll(call.client.server.kept, partition, wanted, from_file=from_file)
+    if request.auto_commit and polled.messages:
+        return await _commit(request, call, topic, partition, polled)
+    return await _reply_in_thread(request, partition, polled)
+
+
+async def _wanted(
+    request: requests.PollMessages, call: Call, topic: Topic, partition: Partition
+) -> Wanted:
+    if request.strategy.kind is not PollingKind.TIMESTAMP:
+        return Wanted(_start(request, call, topic, partition), request.count)
+    since_us = request.strategy.value
+    found = await partition.at_time(since_us // 1000)
+    start = partition.readable_end() if found is None else found
+    return Wanted(start, request.count, since_us)
+
+
+async def _commit(
+    request: requests.PollMessages, call: Call, topic: Topic, partition: Partition, polled: Polled
+) -> replies.PolledMessages:
+    owner = owner_of(call.broker, topic, request.consumer)
+    await store_offset(call.broker, owner, partition, polled.last_offset)
+    return await _reply_in_thread(request, partition, polled)
+
+
+async def _reply_in_thread(
+    request: requests.PollMessages, partition: Partition, polled: Polled
+) -> replies.PolledMessages:
+    """Reply; where that is work, it is done in a thread."""
+    if is_work(polled.parts, request.form):
+        return await in_thread(_reply, request, partition, polled)
+    return _reply(request, partition, polled)
+
+
+def _reply(
+    request: requests.PollMessages, partition: Partition, polled: Polled
+) -> replies.PolledMessages:
+    head = replies.Polled(partition.index, current_offset(partition), polled.messages)
+    return replies.PolledMessages(head, in_form(polled.parts, polled.messages, request.form))

@@ -24,6 +24,7 @@ PROTOCOL_VERSION: Final = 11 << 10
 """0.11.0: `major << 20 | minor << 10 | patch`."""
 
 _MINOR: Final = ~0x3FF
+_COMMAND_OF_CODE: Final[Mapping[int, Command]] = {int(each): each for each in NON_REPLICATED}
 _FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
     ErrorCode.INVALID_CREDENTIALS: EvictionReason.INVALID_CREDENTIALS,
     ErrorCode.INVALID_PERSONAL_ACCESS_TOKEN: EvictionReason.INVALID_TOKEN,
@@ -65,7 +66,10 @@ class CodecV:
 
     def command(self, asked: Asked) -> Command:
         header = asked.header
-        command = COMMAND_OF.get(header.operation)
+        if header.operation == Operation.NON_REPLICATED:
+            command = _COMMAND_OF_CODE.get(header.code)
+        else:
+            command = COMMAND_OF.get(header.operation)
         if command is not None:
             return command
         if header.operation == Operation.REGISTER:
@@ -74,22 +78,20 @@ class CodecV:
             raise EvictedError(EvictionReason.INVALID_REQUEST_OPERATION)
         if header.code in {Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN}:
             raise EvictedError(EvictionReason.MALFORMED_LOGIN)
-        if header.code not in NON_REPLICATED:
-            raise IggyError(ErrorCode.INVALID_COMMAND, f"code {header.code}")
-        return Command(header.code)
+        raise IggyError(ErrorCode.INVALID_COMMAND, f"code {header.code}")
 
     def decode(self, asked: Asked, kind: type[MessageT]) -> MessageT:
         return kind.decode(asked.body)
 
     def encode(self, asked: Asked, reply: Reply) -> Encoded:
-        if isinstance(reply, Message) and reply.is_long(reply):
+        if isinstance(reply, PolledMessages):
+            return framing.build_reply(asked.header, [reply.head.encode(), *reply.batches])
+        if reply is not None and reply.is_long(reply):
             return cast("CoroutineType[Any, Any, Buffers]", self._encoded_in_steps(asked, reply))
         parts: list[Part] = []
         if framing.has_result_section(asked.header.operation):
             parts.append(framing.ACCEPTED)
-        if isinstance(reply, PolledMessages):
-            parts += [reply.head.encode(), *reply.batches]
-        elif reply is not None:
+        if reply is not None:
             parts.append(reply.encode())
         return framing.build_reply(asked.header, parts)
 

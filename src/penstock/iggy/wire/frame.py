@@ -24,6 +24,8 @@ _REQUEST: Final = struct.Struct("<16s16s QQ B7x Q 4x I56x")
 _REQUEST_AT: Final = 128
 _REPLY: Final = struct.Struct("<16s16x16s QQQQ B7x I")
 _REPLY_AT: Final = 128
+_WHOLE_REPLY: Final = struct.Struct("<48x I 8x B 67x 16s16x16s QQQQ B7x I 36x")
+"""A reply's header in one piece: size, kind, then as `_REPLY`."""
 _EVICTION: Final = struct.Struct("<16sII")
 _EVICTION_AT: Final = 128
 
@@ -34,6 +36,9 @@ class FrameKind(IntEnum):
     REQUEST = 5
     REPLY = 8
     EVICTION = 13
+
+
+_REPLY_KIND: Final = int(FrameKind.REPLY)
 
 
 class EvictionReason(IntEnum):
@@ -110,8 +115,7 @@ def parse_request(frame: Buffer) -> RequestHeader:
     """Read the header of a whole frame; raises IggyError where it is no request."""
     if frame[_COMMAND_AT] != FrameKind.REQUEST:
         raise IggyError(ErrorCode.INVALID_COMMAND, f"frame kind {frame[_COMMAND_AT]}")
-    client, checksum, *numbers = _REQUEST.unpack_from(frame, _REQUEST_AT)
-    return RequestHeader(client, checksum, *numbers)
+    return RequestHeader._make(_REQUEST.unpack_from(frame, _REQUEST_AT))
 
 
 def build_request(header: RequestHeader, body: Buffer) -> list[Buffer]:
@@ -123,14 +127,12 @@ def build_request(header: RequestHeader, body: Buffer) -> list[Buffer]:
 
 def build_reply(request: RequestHeader, body: Buffers = (), *, status: int = 0) -> Buffers:
     """Return the parts of the reply to `request`; the parts of `body` are not copied."""
-    out = _start(FrameKind.REPLY, sum(map(len, body)))
-    _REPLY.pack_into(
-        out,
-        _REPLY_AT,
-        *(request.request_checksum, request.client, 0, 0, request.timestamp, request.request),
-        *(request.operation, status),
+    client, checksum, timestamp, number, operation, _, _ = request
+    size = HEADER_SIZE + sum(map(len, body))
+    head = _WHOLE_REPLY.pack(
+        *(size, _REPLY_KIND, checksum, client, 0, 0, timestamp, number, operation, status)
     )
-    return [out, *body]
+    return [head, *body]
 
 
 def parse_reply(frame: Buffer) -> ReplyHeader:

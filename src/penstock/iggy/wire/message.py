@@ -40,8 +40,7 @@ class Message:
             values += (named.pop(name) if name in named else self._default(name),)
         if named or len(values) > len(names):
             raise TypeError(f"{type(self).__name__} has the fields {names}")
-        for name, value in zip(names, values, strict=True):
-            setattr(self, name, value)
+        self.__dict__.update(zip(names, values, strict=True))
 
     def _default(self, name: str) -> Any:
         try:

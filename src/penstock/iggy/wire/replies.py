@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 
@@ -25,6 +26,8 @@ from penstock.iggy.wire.fields import (
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import SizedOptions
 from penstock.session import Buffers
+
+_POLLED: Final = struct.Struct("<IQI")
 
 
 class LoggedIn(Message):
@@ -314,6 +317,10 @@ class Polled(Message):
     partition_id: U32
     current_offset: U64
     messages_count: U32
+
+    def write(self, out: bytearray) -> None:
+        """Append the fields at once: no reply is sent as often as this one."""
+        out += _POLLED.pack(self.partition_id, self.current_offset, self.messages_count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ What has a default is said in older dialects only; their bytes are declared besi
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import struct
+from functools import lru_cache
+from typing import Annotated, Final, Self, TypeAlias
 
 from penstock.iggy.wire.batch import MessageForm
+from penstock.iggy.wire.errors import IggyError
 from penstock.iggy.wire.fields import (
     U8,
     U32,
@@ -16,14 +19,22 @@ from penstock.iggy.wire.fields import (
     Bool,
     Name,
     OptionalU32,
+    Reader,
     RestView,
     ShortText,
     Text,
     unsaid,
 )
-from penstock.iggy.wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
+from penstock.iggy.wire.identifiers import (
+    Consumer,
+    Identifier,
+    Partitioning,
+    PollingKind,
+    PollingStrategy,
+)
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Options
+from penstock.limits import IGGY_POLLED_PLACES
 
 ChosenNumber: TypeAlias = Annotated[int | None, unsaid(None)]
 """The number that a client wants for what it creates; None where the broker gives one."""
@@ -215,6 +226,45 @@ class PollMessages(Message):
     count: U32
     auto_commit: Bool
     form: InBatches = MessageForm.BATCH
+
+    @classmethod
+    def decode(cls, body: bytes | bytearray | memoryview) -> Self:
+        """Read it; a client polls one place again and again, of which little is read anew."""
+        at = len(body) - _POLL_END.size
+        place = _polled_place(bytes(body[:at])) if at > 0 else None
+        if place is not None:
+            kind, value, count, auto_commit = _POLL_END.unpack_from(body, at)
+            known = _POLLING_KINDS.get(kind)
+            if known is not None:
+                return cls(*place, PollingStrategy(known, value), count, auto_commit == 1)
+        return super().decode(body)
+
+
+_POLL_END: Final = struct.Struct("<BQIB")
+"""What follows the place in a poll: its strategy, the number of messages and auto commit."""
+_POLLING_KINDS: Final = {int(kind): kind for kind in PollingKind}
+
+
+class _PolledPlace(Message):
+    """What a poll begins with."""
+
+    consumer: Consumer
+    stream: Identifier
+    topic: Identifier
+    partition_id: OptionalU32
+
+
+@lru_cache(IGGY_POLLED_PLACES)
+def _polled_place(data: bytes) -> tuple[Consumer, Identifier, Identifier, int | None] | None:
+    """Read the place of a poll; None where there is none, or more than that."""
+    reader = Reader(data)
+    try:
+        place = _PolledPlace.read(reader)
+    except IggyError:
+        return None
+    if reader.remaining:
+        return None
+    return place.consumer, place.stream, place.topic, place.partition_id
 
 
 class SendMessages(Message):

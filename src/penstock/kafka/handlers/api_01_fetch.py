@@ -11,8 +11,9 @@ first message, and from then on behind it at least.
 * Who asks for no minimum wants something soon, and gets at most 2 MiB of a partition at a time if
   they have to be read: nothing of an answer goes out before, and so long the client idles.
 * Where memory is short, the answer ends early, and is empty where there is no room for a while.
-* With fewer than min_bytes to read, the answer waits for more up to max_wait_ms. An error in any
-  partition, or a topic that is deleted meanwhile, ends the wait.
+* With fewer than min_bytes to read, the answer waits for more up to max_wait_ms, or 5 s where very
+  many partitions are asked for. An error in any partition, or a topic that is deleted meanwhile,
+  ends the wait.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
   was aborted.
 * Version 13 on names topics by id; a leader epoch other than 0 is refused as 74 or 75.
@@ -26,6 +27,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import limits
 from penstock.broker.topics.opening import open_all
 from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import refusal
@@ -53,6 +55,8 @@ FIRST_VERSION_WITH_WHOLE_MESSAGES: Final = 3
 FIRST_VERSION_WITH_IDS: Final = 13
 _RESPONSE: Final = api("Fetch").response
 NO_SESSION: Final = 0
+_READING_BYTES: Final = 450
+"""About what one partition of a request takes of memory while its answer waits."""
 _LOOKED_AT_ONCE: Final = 64
 """Partitions of which few have something: more are looked at in steps."""
 NO_MINIMUM: Final = 1
@@ -410,9 +414,10 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace
             await pace.others()
     for partition in partitions:
         partition.add_listener(changed.set)
-    timer = asyncio.get_running_loop().call_later(request.max_wait_ms / 1000, end)
+    timer = asyncio.get_running_loop().call_later(_longest_wait(request, call), end)
     try:
-        with call.client.waiting(end):
+        with call.client.waiting(end), call.broker.memory.reading() as held:
+            held.set(len(readings) * _READING_BYTES)
             while not is_over:
                 changed.clear()
                 if await _suffices(readings, request.min_bytes, pace):
@@ -422,3 +427,8 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace
         timer.cancel()
         for partition in partitions:
             partition.remove_listener(changed.set)
+
+
+def _longest_wait(request: FetchRequest, call: Call) -> float:
+    seconds = request.max_wait_ms / 1000
+    return min(seconds, limits.KAFKA_LARGE_FETCH_SECONDS) if call.is_large else seconds

@@ -35,7 +35,8 @@ def cut_iggy_batch(body: Buffer, first_offset_delta: int, count: int) -> IggyRun
     """Find up to `count` frames from an offset on; `body` has been checked when it was stored."""
     header = np.empty(layout.BATCH_HEADER_SIZE, np.uint8)
     run = np.zeros(4, np.int64)
-    cut(as_bytes(body), first_offset_delta, count, header, checksum_room(len(body)), run)
+    room = checksum_room(min(len(body), layout.BATCH_HEADER_SIZE + layout.FRAME_SIZE * count))
+    cut(as_bytes(body), first_offset_delta, count, header, room, run)
     return IggyRun(header.data, *run.tolist())
 
 

@@ -1,0 +1,100 @@
+"""What polls have read last: a poll that goes on there finds it read and checked already.
+
+Clients ask for a few messages at a time, out of batches that may have thousands.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from penstock.iggy.batches import Stored
+from penstock.limits import IGGY_KEPT_BYTES
+from penstock.log.header import HEADER_SIZE, read_header, walk
+from penstock.memory import Holding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.broker.topics.partition import Partition
+    from penstock.memory import Memory
+    from penstock.session import Buffer
+
+
+class Run:
+    """Stored batches that follow one another; each is looked at when a poll first comes to it."""
+
+    __slots__ = ("_batches", "_last_offsets", "_rest", "leader_epoch", "size", "start")
+
+    def __init__(self, buffers: Sequence[Buffer], leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+        self.size = sum(map(len, buffers))
+        self.start = read_header(buffers[0]).base_offset
+        self._rest = _batches(buffers)
+        self._last_offsets: list[int] = []
+        self._batches: list[Stored] = []
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last batch that a poll came to."""
+        return self._last_offsets[-1] + 1 if self._last_offsets else self.start
+
+    def batches(self, offset: int) -> Iterator[Stored]:
+        """Yield each batch, from the one with `offset` on."""
+        number = bisect_left(self._last_offsets, offset)
+        while True:
+            if number == len(self._batches):
+                found = next(self._rest, None)
+                if found is None:
+                    return
+                self._last_offsets.append(found.last_offset)
+                self._batches.append(found)
+            batch = self._batches[number]
+            if batch.last_offset >= offset:
+                yield batch
+            number += 1
+
+
+class Kept:
+    """One run a partition, of those that were polled last."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._runs: dict[int, Run] = {}
+        self._held = Holding(memory.caches)
+        memory.add_cache(self)
+
+    def find(self, partition: Partition, offset: int) -> Run | None:
+        """Return what begins at an offset or before; it may end before that too."""
+        run = self._runs.get(partition.id)
+        if run is None or offset < run.start:
+            return None
+        # What was read before the log was reopened may not be what it has now.
+        return run if run.leader_epoch == partition.leader_epoch else None
+
+    def keep(self, partition: Partition, run: Run) -> None:
+        """Have a run in place of the one that a partition had."""
+        self._drop(partition.id)
+        if run.size > IGGY_KEPT_BYTES:
+            return
+        self._runs[partition.id] = run
+        self._held.grow(run.size)
+        while self._held.size > IGGY_KEPT_BYTES:
+            self._drop(next(iter(self._runs)))
+
+    def empty(self) -> None:
+        """Drop all that was kept; see penstock.memory.Cache."""
+        self._runs.clear()
+        self._held.set(0)
+
+    def _drop(self, partition_id: int) -> None:
+        run = self._runs.pop(partition_id, None)
+        if run is not None:
+            self._held.grow(-run.size)
+
+
+def _batches(buffers: Sequence[Buffer]) -> Iterator[Stored]:
+    for stored in buffers:
+        view = memoryview(stored)
+        for position, header in walk(view):
+            body = view[position + HEADER_SIZE : position + header.size]
+            yield Stored.of(header.last_offset, body)

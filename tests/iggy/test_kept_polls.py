@@ -1,0 +1,160 @@
+"""Goal: a poll costs what it hands out: no read for what the one before has read, and no wait."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from iggy_dialog import STREAM, TOPIC, Dialog, polled_batches, producer_batch
+from parts import content
+from penstock import limits
+from penstock.broker.broker import Broker
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.partition import Partition
+from penstock.iggy import kept as kept_module
+from penstock.iggy.handlers import HANDLERS
+from penstock.iggy.kept import Kept
+from penstock.iggy.lookups import find_topic
+from penstock.iggy.polling import Wanted, poll
+from penstock.iggy.server import Call, IggyServer
+from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.identifiers import (
+    Consumer,
+    ConsumerKind,
+    Identifier,
+    PollingKind,
+    PollingStrategy,
+)
+
+READER = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
+
+
+@pytest.fixture
+async def dialog(tmp_path: Path) -> AsyncIterator[Dialog]:
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    made = Dialog(broker)
+    await made.set_up()
+    yield made
+    made.session.close()
+    await broker.close()
+
+
+def asked(kind: PollingKind, value: int = 0, count: int = 10) -> requests.PollMessages:
+    return requests.PollMessages(
+        READER, STREAM, TOPIC, 0, PollingStrategy(kind, value), count, False
+    )
+
+
+async def payloads(dialog: Dialog, start: int, count: int) -> list[bytes]:
+    request = asked(PollingKind.OFFSET, start, count)
+    answer = await dialog.ask(Command.POLL_MESSAGES, request)
+    _, batches = polled_batches(answer.body)
+    return [frame[48:] for _, frames in batches for frame in frames]
+
+
+def numbered(start: int, end: int) -> list[bytes]:
+    return [b"%05d" % number for number in range(start, end)]
+
+
+@contextmanager
+def counted_reads() -> Iterator[list[int]]:
+    """Note the size of each read of a partition."""
+    sizes: list[int] = []
+    read = Partition.read
+
+    async def noting(self: Partition, offset: int, max_bytes: int, *rest: object) -> object:
+        sizes.append(max_bytes)
+        return await read(self, offset, max_bytes, *rest)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Partition, "read", noting)
+        yield sizes
+
+
+async def test_a_few_messages_at_a_time_out_of_a_large_batch_are_read_once(dialog: Dialog) -> None:
+    await dialog.produce(producer_batch(*numbered(0, 2000)), 2000)
+    with counted_reads() as reads:
+        for start in range(0, 2000, 10):
+            assert await payloads(dialog, start, 10) == numbered(start, start + 10)
+    assert len(reads) == 1
+
+
+async def test_polls_that_follow_one_another_are_read_ahead(dialog: Dialog) -> None:
+    for number in range(400):
+        await dialog.produce(producer_batch(b"%05d" % number), 1)
+    with counted_reads() as reads:
+        for start in range(400):
+            assert await payloads(dialog, start, 1) == numbered(start, start + 1)
+    assert len(reads) < 20
+    assert max(reads) <= limits.IGGY_READ_AHEAD_BYTES
+
+
+async def test_what_is_not_there_or_was_read_is_answered_at_once(dialog: Dialog) -> None:
+    await dialog.produce(producer_batch(*numbered(0, 100)), 100)
+    await payloads(dialog, 0, 10)
+    client = dialog.session._client
+    handle = HANDLERS[Command.POLL_MESSAGES].handle
+    for request, messages in (
+        (asked(PollingKind.OFFSET, 100), 0),
+        (asked(PollingKind.OFFSET, 50), 10),
+        (asked(PollingKind.FIRST), 10),
+        (asked(PollingKind.LAST), 10),
+        (asked(PollingKind.NEXT), 10),
+    ):
+        reply = handle(request, Call(client, 0))
+        assert isinstance(reply, replies.PolledMessages)
+        assert reply.head == replies.Polled(0, 99, messages)
+
+
+async def test_polls_are_the_same_whatever_was_polled_before(dialog: Dialog) -> None:
+    chance = random.Random(5)
+    end = 0
+    while end < 600:
+        size = chance.choice([1, 3, 200])
+        await dialog.produce(producer_batch(*numbered(end, end + size)), size)
+        end += size
+    partition = find_topic(dialog.session._client.broker, STREAM, TOPIC).partition(0)
+    kept = Kept(partition.memory)
+    for _ in range(200):
+        wanted = Wanted(chance.randrange(end + 2), chance.choice([1, 7, 150, 1000]))
+        one = await poll(kept, partition, wanted)
+        other = await poll(Kept(partition.memory), partition, wanted)
+        assert content(one.parts) == content(other.parts)
+        assert (one.messages, one.last_offset) == (other.messages, other.last_offset)
+        assert one.messages == max(0, min(wanted.messages, end - wanted.start))
+
+
+async def test_nothing_is_kept_beyond_the_log(dialog: Dialog) -> None:
+    await dialog.produce(producer_batch(*numbered(0, 100)), 100)
+    partition = find_topic(dialog.session._client.broker, STREAM, TOPIC).partition(0)
+    assert await payloads(dialog, 0, 1) == numbered(0, 1)
+    await partition.trim(40)
+    assert await payloads(dialog, 0, 1) == numbered(40, 41)
+    # A log that was reopened may have other messages at the same offsets.
+    partition.leader_epoch += 1
+    with counted_reads() as reads:
+        assert await payloads(dialog, 50, 1) == numbered(50, 51)
+    assert len(reads) == 1
+
+
+async def test_what_is_kept_is_bounded_and_given_back(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_module, "IGGY_KEPT_BYTES", 10_000)
+    server: IggyServer = dialog.session._client.server
+    caches = server.broker.memory.caches
+    before = caches.used
+    await dialog.produce(producer_batch(*numbered(0, 100)), 100)
+    await payloads(dialog, 0, 1)
+    assert 5_000 < caches.used - before < 10_000
+    server.kept.empty()
+    assert caches.used == before
+    assert await payloads(dialog, 5, 1) == numbered(5, 6)
+    await dialog.produce(producer_batch(*numbered(100, 300)), 200)
+    await payloads(dialog, 100, 1)
+    assert caches.used == before, "one that is larger than all that may be kept"
