@@ -50,10 +50,8 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
     polled = poll_kept(server.kept, partition, wanted)
     if polled is None:
         return _poll(request, call, topic, partition, wanted)
-    if request.auto_commit and polled.messages:
-        return _commit(request, call, topic, partition, polled)
-    if is_work(polled.parts, request.form):
-        return _reply_in_thread(request, partition, polled)
+    if is_work(polled.parts, request.form) or (request.auto_commit and polled.messages):
+        return _finish(request, call, topic, partition, polled)
     return _reply(request, partition, polled)
 
 
@@ -100,9 +98,7 @@ async def _poll(
     wanted = wanted or await _wanted(request, call, topic, partition)
     from_file = request.form is MessageForm.BATCH and call.client.transport.sends_files
     polled = await poll(call.client.server.kept, partition, wanted, from_file=from_file)
-    if request.auto_commit and polled.messages:
-        return await _commit(request, call, topic, partition, polled)
-    return await _reply_in_thread(request, partition, polled)
+    return await _finish(request, call, topic, partition, polled)
 
 
 async def _wanted(
@@ -116,18 +112,13 @@ async def _wanted(
     return Wanted(start, request.count, since_us)
 
 
-async def _commit(
+async def _finish(
     request: requests.PollMessages, call: Call, topic: Topic, partition: Partition, polled: Polled
 ) -> replies.PolledMessages:
-    owner = owner_of(call.broker, topic, request.consumer)
-    await store_offset(call.broker, owner, partition, polled.last_offset)
-    return await _reply_in_thread(request, partition, polled)
-
-
-async def _reply_in_thread(
-    request: requests.PollMessages, partition: Partition, polled: Polled
-) -> replies.PolledMessages:
-    """Reply; where that is work, it is done in a thread."""
+    """Store the offset where the client wants that; where the reply is work, a thread makes it."""
+    if request.auto_commit and polled.messages:
+        owner = owner_of(call.broker, topic, request.consumer)
+        await store_offset(call.broker, owner, partition, polled.last_offset)
     if is_work(polled.parts, request.form):
         return await in_thread(_reply, request, partition, polled)
     return _reply(request, partition, polled)
