@@ -139,7 +139,8 @@ def pulsar_loads(address: str) -> Iterator[tuple[str, Peer, bytes]]:
     yield "pulsar PING", peer, encode(ping)
     head = b"\x0a\x04load\x10\x00\x18\x01"  # producer_name, sequence_id, publish_time
     entry = struct.pack(">I", len(head)) + head + VALUE
-    send = pb.CommandSend(producer_id=1, sequence_id=0)
+    # A number above those that are looked at: the same frame is sent again and again.
+    send = pb.CommandSend(producer_id=1, sequence_id=1 << 60)
     command = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send)
     yield "pulsar SEND", peer, bytes(pulsar.encode_payload_command(command, len(entry))) + entry
 

@@ -97,7 +97,7 @@ def ended(awaited: Awaited) -> Generator[Any, None, None]:
     """
     if awaited.done():
         return
-    if is_first_step():
+    if is_first_step() and not asyncio.isfuture(awaited):
         yield awaited
         return
     future = asyncio.get_running_loop().create_future()

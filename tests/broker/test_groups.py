@@ -269,7 +269,15 @@ async def test_room_is_made_at_the_same_cost_however_many_groups_there_are(
     for _ in range(count):  # All have members, and each was idle once.
         with pytest.raises(GroupFullError):
             house.groups.join("one more", request, "10.0.0.1")
-    assert looked_at <= count
+    assert looked_at == 0
+    last = house.groups.get(f"g{count - 1}")
+    assert last is not None
+    (member,) = last.members
+    house.clock.advance(0.1)
+    house.groups.leave(last.id, member.id, None)
+    house.groups.join("one more", request, "10.0.0.1")
+    assert house.groups.get(last.id) is None
+    assert looked_at < 20
 
 
 # Assignments

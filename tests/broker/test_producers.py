@@ -273,6 +273,7 @@ def test_idle_producers_of_all_partitions_make_room(monkeypatch: pytest.MonkeyPa
     now = 0.0
     clock = SimpleNamespace(monotonic=lambda: now)
     monkeypatch.setattr("penstock.broker.producers.idempotence.time", clock)
+    monkeypatch.setattr("penstock.broker.producers.remembered.time", clock)
     memory = Memory(16 << 20)
     first, second = states_of(memory), states_of(memory)
     fill(first, 0)

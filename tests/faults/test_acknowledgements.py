@@ -54,7 +54,8 @@ class Peer:
     def publish(self, count: int) -> None:
         self.socket.sendall(pulsar_request("PRODUCER", topic="t", producer_id=1, request_id=1))
         self.hear()
-        sent = {"producer_id": 1, "sequence_id": 0, "num_messages": 1}
+        # A number above those that are looked at: the same frame is sent again and again.
+        sent = {"producer_id": 1, "sequence_id": 1 << 60, "num_messages": 1}
         self.send(pulsar_request("SEND", entry(b"message"), **sent) * count)
         for _ in range(count):
             self.hear_until(api.BaseCommand.SEND_RECEIPT)

@@ -35,7 +35,8 @@ def publish(stand: Stand, broker: BrokerProcess, count: int) -> int:
     producer = pulsar_request("PRODUCER", topic=TOPIC, producer_id=1, request_id=1)
     connection.sendall(PULSAR_CONNECT + producer)
     hear_until(connection, api.BaseCommand.PRODUCER_SUCCESS)
-    sent = {"producer_id": 1, "sequence_id": 0, "num_messages": 1}
+    # A number above those that are looked at: the same frame is sent again and again.
+    sent = {"producer_id": 1, "sequence_id": 1 << 60, "num_messages": 1}
     frame = pulsar_request("SEND", entry(b"."), **sent)
     stand.flood(connection, frame * SENT_TOGETHER, times=count // SENT_TOGETHER)
     receipts = 0

@@ -179,7 +179,7 @@ async def test_a_shared_subscription_has_no_cumulative_acknowledgement(
     peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
     await peer.producer("t")
-    first = (await peer.publish(entry())).message_id
+    first = (await peer.publish(entry(), sequence_id=0)).message_id
     last = (await peer.publish(entry(), sequence_id=1)).message_id
     shared = api.CommandSubscribe.Shared
     earliest = api.CommandSubscribe.Earliest

@@ -4,6 +4,9 @@ refused in Pulsar's words, and others open theirs.
 
 from __future__ import annotations
 
+import asyncio
+from itertools import pairwise
+
 import pytest
 
 from penstock.broker.broker import Broker
@@ -138,3 +141,20 @@ async def test_what_was_refused_holds_nothing(broker: Broker, peer: Peer, bound:
     peer.say(Command(type=Command.PRODUCER, producer=taken))
     assert (await peer.hear(Command.ERROR)).error == api.ProducerFenced
     assert broker.memory.clients.used == held
+
+
+async def test_who_had_many_consumers_is_forgotten_in_steps(broker: Broker, peer: Peer) -> None:
+    count = 300
+    failover = api.CommandSubscribe.Failover
+    for number in range(count):
+        options = {"subscription": f"s{number // 100}", "subType": failover}
+        await peer.subscribe("t", number, durable=False, **options)
+    peer.lose()
+    left = [len(peer.client.consumers)]
+    assert 0 < left[0] < count
+    async with asyncio.timeout(10):
+        while left[-1]:
+            await asyncio.sleep(0)
+            left.append(len(peer.client.consumers))
+    assert max(before - after for before, after in pairwise(left)) < count / 2
+    assert broker.memory.clients.used == 0

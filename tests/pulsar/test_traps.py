@@ -53,7 +53,8 @@ async def test_trap_2_commands_that_close_connections_are_never_sent(peer: Peer)
     """C++ and Go clients close on REACHED_END_OF_TOPIC, WATCH_* and types they don't know."""
     connected = await Peer(peer.client.broker).connect()
     assert connected.feature_flags == api.FeatureFlags(
-        supports_get_partitioned_metadata_without_auto_creation=True
+        supports_broker_entry_metadata=True,
+        supports_get_partitioned_metadata_without_auto_creation=True,
     )
     watch = api.CommandWatchTopicList(
         request_id=5, watcher_id=1, namespace="public/default", topics_pattern=".*"

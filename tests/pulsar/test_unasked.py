@@ -57,7 +57,7 @@ async def test_an_entry_says_where_in_the_log_it_is_to_who_asked_for_it(broker: 
     await peer.producer("t")
     payload, count = batch(b"a", b"b", b"c")
     await peer.publish(entry())
-    await peer.publish(entry(payload, num_messages_in_batch=count), sequence_id=1)
+    await peer.publish(entry(payload, num_messages_in_batch=count))
     await peer.subscribe("t", initialPosition=EARLIEST)
     peer.flow(10)
     for index, body in [(0, entry()), (3, entry(payload, num_messages_in_batch=count))]:
@@ -96,7 +96,7 @@ async def terminated(broker: Broker) -> None:
 
 async def test_nobody_sends_to_a_topic_that_was_terminated(peer: Peer, broker: Broker) -> None:
     await peer.producer("t")
-    await peer.publish(entry())
+    await peer.publish(entry(), sequence_id=0)
     await terminated(broker)
     sent = api.CommandSend(producer_id=1, sequence_id=1)
     refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, entry())

@@ -130,3 +130,19 @@ async def test_what_waits_for_a_signal_can_be_awaited_in_a_task_too() -> None:
         await asyncio.sleep(0)
         signal.set()
     assert await task == 7
+
+
+async def test_what_waits_for_a_future_through_something_else_goes_on_in_a_task() -> None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def work() -> int:
+        await ended(future)
+        return 7
+
+    rest = begin(work())
+    assert not isinstance(rest, Ended)
+    assert rest.awaited is None, "a future is for a task"
+    task = asyncio.ensure_future(rest)
+    await asyncio.sleep(0)
+    future.set_result(None)
+    assert await task == 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 from fastcrc.crc32 import iscsi as crc32c
@@ -60,6 +61,7 @@ class Peer:
         self.lost = False
         self.congested = False
         self._arrived = asyncio.Condition()
+        self._numbers = itertools.count(1_000_000)
         self._tasks = Tasks()
         session = SESSIONS.make(broker, self)
         assert isinstance(session, PulsarSession)
@@ -141,7 +143,12 @@ class Peer:
             Command(type=Command.PRODUCER, producer=made), Command.PRODUCER_SUCCESS
         )
 
-    async def publish(self, body: bytes, producer_id: int = 1, sequence_id: int = 0) -> Any:
+    async def publish(
+        self, body: bytes, producer_id: int = 1, sequence_id: int | None = None
+    ) -> Any:
+        """Send an entry, with a number above all others where none is given."""
+        if sequence_id is None:
+            sequence_id = next(self._numbers)
         sent = api.CommandSend(producer_id=producer_id, sequence_id=sequence_id)
         return await self.ask(Command(type=Command.SEND, send=sent), Command.SEND_RECEIPT, body)
 

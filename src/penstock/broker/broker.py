@@ -14,6 +14,7 @@ from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.store import DurableGroupStore
 from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.node import Leadership, begin_leadership, refuse_without_database
+from penstock.broker.producers.epochs import ExclusiveEpochs
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
@@ -22,6 +23,7 @@ from penstock.broker.topics.storage import Storage, made_folder
 from penstock.log.layout import DATABASE_FILE
 from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
+from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.properties import PropertyRepository
@@ -85,6 +87,7 @@ class Broker:
         self._properties = PropertyRepository(store)
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
+        self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
         self.topics.on_delete(self._forget)
 
@@ -138,10 +141,12 @@ class Broker:
             self._properties.folders_were_identified()
         self.topic_groups.load()
         self.subscriptions.load()
+        self.exclusive_epochs.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 
     def _forget(self, topic: Topic) -> None:
         self.offsets.forget_partitions(partition.id for partition in topic.partitions)
+        self.exclusive_epochs.forget(partition.id for partition in topic.partitions)
         self.subscriptions.forget(topic)

@@ -64,6 +64,7 @@ SETTING_OF_KEY: Final = {
     "segment.ms": "segment_ms",
     "unclean.leader.election.enable": "unclean_leader_election_enable",
     "penstock.flush": "flush",
+    "penstock.deduplication": "deduplication",
     "penstock.compression.label": "compression_label",
     "penstock.consumer.offset.durability": "consumer_offset_durability",
     "penstock.retention.topic.bytes": "retention_topic_bytes",

@@ -125,6 +125,16 @@ def _find_offsets_by_partition(database: Database) -> None:
     _run(database, f'CREATE INDEX "{name}" ON "committed_offsets" ("partition_id")')
 
 
+def _keep_exclusive_epochs(database: Database) -> None:
+    words = database.words
+    _run(
+        database,
+        f"""CREATE TABLE "exclusive_epochs" ("partition_id" {words[Kind.INTEGER]} NOT NULL
+        REFERENCES "partitions" ("id") ON DELETE CASCADE, "epoch" {words[Kind.BIGINT]} NOT NULL,
+        PRIMARY KEY ("partition_id"))""",
+    )
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
@@ -134,6 +144,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_deletions,
     _keep_cursors_in_blocks,
     _find_offsets_by_partition,
+    _keep_exclusive_epochs,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""

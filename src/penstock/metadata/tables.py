@@ -101,6 +101,15 @@ CURSOR_BLOCKS: Final = Table(
     key=("partition_id", "name", "number"),
 )
 
+EXCLUSIVE_EPOCHS: Final = Table(
+    "exclusive_epochs",
+    (
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+        Column("epoch", Kind.BIGINT),
+    ),
+    key=("partition_id",),
+)
+
 CONSUMER_GROUPS: Final = Table(
     "consumer_groups",
     (
@@ -150,6 +159,7 @@ TABLES: Final = (
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
     CURSOR_BLOCKS,
+    EXCLUSIVE_EPOCHS,
     CONSUMER_GROUPS,
     CLASSIC_GROUPS,
     CLASSIC_MEMBERS,

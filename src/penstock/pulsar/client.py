@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
+from penstock.pace import Pace
 from penstock.pulsar.keep_alive import KeepAlive
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -15,8 +17,11 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     CommandCloseProducer,
 )
 from penstock.requests import call
+from penstock.tasks import start_uninterrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.broker.broker import Broker
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.producers import Producer, Producers
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 
 NO_REQUEST: Final = (1 << 64) - 1
 """The request id of what the broker says unasked."""
+_CLOSED_AT_ONCE: Final = 20
+"""Consumers and producers of a client that is gone; its others are closed in steps."""
 _CONSUMER_BYTES: Final = 2 * KIB
 _PRODUCER_BYTES: Final = 1 * KIB
 """About what each takes of memory, besides its name; a producer where it waits for its turn."""
@@ -62,10 +69,17 @@ class Client(call.Client):
         """The connection is closed: give up what the client had."""
         self.is_gone = True
         self.keep_alive.stop()
+        closing = self._closing_all()
+        if sum(1 for _ in islice(closing, _CLOSED_AT_ONCE)) == _CLOSED_AT_ONCE:
+            start_uninterrupted(Pace().through(closing), "closing what a client had open")
+
+    def _closing_all(self) -> Iterator[None]:
         for producer_id in tuple(self.producers):
             self.close_producer(producer_id)
+            yield
         for consumer_id in tuple(self.consumers):
             self.close_consumer(consumer_id)
+            yield
 
     def send(self, command: BaseCommand) -> None:
         """Tell the client something that it did not ask for."""

@@ -15,6 +15,7 @@ from penstock.broker.errors import (
     StorageError,
     SubscriptionBusyError,
     ThrottledError,
+    TooManyProducersError,
     TopicTerminatedError,
     UnknownTopicError,
 )
@@ -39,6 +40,8 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         ConsumerBusyError: ServerError.ConsumerBusy,
         SubscriptionBusyError: ServerError.MetadataError,
         TopicTerminatedError: ServerError.TopicTerminatedError,
+        # Clients send the message again.
+        TooManyProducersError: ServerError.TooManyRequests,
         ThrottledError: ServerError.TooManyRequests,
         StorageError: ServerError.PersistenceError,
         BrokerError: ServerError.NotAllowedError,

@@ -9,11 +9,15 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.broker.producers.named import id_of_name
+from penstock.metadata.errors import MetadataError
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ProducerAccessMode, ServerError
+from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
+    from penstock.broker.producers.epochs import ExclusiveEpochs
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.session import Awaited
@@ -39,6 +43,10 @@ class Producer:
     owner: ProducerOwner
     mode: ProducerAccessMode.ValueType
     topic_epoch: int | None = None
+    name_is_ours: bool = False
+    """Whether the broker made the name, so that nobody comes back under it once it is closed."""
+    last_sequence: int = -1
+    """The number of the last message under this name when the producer came; -1 for none."""
     last_sent: Awaited | None = None
     """What the receipt of the last message waits for. Where that failed, the producer has ended:
     its client connects anew and sends again, in order, all that it has no receipt for.
@@ -47,28 +55,32 @@ class Producer:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
+    def __post_init__(self) -> None:
+        self.key = id_of_name(self.name)
+
 
 class PartitionProducers:
     """The producers of one partition.
 
-    The epoch counts the owners that had the partition to themselves (PIP-68). It lives as long as
-    the process: after a restart the first owner that comes back brings its own along.
+    The epoch counts the owners that had the partition to themselves (PIP-68), and is durable before
+    its owner is ready.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, partition_id: int, epochs: ExclusiveEpochs) -> None:
+        self._partition_id = partition_id
+        self._epochs = epochs
         self._producers: dict[str, Producer] = {}
         self._owner: Producer | None = None
         # In their order, and each found at once.
         self._waiting: OrderedDict[Producer, None] = OrderedDict()
-        self._epoch: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._producers or self._waiting) or self._epoch is not None
+        return bool(self._producers or self._waiting)
 
     async def add(self, producer: Producer) -> None:
         """Let a producer in; one that waits for its turn is let in, but is not `ready`.
 
-        Raises RefusedError.
+        Raises RefusedError and MetadataError.
         """
         await self._make_room(producer.name)
         self._check_epoch(producer)
@@ -82,6 +94,8 @@ class PartitionProducers:
                 self._own(producer)
             case _:
                 self._add_waiting(producer)
+        if self._owner is producer:
+            await self._ready(producer)
 
     def remove(self, producer: Producer) -> None:
         """Forget a producer; the next one that waits has the partition then."""
@@ -114,9 +128,10 @@ class PartitionProducers:
                 other.owner.drop_producer(other)
 
     def _check_epoch(self, producer: Producer) -> None:
-        if producer.topic_epoch is None or self._epoch is None:
+        epoch = self._epochs.get(self._partition_id)
+        if producer.topic_epoch is None or epoch is None:
             return
-        if producer.topic_epoch < self._epoch:
+        if producer.topic_epoch < epoch:
             raise RefusedError(ServerError.ProducerFenced, "another producer took over meanwhile")
 
     def _add_shared(self, producer: Producer) -> None:
@@ -139,13 +154,34 @@ class PartitionProducers:
             self._own(producer)
 
     def _own(self, producer: Producer) -> None:
+        epoch = self._epochs.get(self._partition_id)
         if producer.topic_epoch is None:
-            producer.topic_epoch = 0 if self._epoch is None else self._epoch + 1
-        self._epoch = producer.topic_epoch
+            producer.topic_epoch = 0 if epoch is None else epoch + 1
         self._owner = producer
         self._producers[producer.name] = producer
-        if not producer.ready.done():
+        Tasks().start(self._begin_epoch(producer, producer.topic_epoch), "an exclusive epoch")
+
+    async def _begin_epoch(self, producer: Producer, epoch: int) -> None:
+        try:
+            if epoch != self._epochs.get(self._partition_id):
+                await self._epochs.begin(self._partition_id, epoch)
+        except MetadataError as error:
+            producer.ready.set_exception(error)
+            producer.ready.exception()  # It may be that nobody waits for it any more.
+            self.remove(producer)
+            producer.owner.drop_producer(producer)
+        else:
             producer.ready.set_result(None)
+
+    async def _ready(self, producer: Producer) -> None:
+        try:
+            await asyncio.wait([producer.ready])
+        except asyncio.CancelledError:
+            self.remove(producer)
+            raise
+        producer.ready.result()
+        if self._producers.get(producer.name) is not producer:
+            raise RefusedError(ServerError.ProducerFenced, "another producer took over meanwhile")
 
 
 class Producers:
@@ -153,6 +189,7 @@ class Producers:
 
     def __init__(self, broker: Broker) -> None:
         self._by_partition: dict[int, PartitionProducers] = {}
+        self._epochs = broker.exclusive_epochs
         self._numbers = itertools.count()
         # A name is never given twice, not even after a restart: clients keep theirs.
         self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
@@ -165,7 +202,11 @@ class Producers:
     async def add(self, producer: Producer) -> None:
         """Let a producer in; see PartitionProducers."""
         partition_id = producer.partition.id
-        await self._by_partition.setdefault(partition_id, PartitionProducers()).add(producer)
+        producers = self._by_partition.get(partition_id)
+        if producers is None:
+            producers = PartitionProducers(partition_id, self._epochs)
+            self._by_partition[partition_id] = producers
+        await producers.add(producer)
 
     def remove(self, producer: Producer) -> None:
         """Forget a producer that its client closed, or whose connection is gone."""

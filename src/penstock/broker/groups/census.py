@@ -40,10 +40,7 @@ class Census:
 
 
 class IdleGroups:
-    """Names of groups that nobody was in, the longest ago first: of all, and of each address.
-
-    Somebody may have come since: whoever takes one looks.
-    """
+    """Names of groups that nobody is in, the longest ago first: of all, and of each address."""
 
     def __init__(self) -> None:
         self._all: OrderedDict[str, str | None] = OrderedDict()

@@ -67,6 +67,7 @@ class GroupRegistry:
             known = list(members)
             group = self._create(row.id, _address_of(known[0].client_host) if known else None)
             group.restore(row, known)
+            self._idle.remove(row.id)
 
     def stop(self) -> None:
         """Let no more time pass: no session may be left, and none ends any more."""
@@ -104,7 +105,11 @@ class GroupRegistry:
             self._creations.take(address)
             self._make_room(address)
             group = self._create(group_id, address)
-        return group.join(request)
+        try:
+            return group.join(request)
+        finally:
+            if not group.is_idle:
+                self._idle.remove(group_id)
 
     def sync(self, group_id: str, request: SyncRequest) -> asyncio.Future[Synced]:
         return self._group(group_id).sync(request)

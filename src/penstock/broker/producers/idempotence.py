@@ -19,14 +19,14 @@ from array import array
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock import limits
 from penstock.broker.errors import (
     InvalidProducerEpochError,
     OutOfOrderSequenceError,
-    TooManyProducersError,
 )
+from penstock.broker.producers.named import NamedProducers
+from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
-from penstock.memory import Holding
+from penstock.log.header import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,17 +121,15 @@ class _Producer:
         return map(_Written._make, zip(fields, fields, fields, strict=True))
 
 
-class ProducerStates:
-    """The producers of one partition. Batches without a producer id pass through untouched."""
+class ProducerStates(RememberedProducers[_Producer]):
+    """The producers of one partition. Batches without a producer id pass through untouched.
+
+    `named` are those that have names instead, with a state of their own in the log's checkpoints.
+    """
 
     def __init__(self, account: SharedAccount) -> None:
-        # In the order of the last write, so that the first is the one to forget.
-        self._producers: OrderedDict[int, _Producer] = OrderedDict()
-        self._account = account
-        self._held = Holding(account)
-
-    def __len__(self) -> int:
-        return len(self._producers)
+        super().__init__(account, _PRODUCER_BYTES)
+        self.named = NamedProducers(account)
 
     def known(self) -> Iterator[KnownProducer]:
         """Yield those that are remembered now, whoever comes or goes meanwhile."""
@@ -173,6 +171,16 @@ class ProducerStates:
             )
         return None
 
+    def appended(self, header: BatchHeader, offset: int, kept_below: int) -> None:
+        """Remember a batch that was appended at an offset, whatever kind of producer sent it.
+
+        Batches at `kept_below` and above may have to be `cut`.
+        """
+        if header.producer_id < NO_PRODUCER_ID:
+            self.named.wrote(header, offset, kept_below)
+        else:
+            self.update(header._replace(base_offset=offset), kept_below)
+
     def update(self, header: BatchHeader, kept_below: int | None = None) -> None:
         """Remember a batch that was appended; the header carries its base offset.
 
@@ -195,6 +203,7 @@ class ProducerStates:
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""
+        self.named.cut(end_offset)
         for producer_id in list(self._written_last(end_offset)):
             producer: _Producer | None = self._producers[producer_id]
             while producer is not None:
@@ -214,6 +223,11 @@ class ProducerStates:
             if producer.last_offset < end_offset:
                 return
             yield producer_id
+
+    def close(self) -> None:
+        """The partition is gone."""
+        super().close()
+        self.named.close()
 
     def snapshot(self) -> bytes:
         """Return the state for `restore`."""
@@ -235,42 +249,6 @@ class ProducerStates:
         except struct.error as error:
             raise ValueError("the snapshot of producers is cut off") from error
         self._count()
-
-    def close(self) -> None:
-        """The partition is gone."""
-        self._producers.clear()
-        self._count()
-
-    def forget_idle(self) -> None:
-        """Forget those that have not written for long."""
-        oldest = time.monotonic() - limits.PRODUCER_IDLE_SECONDS
-        while self._producers and next(iter(self._producers.values())).used_at < oldest:
-            self._producers.popitem(last=False)
-        self._count()
-
-    def _make_room(self) -> None:
-        """Have room for one more. Raises TooManyProducersError."""
-        if self._has_room:
-            return
-        self.forget_idle()
-        if not self._has_room:
-            self._account.reclaim()
-        if not self._has_room:
-            raise TooManyProducersError("there is no room for one more idempotent producer yet")
-
-    @property
-    def _has_room(self) -> bool:
-        count = len(self._producers)
-        if count < limits.PRODUCERS_LEAST:
-            return True
-        return count < PRODUCERS_REMEMBERED and self._account.room(self._held.size) > 0
-
-    def _count(self) -> None:
-        self._held.follow(len(self._producers) * _PRODUCER_BYTES)
-        if self._held.size:
-            self._account.ask_back(self._held, self.forget_idle)
-        else:
-            self._account.forget(self._held)
 
 
 def _last_sequence(header: BatchHeader) -> int:

@@ -50,6 +50,7 @@ class TopicConfig:
     limits: Mapping[int, Limits]
     """By the magic of the batch."""
     terminated: bool
+    deduplication: bool
 
     @classmethod
     def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
@@ -61,6 +62,7 @@ class TopicConfig:
             segment_bytes=int(explicit.get("segment_bytes", node.log.segment_bytes)),
             limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
             terminated=explicit.get(TERMINATED) == "true",
+            deduplication=explicit.get("deduplication", "true") == "true",
         )
 
     def default(self, name: str) -> Value:

@@ -201,8 +201,8 @@ class Partition:
         """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
-        stamped in place. The caller has
-        checked the batch's checksum and count. A batch that an idempotent producer repeats is not
+        stamped in place. The caller has checked the batch's checksum and count, and by
+        `producers.named` that it is none of those again. What an idempotent producer repeats is not
         written again: its first offset is returned. Calls are written in their order. The caller
         asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
 
@@ -220,8 +220,7 @@ class Partition:
         if self._listeners:
             self._conversions.latest.keep(self._log, parts, header, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
-            batch = header._replace(base_offset=base_offset)
-            self.producers.update(batch, self._log.written_offset)
+            self.producers.appended(header, base_offset, self._log.written_offset)
         return base_offset
 
     def durable(self, offset: int) -> Outcome:
@@ -471,6 +470,7 @@ class Partition:
         log = await self._open_log(self)
         states: dict[str, BatchState] = {
             "producers": self.producers,
+            "named-producers": self.producers.named,
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)

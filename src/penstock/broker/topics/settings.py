@@ -221,6 +221,12 @@ _STORED: Final = {
         meaning="Whether the topic has ended: it takes no more messages, and consumers of Pulsar "
         "that have read and acknowledged all are told so. It can't be taken back.",
     ),
+    "deduplication": Setting(
+        kind=Kind.BOOLEAN,
+        default=True,
+        meaning="Whether a Pulsar message is left out whose sequence number its producer, known by "
+        "its name, has passed: it was sent again.",
+    ),
     "flush": Setting(
         kind=Kind.TEXT,
         default=lambda node: node.flush.value,

@@ -48,6 +48,11 @@ def refuse_schema(schema: Schema) -> None:
         )
 
 
+def is_cpp(client: Client) -> bool:
+    """Whether it is the client of C++, or those of Python and Node around it."""
+    return client.client_version.startswith("Pulsar-CPP")
+
+
 def check_one_more(kind: str, count: int, most: int, name: str) -> None:
     """Refuse a consumer or a producer (its `kind`) beyond `most` of a connection, of which `count`
     are there, and one with too long a name.

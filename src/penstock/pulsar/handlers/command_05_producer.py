@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.broker.errors import TopicTerminatedError
@@ -11,7 +11,13 @@ from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.client import producer_bytes
 from penstock.pulsar.errors import RefusedError
-from penstock.pulsar.handlers.answers import check_one_more, check_room, refusal, refuse_schema
+from penstock.pulsar.handlers.answers import (
+    check_one_more,
+    check_room,
+    is_cpp,
+    refusal,
+    refuse_schema,
+)
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.producers import Producer
 from penstock.pulsar.topics import open_partition
@@ -27,6 +33,10 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.partition import Partition
     from penstock.pulsar.client import Call, Client
+
+
+_BEYOND_WHAT_WAITS: Final = 1 << 32
+"""More messages than a client has that wait for their receipts."""
 
 
 @handles(BaseCommand.PRODUCER, refuse=refusal)
@@ -73,13 +83,36 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
         owner=client,
         mode=request.producer_access_mode,
         topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
+        name_is_ours=not (request.producer_name and request.user_provided_producer_name),
     )
     await client.all_producers.add(producer)
+    try:
+        producer.last_sequence = await _last_sequence(client, request, producer)
+    except BaseException:
+        client.all_producers.remove(producer)
+        raise
     if client.is_gone or client.opening_producers.get(producer.id) is not request:
         client.all_producers.remove(producer)
         return None  # The client went, or closed the producer, before it had it.
     client.producers[producer.id] = producer
     return producer
+
+
+async def _last_sequence(client: Client, request: CommandProducer, producer: Producer) -> int:
+    """Return where the producer goes on numbering its messages, once that many are durable."""
+    partition = producer.partition
+    last = partition.producers.named.last(producer.key)
+    if not partition.topic.config.deduplication:
+        return -1
+    sequence = -1
+    if last is not None:
+        await partition.durable(last.offset)
+        sequence = last.sequence
+    if request.producer_name and producer.name_is_ours and is_cpp(client):
+        # A client that comes back before it has a receipt begins to number anew behind this one,
+        # and would give numbers again that messages have which it is about to send again.
+        sequence += _BEYOND_WHAT_WAITS
+    return sequence
 
 
 def _opened(client: Client, request_id: int, producer: Producer) -> BaseCommand:
@@ -104,7 +137,7 @@ def _success(request_id: int, producer: Producer) -> BaseCommand:
     made = CommandProducerSuccess(
         request_id=request_id,
         producer_name=producer.name,
-        last_sequence_id=-1,
+        last_sequence_id=producer.last_sequence,
         schema_version=b"",
         topic_epoch=producer.topic_epoch,
         producer_ready=producer.ready.done(),

@@ -14,9 +14,19 @@ from penstock.broker.errors import (
     TimestampTooFarAheadError,
     UnknownTopicError,
 )
-from penstock.log.header import ATTRIBUTE_CHUNK, Magic, build_header
+from penstock.broker.producers.named import SEQUENCES, epoch_and_sequence
+from penstock.log.header import (
+    ATTRIBUTE_CHUNK,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    Magic,
+    build_header,
+)
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.answers import is_cpp
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.wire.message_ids import EARLIEST
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandSend,
@@ -37,11 +47,12 @@ if TYPE_CHECKING:
     from penstock.pulsar.client import Call, Client
     from penstock.pulsar.producers import Producer
 
-CPP_CLIENT: Final = "Pulsar-CPP"
-"""What the client of C++, and those of Python and Node around it, begin their version with."""
-
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
+
+
+NO_ID: Final = EARLIEST
+"""Of a message that is there already: where is not known any more."""
 
 
 class NotServedError(Exception):
@@ -71,10 +82,9 @@ def handle(request: CommandSend, call: Call) -> Deferred[BaseCommand] | None:
         raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
     _refuse_after_failure(producer)
     try:
-        offset = _append(producer, request, call.entry)
+        return _take(producer, request, call.entry)
     except (MessageTooLargeError, TimestampTooFarAheadError, NotServedError) as error:
         raise RefusedError(_code_that_fails_the_message(call.client), str(error)) from error
-    return None if offset is None else _receipt(producer, request, offset)
 
 
 def _refuse_after_failure(producer: Producer) -> None:
@@ -91,27 +101,51 @@ def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
     same message again, ten times a second until the send timeout; ChecksumError is the only code
     that fails the message there. Java's client in turn sends again what has a ChecksumError.
     """
-    if client.client_version.startswith(CPP_CLIENT):
+    if is_cpp(client):
         return ServerError.ChecksumError
     return ServerError.NotAllowedError
 
 
-def _append(producer: Producer, request: CommandSend, body: memoryview) -> int | None:
-    """Write an entry; None when its topic is gone, of which the client has heard."""
+def _take(
+    producer: Producer, request: CommandSend, body: memoryview
+) -> Deferred[BaseCommand] | None:
+    """Write an entry if it is not there; None when its topic is gone, of which the client heard."""
     entry = _checked(request, body)
+    partition = producer.partition
+    count = entry.message_count if entry.is_batch else 1
+    key, epoch, low = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
+    if partition.topic.config.deduplication:
+        # The C++ client says only the first number of a batch.
+        sequence = request.highest_sequence_id or request.sequence_id + count - 1
+        last = partition.producers.named.last(producer.key)
+        if last is None:
+            partition.producers.named.check_room(producer.key)
+        elif sequence <= last.sequence:
+            return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
+        if sequence < SEQUENCES and not _is_part(entry):
+            key, (epoch, low) = producer.key, epoch_and_sequence(sequence)
     timestamp = _timestamp(entry)
     header = build_header(
         Magic.PULSAR,
         body,
-        record_count=entry.message_count if entry.is_batch else 1,
+        record_count=count,
         base_timestamp=timestamp,
         max_timestamp=timestamp,
         attributes=ATTRIBUTE_CHUNK if entry.is_chunk else 0,
+        producer_id=key,
+        producer_epoch=epoch,
+        base_sequence=low,
     )
     try:
-        return producer.partition.append([header, body])
+        offset = partition.append([header, body])
     except UnknownTopicError:
         return None
+    return _receipt(producer, request, offset, ledger_id=partition.id, entry_id=offset)
+
+
+def _is_part(entry: Entry) -> bool:
+    """Whether it is a chunk that does not complete its message, and so does not count."""
+    return entry.is_chunk and entry.metadata.chunk_id != entry.metadata.num_chunks_from_msg - 1
 
 
 def _checked(request: CommandSend, body: memoryview) -> Entry:
@@ -144,14 +178,18 @@ def _timestamp(entry: Entry) -> int:
     return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
 
 
-def _receipt(producer: Producer, request: CommandSend, offset: int) -> Deferred[BaseCommand]:
+def _receipt(
+    producer: Producer, request: CommandSend, offset: int, *, ledger_id: int, entry_id: int
+) -> Deferred[BaseCommand]:
+    """Return what to say once the batch at an offset is safe."""
+
     def receipt(failure: BaseException | None) -> BaseCommand:
         if failure is not None:
             raise failure
         receipt = CommandSendReceipt(
             producer_id=request.producer_id,
             sequence_id=request.sequence_id,
-            message_id=MessageIdData(ledgerId=producer.partition.id, entryId=offset),
+            message_id=MessageIdData(ledgerId=ledger_id, entryId=entry_id),
             highest_sequence_id=request.highest_sequence_id,
         )
         return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)

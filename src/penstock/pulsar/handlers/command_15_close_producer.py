@@ -15,5 +15,8 @@ if TYPE_CHECKING:
 @handles(BaseCommand.CLOSE_PRODUCER)
 def handle(request: CommandCloseProducer, call: Call) -> BaseCommand:
     call.client.opening_producers.pop(request.producer_id, None)
+    producer = call.client.producers.get(request.producer_id)
     call.client.close_producer(request.producer_id)
+    if producer is not None and producer.name_is_ours:
+        producer.partition.producers.named.forget(producer.key)
     return success(request.request_id)

@@ -1,0 +1,181 @@
+"""What a partition remembers of producers that have names, as Pulsar's do, so that a message that
+is sent again is not written twice (PIP-6).
+
+Per producer the highest sequence number is kept: a message up to it is a duplicate. Numbers may be
+left out. The state is a function of the batch headers in the log, as that of idempotent producers
+is (`penstock.broker.producers.idempotence`): a header carries a number made of the producer's name,
+below those of producers that have no name, and the sequence number in the fields of both epoch and
+sequence.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from array import array
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from penstock import limits
+from penstock.broker.producers.remembered import RememberedProducers
+from penstock.limits import PRODUCERS_REMEMBERED
+from penstock.log.header import NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from penstock.log.header import BatchHeader
+    from penstock.memory import SharedAccount
+
+SEQUENCES: Final = 1 << 46
+"""Sequence numbers below this are looked at: as many as a header has room for."""
+
+_SEQUENCE_BITS: Final = 31
+_LOW_BITS: Final = (1 << _SEQUENCE_BITS) - 1
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">BI")
+_PRODUCER: Final = struct.Struct(">qqq")
+_PRODUCER_BYTES: Final = 576
+"""About what a producer takes of memory."""
+_BEFORE: Final = 32
+"""Numbers of messages before the last one at which those are forgotten that can't be taken back."""
+
+
+def id_of_name(name: str) -> int:
+    """Return the number that stands for a producer's name: below NO_PRODUCER_ID, of 62 bits."""
+    digest = blake2b(name.encode(), digest_size=8).digest()
+    return NO_PRODUCER_ID - 1 - (int.from_bytes(digest) >> 2)
+
+
+def epoch_and_sequence(sequence: int) -> tuple[int, int]:
+    """Return what a header says of a sequence number: its fields of epoch and base sequence."""
+    return sequence >> _SEQUENCE_BITS, sequence & _LOW_BITS
+
+
+class NamedProducer:
+    """The last message of one producer: its sequence number, and the offset of its batch."""
+
+    __slots__ = ("_before", "_settled_at", "offset", "sequence", "used_at")
+
+    def __init__(self, sequence: int, offset: int) -> None:
+        self.sequence = sequence
+        self.offset = offset
+        self.used_at = time.monotonic()
+        self._before = array("q")
+        """Sequence and offset of each message before it that may be the last one again."""
+        self._settled_at = _BEFORE
+
+    def wrote(self, sequence: int, offset: int, kept_below: int) -> None:
+        """It wrote once more; messages at `kept_below` and above may have to be `cut`."""
+        before = self._before
+        before.append(self.sequence)
+        before.append(self.offset)
+        if len(before) > self._settled_at:
+            self._settle(kept_below)
+        self.sequence = sequence
+        self.offset = offset
+        self.used_at = time.monotonic()
+
+    def cut(self, end_offset: int) -> bool:
+        """Forget the messages from an offset on; False where none is left."""
+        while self.offset >= end_offset:
+            if not self._before:
+                return False
+            self.offset = self._before.pop()
+            self.sequence = self._before.pop()
+        return True
+
+    def _settle(self, kept_below: int) -> None:
+        before = self._before
+        kept = len(before) - 2
+        while kept > 0 and before[kept + 1] >= kept_below:
+            kept -= 2
+        del before[:kept]
+        # As often as it doubles: many may be on their way to the disk.
+        self._settled_at = max(_BEFORE, 2 * len(before))
+
+
+class NamedProducers(RememberedProducers[NamedProducer]):
+    """The producers of one partition by the numbers of their names."""
+
+    def __init__(self, account: SharedAccount) -> None:
+        super().__init__(account, _PRODUCER_BYTES)
+
+    def last(self, producer_id: int) -> NamedProducer | None:
+        """Return what a producer wrote last, which may not be flushed yet; None for a new one."""
+        return self._producers.get(producer_id)
+
+    def check_room(self, producer_id: int) -> None:
+        """Have room for a producer. Raises TooManyProducersError."""
+        if producer_id not in self._producers:
+            self._make_room()
+
+    def wrote(self, header: BatchHeader, offset: int, kept_below: int) -> None:
+        """Remember a batch that was appended at an offset.
+
+        Batches at `kept_below` and above may have to be `cut`.
+        """
+        sequence = (header.producer_epoch << _SEQUENCE_BITS) + header.base_sequence
+        producer = self._producers.get(header.producer_id)
+        if producer is not None:
+            producer.wrote(sequence, offset, kept_below)
+            return
+        self._producers[header.producer_id] = NamedProducer(sequence, offset)
+        if len(self._producers) > PRODUCERS_REMEMBERED:
+            self._producers.popitem(last=False)
+        self._count()
+
+    def forget_idle(self) -> None:
+        """Forget those that have not written for long."""
+        # They are in the order in which they came: to move one for each message would be dear.
+        oldest = time.monotonic() - limits.PRODUCER_IDLE_SECONDS
+        self._producers = OrderedDict(
+            (each, producer)
+            for each, producer in self._producers.items()
+            if producer.used_at >= oldest
+        )
+        self._count()
+
+    def forget(self, producer_id: int) -> None:
+        """A producer has ended for good, and nobody else has its name."""
+        if self._producers.pop(producer_id, None) is not None:
+            self._count()
+
+    def update(self, header: BatchHeader) -> None:
+        """Remember a batch that is in the log."""
+        if header.producer_id < NO_PRODUCER_ID:
+            self.wrote(header, header.base_offset, header.next_offset)
+
+    def cut(self, end_offset: int) -> None:
+        """Forget the batches from `end_offset` on: they could not be written."""
+        for producer_id, producer in list(self._producers.items()):
+            if not producer.cut(end_offset):
+                del self._producers[producer_id]
+        self._count()
+
+    def snapshot(self) -> bytes:
+        """Return the state for `restore`."""
+        parts = [_HEAD.pack(_VERSION, len(self._producers))]
+        parts += [
+            _PRODUCER.pack(producer_id, producer.sequence, producer.offset)
+            for producer_id, producer in self._producers.items()
+        ]
+        return b"".join(parts)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Replace the state by a snapshot's; b"" is the state of an empty log.
+
+        Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing.
+        """
+        self._producers = _parse(snapshot) if snapshot else OrderedDict()
+        self._count()
+
+
+def _parse(snapshot: bytes) -> OrderedDict[int, NamedProducer]:
+    try:
+        version, count = _HEAD.unpack_from(snapshot)
+        if version != _VERSION or len(snapshot) != _HEAD.size + count * _PRODUCER.size:
+            raise ValueError(f"the snapshot of named producers is not of version {_VERSION}")
+        rows = _PRODUCER.iter_unpack(memoryview(snapshot)[_HEAD.size :])
+    except struct.error as error:
+        raise ValueError("the snapshot of named producers is cut off") from error
+    return OrderedDict((each, NamedProducer(sequence, offset)) for each, sequence, offset in rows)
