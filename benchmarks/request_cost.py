@@ -173,7 +173,8 @@ def iggy_request(command: Command, body: bytes, operation: int | None = None) ->
     operations = {known: number for number, known in COMMAND_OF.items()}
     if operation is None:
         operation = operations.get(command, Operation.NON_REPLICATED)
-    header = iggy_frame.RequestHeader(IGGY_CLIENT, bytes(16), 0, 1, operation, 1, command)
+    # Numbered 0, which tells no repetition: the same frame is sent again and again.
+    header = iggy_frame.RequestHeader(IGGY_CLIENT, bytes(16), 0, 0, operation, 1, command)
     return b"".join(map(bytes, iggy_frame.build_request(header, body)))
 
 

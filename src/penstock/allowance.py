@@ -29,6 +29,11 @@ class Allowance:
         """In how many seconds there is a whole one to take; 0 where there is."""
         return max(0.0, 1 - self.left(now)) / self._per_second
 
+    def spend(self, now: float, count: float) -> None:
+        """Take `count` in any case."""
+        self.left(now)
+        self._left -= count
+
     def take(self, now: float, count: float = 1) -> bool:
         """Take `count` where anything is left, be it less; what is owed has to come back first."""
         if self.left(now) <= 0:

@@ -38,7 +38,7 @@ reboot
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, marks=[pytest.mark.soak] if page in LONG else []) for page in RUN],

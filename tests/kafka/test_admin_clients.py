@@ -4,6 +4,8 @@ set up for SASL says why it can't. Method: a broker as users run it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import IllegalSaslStateError, KafkaConnectionError
@@ -90,3 +92,21 @@ async def test_aiokafka_says_why_it_can_t_log_in(shared_server: BrokerProcess) -
     with pytest.raises((IllegalSaslStateError, KafkaConnectionError)):
         await producer.start()
     await producer.stop()
+
+
+@pytest.fixture
+def python_admin(shared_server: BrokerProcess) -> Iterator[KafkaAdminClient]:
+    admin = KafkaAdminClient(bootstrap_servers=shared_server.kafka)
+    yield admin
+    admin.close()
+
+
+def test_kafka_python_looks_around(python_admin: KafkaAdminClient) -> None:
+    python_admin.create_topics({"looked-at": {"num_partitions": 3}})
+    described = python_admin.describe_topic_partitions(["looked-at"])
+    assert len(described["topics"][0]["partitions"]) == 3
+    features = python_admin.describe_features()
+    assert "metadata.version" in str(features)
+    assert python_admin.list_partition_reassignments() in ({}, [])
+    assert "looked-at" in str(python_admin.list_config_resources())
+    assert "leader_id" in str(python_admin.describe_metadata_quorum())

@@ -58,6 +58,35 @@ async def test_a_time_finds_the_first_record_that_is_not_older(
     assert result.leader_epoch == (0 if found[1] >= 0 else -1)
 
 
+async def test_the_first_version_lists_where_segments_begin(dialog: Dialog) -> None:
+    await dialog.create_topic(segment_bytes=str(1 << 20))
+    for timestamp in (10, 20, 30):
+        large = [Record(bytes(600_000), timestamp_ms=timestamp)]
+        assert (await dialog.produce(encode_batch(large))).error_code == 0
+
+    async def asked(timestamp: int, count: int = 9) -> list[int]:
+        result = await look_up(dialog, timestamp, 0, max_num_offsets=count)
+        assert result.error_code == 0
+        return list(result.old_style_offsets)
+
+    assert await asked(-1) == [3, 2, 1, 0]
+    assert await asked(-1, 1) == [3]
+    assert await asked(-1, 0) == await asked(-1, -5) == []
+    assert await asked(-2) == await asked(-2, 1) == [0]
+    assert await asked(9) == await asked(-3) == []
+    assert await asked(10) == await asked(19) == [0]
+    assert await asked(25) == [1, 0]
+    assert await asked(30) == await asked(1 << 40) == [2, 1, 0]
+    assert await asked(1 << 42) == [3, 2, 1, 0], "a time that is yet to come has the end too"
+
+
+async def test_the_first_version_of_an_empty_log(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    for timestamp in (-1, -2, 1 << 42):
+        result = await look_up(dialog, timestamp, 0, max_num_offsets=9)
+        assert (result.error_code, list(result.old_style_offsets)) == (0, [0])
+
+
 async def test_the_largest_time_is_found_wherever_it_is(dialog: Dialog) -> None:
     await dialog.create_topic()
     assert (await look_up(dialog, -3)).offset == -1
@@ -105,3 +134,9 @@ async def test_a_leader_epoch_ends_where_the_log_does(dialog: Dialog) -> None:
         response = await dialog.ask("OffsetForLeaderEpoch", topics=[topic])
         (found,) = response.topics[0].partitions
         assert (found.error_code, found.leader_epoch, found.end_offset) == expected
+        # The first versions ask for no leadership of their own, version 0 is not told of one.
+        for version in (0, 1):
+            response = await dialog.ask("OffsetForLeaderEpoch", version, topics=[topic])
+            (found,) = response.topics[0].partitions
+            assert (found.error_code, found.end_offset) == (expected[0], expected[2])
+            assert found.leader_epoch == (expected[1] if version else -1)

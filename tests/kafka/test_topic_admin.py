@@ -43,7 +43,7 @@ async def create(dialog: Dialog, *topics: Struct, version: int = 7, **fields: An
     return results
 
 
-@pytest.mark.parametrize("version", range(2, 8))
+@pytest.mark.parametrize("version", range(8))
 async def test_every_version_creates(dialog: Dialog, version: int) -> None:
     (result,) = await create(dialog, topic(partitions=3, replicas=1), version=version)
     assert result.error_code == 0
@@ -104,7 +104,7 @@ async def test_counts_may_be_left_to_the_node(dialog: Dialog) -> None:
     assert (result.error_code, result.num_partitions) == (0, 2)
 
 
-@pytest.mark.parametrize("version", range(1, 7))
+@pytest.mark.parametrize("version", range(7))
 async def test_every_version_deletes(dialog: Dialog, version: int) -> None:
     await dialog.create_topic()
     asked = [api("DeleteTopics").request.DeleteTopicState(name="orders")]
@@ -193,6 +193,19 @@ async def test_every_key_of_a_topic_is_listed(dialog: Dialog) -> None:
     assert (policy.value, policy.config_source) == ("delete", 5)
     some = await describe(dialog, 2, "orders", configuration_keys=["cleanup.policy", "no.such"])
     assert [each.name for each in some.configs] == ["cleanup.policy"]
+
+
+async def test_the_first_version_says_what_is_a_default(dialog: Dialog) -> None:
+    await dialog.create_topic(message_timestamp_after_max_ms="1000")
+    resource = api("DescribeConfigs").request.DescribeConfigsResource(
+        resource_type=2, resource_name="orders", configuration_keys=None
+    )
+    (result,) = (await dialog.ask("DescribeConfigs", 0, resources=[resource])).results
+    entries = {each.name: each for each in result.configs}
+    assert set(entries) == set(SETTING_OF_KEY)
+    assert [name for name, each in entries.items() if not each.is_default] == [
+        "message.timestamp.after.max.ms"
+    ]
 
 
 NOT_IN_EFFECT = {
@@ -343,7 +356,7 @@ async def test_log_directories_tell_folder_and_sizes(dialog: Dialog, tmp_path: P
         request.DescribableLogDirTopic(topic="orders", partitions=[1, 5]),
         request.DescribableLogDirTopic(topic="missing", partitions=[0]),
     ]
-    for version in range(1, 6):
+    for version in range(6):
         (everything,) = (await dialog.ask("DescribeLogDirs", version, topics=None)).results
         assert Path(everything.log_dir) == tmp_path
         assert [len(each.partitions) for each in everything.topics] == [2]

@@ -13,9 +13,9 @@ from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.topics.names import TopicName
 from penstock.pulsar.handlers import HANDLERS
-from penstock.pulsar.handlers.command_32_get_topics_of_namespace import topics_hash
 from penstock.pulsar.handlers.unsupported import UNSUPPORTED
 from penstock.pulsar.session import NEXT_STATE, SessionEvent, SessionState
+from penstock.pulsar.topic_lists import topics_hash
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.session import PeerError
 from pulsar_golden import GOLDEN

@@ -23,7 +23,7 @@ from broker_process import BrokerProcess, environment
 from page_blocks import Block
 from pytest_runs import PLUGIN, SOURCE, extra_paths
 
-SECONDS: Final = 280
+SECONDS: Final = 560
 MARK: Final = "\N{FORM FEED}"
 """What parts the output of one block from the next one's."""
 A_TEST: Final = re.compile(r"^(?:async )?def test_", re.MULTILINE)

@@ -16,6 +16,7 @@ from penstock.broker.groups.topic_groups import TopicGroups
 from penstock.broker.node import Leadership, begin_leadership, refuse_without_database
 from penstock.broker.producers.epochs import ExclusiveEpochs
 from penstock.broker.producers.ids import ProducerIds
+from penstock.broker.quotas import Quotas
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
@@ -27,6 +28,7 @@ from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.properties import PropertyRepository
+from penstock.metadata.quotas import QuotaRepository
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
@@ -89,6 +91,7 @@ class Broker:
         self.producer_ids = ProducerIds(self._properties)
         self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
+        self.quotas = Quotas(QuotaRepository(store))
         self.topics.on_delete(self._forget)
 
     @classmethod
@@ -142,6 +145,7 @@ class Broker:
         self.topic_groups.load()
         self.subscriptions.load()
         self.exclusive_epochs.load()
+        self.quotas.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())

@@ -146,6 +146,10 @@ class GroupsThrottledError(ThrottledError):
     what = "consumer groups"
 
 
+class TooManyQuotasError(BrokerError):
+    """There is no room for one more quota."""
+
+
 class TooManyOffsetsError(BrokerError):
     """The offset is one more than the broker keeps."""
 

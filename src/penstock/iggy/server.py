@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from penstock import limits
 from penstock.broker.settings import Anonymous
 from penstock.iggy.kept import Kept
+from penstock.iggy.last_write import LastWrite
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
@@ -44,6 +45,7 @@ class Client(call.Client):
         self.silence = Silence(self._is_member, self._end)
         self.has_heartbeat = True
         """Whether it is never silent for long while it is there."""
+        self.last_write = LastWrite()
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
@@ -126,6 +128,7 @@ class IggyServer:
     def log_out(self, client: Client) -> None:
         """End a session; its groups go on without it."""
         client.principal = ANONYMOUS
+        client.last_write.forget()
         self.broker.topic_groups.leave_all(client)
 
     def next_turn(self, topic: Topic) -> int:

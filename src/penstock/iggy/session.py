@@ -7,6 +7,7 @@ nothing here or in a handler asks again which one it is.
 from __future__ import annotations
 
 import logging
+from types import CoroutineType
 from typing import TYPE_CHECKING
 
 from penstock.iggy.errors import as_iggy_error
@@ -15,7 +16,7 @@ from penstock.iggy.server import Call, IggyServer
 from penstock.iggy.wire.codec import CHOICE_BYTES, choose
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.requests.call import ANONYMOUS
-from penstock.session import ONE_AFTER_ANOTHER, PeerError
+from penstock.session import ONE_AFTER_ANOTHER, PeerError, in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,25 +32,33 @@ logger = logging.getLogger(__name__)
 class IggyRequest:
     """Implements penstock.session.Request."""
 
-    __slots__ = ("asked", "call", "codec")
+    __slots__ = ("asked", "call", "codec", "repetition")
     lane = 0
 
     def __init__(self, codec: AnyCodec, asked: object, call: Call) -> None:
         self.codec = codec
         self.asked = asked
         self.call = call
+        self.repetition = codec.repetition(asked)
+        """Taken as it comes: a batch is stamped where it lies."""
 
     def begin(self) -> Answer[Reply]:
         """Find out what is asked, after all that was asked before; see penstock.session."""
         handler = HANDLERS[self.codec.command(self.asked)]
         if not handler.without_login and not self._may_ask():
             raise IggyError(ErrorCode.UNAUTHENTICATED)
+        if self.repetition is not None and self.call.client.last_write.is_repeated(self.repetition):
+            return self.call.client.last_write.reply()
         return handler.handle(self.codec.decode(self.asked, handler.request), self.call)
 
     def encode(self, reply: Reply) -> Encoded:
         """Return the reply's frame; see penstock.session."""
         self.call.client.silence.answered()
-        return self.codec.encode(self.asked, reply)
+        encoded = self.codec.encode(self.asked, reply)
+        if self.repetition is not None:
+            size = None if isinstance(encoded, CoroutineType) else in_memory(encoded or ())
+            self.call.client.last_write.done(self.repetition, reply, size)
+        return encoded
 
     def refuse(self, error: Exception) -> Buffers:
         """Return the frame of a refusal; see penstock.session."""

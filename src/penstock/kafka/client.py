@@ -44,12 +44,14 @@ class Client(call.Client):
     """The client at the other end of one connection.
 
     `produces` is where a Produce waits for a log to be opened, and those behind it for their turn.
+    No request begins before `throttled_until`, a time of the event loop.
     """
 
     def __init__(self, broker: Broker, transport: Transport) -> None:
         super().__init__(broker, transport)
         self.produces = Queue()
         self.is_gone = False
+        self.throttled_until = 0.0
         self._waits: set[Callable[[], object]] = set()
 
     def waiting(self, give_up: Callable[[], object]) -> AbstractContextManager[None]:

@@ -37,6 +37,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,
         broker.UnknownGroupError: ErrorCode.GROUP_ID_NOT_FOUND,
         broker.NonEmptyGroupError: ErrorCode.NON_EMPTY_GROUP,
+        broker.TooManyQuotasError: ErrorCode.POLICY_VIOLATION,
         broker.TooManyOffsetsError: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
         broker.GroupFullError: ErrorCode.GROUP_MAX_SIZE_REACHED,
         # Clients try again after a while.

@@ -13,9 +13,11 @@ from enum import IntEnum
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from penstock.broker.quotas import Quota
 from penstock.kafka.client import Call, Client
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.handlers.api_18_api_versions import API_VERSIONS, unsupported_version
+from penstock.kafka.quotas import bytes_fetched, throttled_ms, unthrottled
 from penstock.kafka.wire import (
     ManyElementsError,
     TooManyElementsError,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.kafka.handlers.registry import Handle
     from penstock.kafka.wire import RequestHeader, Struct
+    from penstock.kafka.wire.messages import FetchResponse, ProduceResponse
     from penstock.session import Answer, Buffers, Conflicts, Encoded, Transport
 
 
@@ -46,7 +49,8 @@ class Lane(IntEnum):
     OTHERS = 2
 
 
-LANE_OF: Final = {0: Lane.PRODUCE, 1: Lane.FETCH}
+PRODUCE, FETCH = 0, 1
+LANE_OF: Final = {PRODUCE: Lane.PRODUCE, FETCH: Lane.FETCH}
 """By the API's key; of the others it is OTHERS."""
 
 CONFLICTS: Final[Conflicts] = (
@@ -62,16 +66,19 @@ class KafkaRequest(Call):
     One that may have many elements is a LargeRequest, of which the message is not decoded yet.
     """
 
-    __slots__ = ("_handle", "header", "lane", "message")
+    __slots__ = ("_handle", "_throttle_ms", "header", "lane", "message", "size")
 
     def __init__(
         self,
         client: Client,
         header: RequestHeader,
         handle: Handle[Any, Any],
+        size: int,
         message: Struct | None = None,
     ) -> None:
         self.client = client
+        self.size = size
+        self._throttle_ms = 0
         self.version = header.version
         self.client_id = header.client_id or ""
         self.lane = LANE_OF.get(header.api.key, Lane.OTHERS)
@@ -80,12 +87,31 @@ class KafkaRequest(Call):
         self.message = message
 
     def begin(self) -> Answer[Struct | None]:
-        return self._handle(self.message, self)
+        if self.client.throttled_until:
+            return self._begun_unthrottled()
+        return self._begun()
+
+    async def _begun_unthrottled(self) -> Struct | None:
+        await unthrottled(self.client)
+        return await _ended(self._begun())
+
+    def _begun(self) -> Answer[Struct | None]:
+        answer = self._handle(self.message, self)
+        if self.header.api.key == PRODUCE and self.client.broker.quotas:
+            self._spend(Quota.PRODUCED_BYTES, self.size)
+        return answer
+
+    def _spend(self, quota: Quota, amount: int) -> None:
+        self._throttle_ms = throttled_ms(self.client, quota, self.client_id, amount)
 
     def encode(self, reply: Struct | None) -> Encoded:
         if reply is None:
             return None
         header = self.header
+        if header.api.key == FETCH and self.client.broker.quotas:
+            self._spend(Quota.CONSUMED_BYTES, bytes_fetched(cast("FetchResponse", reply)))
+        if self._throttle_ms:
+            cast("FetchResponse | ProduceResponse", reply).throttle_time_ms = self._throttle_ms
         try:
             return encode_response(header.api, header.version, header.correlation_id, reply)
         except ManyElementsError:
@@ -116,11 +142,11 @@ class LargeRequest(KafkaRequest):
     def __init__(
         self, client: Client, header: RequestHeader, handle: Handle[Any, Any], frame: memoryview
     ) -> None:
-        super().__init__(client, header, handle)
+        super().__init__(client, header, handle, len(frame))
         self.lane = Lane.OTHERS
         self.frame = frame
 
-    def begin(self) -> Answer[Struct | None]:
+    def _begun(self) -> Answer[Struct | None]:
         return self._decoded_and_begun()
 
     async def _decoded_and_begun(self) -> Struct | None:
@@ -128,11 +154,11 @@ class LargeRequest(KafkaRequest):
         message = await header.api.request.decode_in_steps(
             self.frame, header.version, header.body_start
         )
-        answer = self._handle(message, self)
-        if isinstance(answer, Deferred | CoroutineType):
-            answer = await answer
+        self.message = message
+        answer = await _ended(super()._begun())
+        self.message = None
         await Pace().through(taking_apart(message))
-        return cast("Struct | None", answer)
+        return answer
 
 
 class KafkaSession:
@@ -158,17 +184,25 @@ class KafkaSession:
                 )
             except TooManyElementsError:
                 return LargeRequest(self._client, header, handler.handle, frame)
-            return KafkaRequest(self._client, header, handler.handle, message)
+            return KafkaRequest(self._client, header, handler.handle, len(frame), message)
         if header.api.key == API_VERSIONS:
             in_version_0 = header._replace(version=0)
             message = header.api.request()
-            return KafkaRequest(self._client, in_version_0, unsupported_version, message)
+            return KafkaRequest(
+                self._client, in_version_0, unsupported_version, len(frame), message
+            )
         raise PeerError(
             f"{header.api.name} version {header.version} is not served, only {handler.versions}"
         )
 
     def close(self) -> None:
         self._client.gone()
+
+
+async def _ended(answer: Answer[Struct | None]) -> Struct | None:
+    if isinstance(answer, Deferred | CoroutineType):
+        answer = await answer
+    return cast("Struct | None", answer)
 
 
 def sessions(broker: Broker) -> Callable[[Transport], KafkaSession]:

@@ -127,6 +127,20 @@ FRAME_DOUBLED_BYTES: Final = Limit(
     when_hit="the frame gets a mapping of its own, which takes pages as its bytes really arrive",
 )
 
+QUOTAS: Final = Limit(
+    1_000,
+    "quotas of users and client ids",
+    protects="memory, and the time of a client that asks for all of them",
+    when_hit="the new quota is refused",
+)
+
+QUOTA_BUCKETS: Final = Limit(
+    10_000,
+    "users and client ids whose use of a quota is remembered",
+    protects="memory from clients that call themselves something else each time",
+    when_hit="what the one used that was not there for longest is forgotten",
+)
+
 LATEST_BYTES: Final = Limit(
     1 * MIB,
     "bytes of batches, of all partitions, that are kept from their append for those who wait",

@@ -169,6 +169,21 @@ PULSAR_CONNECTION_CONSUMERS: Final = Limit(
     when_hit="the next one is refused",
 )
 
+PULSAR_CONNECTION_WATCHERS: Final = Limit(
+    100,
+    "watchers of topics on one Pulsar connection",
+    protects="other clients' time: each looks at all topics of its namespace when one comes or "
+    "goes",
+    when_hit="the next one is refused, and its client asks for the topics now and then",
+)
+
+PULSAR_TOPIC_PATTERN: Final = Limit(
+    50,
+    "characters of a pattern of Pulsar topics (Pulsar's own default)",
+    protects="other clients' time",
+    when_hit="a watcher is refused; who asks for a list gets all topics, and looks itself",
+)
+
 PULSAR_CLIENT_NAME: Final = Limit(
     1024,
     "characters of the name of a Pulsar producer or consumer",
@@ -276,6 +291,13 @@ IGGY_POLL_BYTES: Final = Limit(
     "bytes of batches in one answer to an Iggy poll",
     protects="memory from consumers that ask for everything at once",
     when_hit="the answer ends before the batch that would pass it, but for a first one",
+)
+
+IGGY_REPEATED_REPLY_BYTES: Final = Limit(
+    1 * KIB,
+    "bytes of the answer to a session's last write, which is kept in case the write is repeated",
+    protects="memory",
+    when_hit="the repeated write is answered with 'request already applied'",
 )
 
 IGGY_POLLED_PLACES: Final = Limit(

@@ -135,6 +135,16 @@ def _keep_exclusive_epochs(database: Database) -> None:
     )
 
 
+def _keep_quotas(database: Database) -> None:
+    text = database.words[Kind.TEXT]
+    _run(
+        database,
+        f"""CREATE TABLE "quotas" ("user_name" {text} NOT NULL, "client_id" {text} NOT NULL,
+        "quota" {text} NOT NULL, "a_second" {text} NOT NULL,
+        PRIMARY KEY ("user_name", "client_id", "quota"))""",
+    )
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
@@ -145,6 +155,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_cursors_in_blocks,
     _find_offsets_by_partition,
     _keep_exclusive_epochs,
+    _keep_quotas,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""

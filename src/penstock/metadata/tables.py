@@ -150,6 +150,18 @@ CLASSIC_MEMBERS: Final = Table(
     key=("group_id", "member_id"),
 )
 
+QUOTAS: Final = Table(
+    "quotas",
+    (
+        Column("user_name", Kind.TEXT),
+        Column("client_id", Kind.TEXT),
+        Column("quota", Kind.TEXT),
+        # As text: what is read is what was written.
+        Column("a_second", Kind.TEXT),
+    ),
+    key=("user_name", "client_id", "quota"),
+)
+
 TABLES: Final = (
     PROPERTIES,
     NAMESPACES,
@@ -163,5 +175,6 @@ TABLES: Final = (
     CONSUMER_GROUPS,
     CLASSIC_GROUPS,
     CLASSIC_MEMBERS,
+    QUOTAS,
 )
 """All of them, each after those that it references."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
 from penstock.pace import Pace
@@ -37,6 +37,13 @@ _PRODUCER_BYTES: Final = 1 * KIB
 """About what each takes of memory, besides its name; a producer where it waits for its turn."""
 
 
+class Watcher(Protocol):
+    """Something that tells the client what changes; see penstock.pulsar.topic_watcher."""
+
+    def stop(self) -> None:
+        """The client wants to know no more, or is gone."""
+
+
 class Client(call.Client):
     """The client at the other end of one connection, with its producers and consumers.
 
@@ -52,6 +59,7 @@ class Client(call.Client):
         self.wants_entry_index = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
+        self.watchers: dict[int, Watcher] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
         self.closed_producers: deque[int] = deque(maxlen=PULSAR_CLOSED_PRODUCERS)
@@ -80,6 +88,8 @@ class Client(call.Client):
         for consumer_id in tuple(self.consumers):
             self.close_consumer(consumer_id)
             yield
+        for watcher_id in tuple(self.watchers):
+            self.close_watcher(watcher_id)
 
     def send(self, command: BaseCommand) -> None:
         """Tell the client something that it did not ask for."""
@@ -98,6 +108,12 @@ class Client(call.Client):
         if consumer is not None:
             self.forget_consumer(consumer)
             self.broker.subscriptions.leave(consumer.subscription, consumer.member)
+
+    def close_watcher(self, watcher_id: int) -> None:
+        """The client has closed a watcher, if it is there."""
+        watcher = self.watchers.pop(watcher_id, None)
+        if watcher is not None:
+            watcher.stop()
 
     def drop_producer(self, producer: Producer) -> None:
         """A producer is out: its client creates it again if it wants to."""

@@ -18,6 +18,7 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.reading.conversion_cache import ConversionCache
+from penstock.broker.topics.changes import TopicChanges
 from penstock.broker.topics.config import (
     NOTHING_SET,
     Explicit,
@@ -85,7 +86,8 @@ class Topics:
         self._settings = settings
         self._conversions = ConversionCache(memory)
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
-        self._index = TopicIndex()
+        self.changes = TopicChanges()
+        self._index = TopicIndex(self.changes)
         self._partitions_by_id: dict[int, Partition] = {}
         self._tasks = Tasks()
         self._removal = Removal(repository, storage)
@@ -359,6 +361,7 @@ class Topics:
             if isinstance(made, Exception):
                 raise made
             self._partitions_by_id.update((partition.id, partition) for partition in made)
+            self.changes.appeared(topic)
 
     async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         async with self._changing:

@@ -157,9 +157,7 @@ class Partition:
 
     @property
     def safe_bytes(self) -> int:
-        """Bytes of all batches that became safe since the partition was opened: only the difference
-        of two looks says something.
-        """
+        """Bytes of all batches that became safe since it was opened: two looks differ by them."""
         if self.topic.config.flush is Flush.ACKNOWLEDGED:
             return self._log.flushed_bytes
         return self._log.written_bytes
@@ -185,6 +183,11 @@ class Partition:
             return self.found
         sizes = self._log.segment_count, self._log.size_bytes
         return LogSummary(*sizes, self._log.start_offset, self.readable_end())
+
+    @property
+    def segment_starts(self) -> list[int]:
+        """The first offset of each segment, the oldest first."""
+        return [self.start_offset, *self._log.full_segment_ends]
 
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
@@ -353,9 +356,7 @@ class Partition:
         await uninterrupted(self._trim(offset), f"trimming {self.name}", refusals=LogError)
 
     async def trim_segments(self, count: int, needed_from: int) -> None:
-        """Give up the oldest segments, up to `count` of them, that take no more batches and lie
-        below `needed_from`. Raises what `trim` does.
-        """
+        """Give up the oldest full segments below `needed_from`, at most `count`, as `trim` does."""
         await self.opened()
         needed_from = min(needed_from, self.readable_end(Isolation.READ_UNCOMMITTED))
         ends = [end for end in self._log.full_segment_ends[:count] if end <= needed_from]
@@ -381,9 +382,7 @@ class Partition:
         del self._trim_listeners[listener]
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called when the readable end has moved, once for all that became safe
-        together, and when the topic is deleted.
-        """
+        """Have `listener` called when the readable end has moved, and when the topic is deleted."""
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 Today's clients choose the partition themselves; the other two ways of choosing are for those that
 leave it to the server. A reply means what the topic's flush policy says: by default that the batch
-is on stable storage. A batch that is sent twice is written twice.
+is on stable storage.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from penstock.iggy.wire.dialect_v import CodecV
 from penstock.iggy.wire.legacy import LegacyCodec, is_legacy
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from penstock.iggy.wire.commands import Command
     from penstock.iggy.wire.errors import IggyError
     from penstock.iggy.wire.message import MessageT
@@ -51,6 +53,11 @@ class Codec(Protocol[AskedT]):
 
     def decode(self, asked: AskedT, kind: type[MessageT]) -> MessageT:
         """Return the request, of the kind that its command has; raises IggyError."""
+
+    def repetition(self, asked: AskedT) -> Hashable | None:
+        """Return what only a repetition of a write has in common with it, on one session; None
+        where the dialect tells none, or for what may be done again.
+        """
 
     def encode(self, asked: AskedT, reply: Reply) -> Encoded:
         """Return a reply's frame; what it carries of the log is not copied. A long one comes later,

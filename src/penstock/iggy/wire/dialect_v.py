@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from penstock.iggy.wire import frame as framing
@@ -13,7 +14,7 @@ from penstock.iggy.wire.replies import PolledMessages
 from penstock.iggy.wire.requests import ClientVersion, LoginRegister, LoginRegisterWithToken
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
     from types import CoroutineType
 
     from penstock.iggy.wire.message import MessageT
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 PROTOCOL_VERSION: Final = 11 << 10
 """0.11.0: `major << 20 | minor << 10 | patch`."""
 
+_NOT_NUMBERED: Final = frozenset(
+    {Operation.REGISTER, Operation.NON_REPLICATED, Operation.LOGOUT_USER}
+)
+_TOLD_APART_BYTES: Final = 1024
 _MINOR: Final = ~0x3FF
 _COMMAND_OF_CODE: Final[Mapping[int, Command]] = {int(each): each for each in NON_REPLICATED}
 _FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
@@ -82,6 +87,15 @@ class CodecV:
 
     def decode(self, asked: Asked, kind: type[MessageT]) -> MessageT:
         return kind.decode(asked.body)
+
+    def repetition(self, asked: Asked) -> Hashable | None:
+        header, body = asked
+        if header.operation in _NOT_NUMBERED or not header.request:
+            return None
+        # A client that gives its numbers to several requests means each of them. What begins a
+        # batch has the batch's checksum.
+        told_apart = body[:_TOLD_APART_BYTES]
+        return header.request, header.operation, len(body), zlib.crc32(told_apart)
 
     def encode(self, asked: Asked, reply: Reply) -> Encoded:
         if isinstance(reply, PolledMessages):

@@ -89,6 +89,9 @@ class LegacyCodec:
             self._dialect = versions_l.of_library(request.sdk_version)
         return request
 
+    def repetition(self, asked: Asked) -> None:
+        del asked  # No request has a number.
+
     def encode(self, asked: Asked, reply: Reply) -> Encoded:
         if reply is None or asked.code in self._dialect.answered_with_nothing:
             return _reply()

@@ -1,6 +1,10 @@
 """ListOffsets: the ends of partitions, and the first record at or after a time.
 
-Versions 1-11.
+Versions 0-11.
+
+* Version 0 answers with a list: where the segments of the log begin whose messages are all of the
+  time that is asked for or before, the newest first, and in front of them the end of the log, for
+  -1 and for a time that is yet to come. Kafka went by the times of the files instead.
 
 * -1 latest, -2 earliest, -3 (v7) the record with the largest timestamp, -4 (v8) the earliest local
   offset, which is the earliest one, -5 (v9) and -6 (v11) of tiered storage: there is none, so -1.
@@ -12,6 +16,7 @@ Versions 1-11.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +54,7 @@ FIRST_VERSIONS: Final = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+FIRST_VERSION_WITH_ONE_OFFSET: Final = 1
 TIMESTAMP_BITS: Final = 63
 
 
@@ -56,7 +62,7 @@ NOTHING: Final = RecordTime(-1, -1)
 """No such record."""
 
 
-@handles(api("ListOffsets"), 1, 11)
+@handles(api("ListOffsets"), 0, 11)
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     response = api("ListOffsets").response
     pace = Pace()
@@ -73,19 +79,32 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
                 partition = topic_by_name(call.broker, topic.name).partition(part.partition_index)
                 check_leader_epoch(call.broker, partition, part.current_leader_epoch)
                 await partition.opened()
-                found = await _find(partition, part.timestamp, isolation, call.version)
+                await _answer(partition, part, isolation, call.version, result)
             except Exception as error:
                 result.error_code = refusal(error).code
-            else:
-                result.timestamp, result.offset = found
-                if found.offset >= 0:
-                    result.leader_epoch = partition.epoch_at(found.offset)
             if pace.is_over():
                 await pace.others()
         topics.append(response.ListOffsetsTopicResponse(name=topic.name, partitions=results))
         if pace.is_over():
             await pace.others()
     return response(topics=topics)
+
+
+async def _answer(
+    partition: Partition,
+    asked: ListOffsetsRequest.ListOffsetsPartition,
+    isolation: Isolation,
+    version: int,
+    result: ListOffsetsResponse.ListOffsetsPartitionResponse,
+) -> None:
+    if version < FIRST_VERSION_WITH_ONE_OFFSET:
+        offsets = await find_segments(partition, asked.timestamp)
+        result.old_style_offsets = offsets[: max(0, asked.max_num_offsets)]
+        return
+    found = await _find(partition, asked.timestamp, isolation, version)
+    result.timestamp, result.offset = found
+    if found.offset >= 0:
+        result.leader_epoch = partition.epoch_at(found.offset)
 
 
 async def _times_asked(request: ListOffsetsRequest, pace: Pace) -> Counter[tuple[str, int]]:
@@ -114,6 +133,30 @@ async def _find(
     if timestamp == LARGEST_TIMESTAMP:
         return await find_largest_timestamp(partition)
     return NOTHING
+
+
+async def find_segments(partition: Partition, timestamp: int) -> list[int]:
+    """Return where segments begin all of whose messages are of this time in ms or before it.
+
+    The newest comes first. In front of it is the end of the log, where that is so for all there
+    will be until now.
+    """
+    starts, end = partition.segment_starts, partition.readable_end()
+    if timestamp == EARLIEST:
+        return starts[:1]
+    if timestamp == LATEST:
+        before, is_yet_to_come = end, True
+    elif timestamp < 0:
+        return []
+    else:
+        later = await partition.at_time(timestamp + 1)
+        before = end if later is None else later
+        is_yet_to_come = timestamp >= time.time_ns() // 1_000_000
+    following = [*starts[1:], end]
+    found = [start for start, stop in zip(starts, following, strict=True) if stop <= before]
+    if is_yet_to_come and end > starts[-1]:
+        found.append(end)
+    return found[::-1]
 
 
 async def find_time(partition: Partition, timestamp: int) -> RecordTime:

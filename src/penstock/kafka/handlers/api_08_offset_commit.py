@@ -1,17 +1,19 @@
 """OffsetCommit: remember how far a group has read.
 
-Versions 2-10.
+Versions 0-10.
 
 * A member has to be of the current generation; with generation -1 and no member id anybody may
   commit to a group that has no members. The answer comes when the offsets are durable.
 * A member that the group does not know is 25, in a group that is not there too.
 * Each partition is judged by itself: an unknown one does not keep the others from being committed.
   Metadata of more than 4096 bytes is refused as 12.
+* Version 0 knows no members. What it commits is kept where all offsets are, and fetched by every
+  version; Kafka kept it apart, in ZooKeeper.
 * Version 10 names topics by id.
 
-Deviations: offsets are kept until their group or topic is deleted; the retention time of versions
-2-4 is ignored. A member of a group that is not there is 22 before version 9 in Kafka and 69 from
-then on, which no client expects: at 25 all of them join anew.
+Deviations: offsets are kept until their group or topic is deleted; the times of version 1 and the
+retention time of versions 2-4 are ignored. A member of a group that is not there is 22 before
+version 9 in Kafka and 69 from then on, which no client expects: at 25 all of them join anew.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_IDS: Final = 10
 
 
-@handles(api("OffsetCommit"), 2, 10)
+@handles(api("OffsetCommit"), 0, 10)
 async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
     response = api("OffsetCommit").response
     failure = _check_member(request, call)

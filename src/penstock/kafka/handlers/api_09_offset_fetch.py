@@ -1,12 +1,13 @@
 """OffsetFetch: how far a group has read.
 
-Versions 1-10; version 8 on asks for several groups at once, version 10 names topics by id.
+Versions 0-10; version 8 on asks for several groups at once, version 10 names topics by id.
 
 * No list of topics means everything that the group has committed.
 * A partition without a commit, of a group or topic that may not exist, is offset -1 with empty
   metadata and no error.
 
-Deviation: there are no transactions, so require_stable changes nothing.
+Deviations: there are no transactions, so require_stable changes nothing. Kafka's version 0 said
+UNKNOWN_TOPIC_OR_PARTITION where nothing was committed, against its own guide of the time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_IDS: Final = 10
 
 
-@handles(api("OffsetFetch"), 1, 10)
+@handles(api("OffsetFetch"), 0, 10)
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     response = api("OffsetFetch").response
     pace = Pace()

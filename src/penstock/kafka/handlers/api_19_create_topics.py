@@ -2,7 +2,7 @@
 
 Those of one request share flushes and transactions.
 
-Versions 2-7; version 5 on returns the configuration, version 7 the id.
+Versions 0-7; version 5 on returns the configuration, version 7 the id.
 
 * Partitions -1 (version 4 on) means the node's default, replication factor -1 the only one there
   is, 1. An assignment may be given in place of both: it names the one node for each partition.
@@ -46,7 +46,7 @@ FIRST_VERSION_WITH_THROTTLING: Final = 6
 REPLICATION_FACTOR: Final = 1
 
 
-@handles(api("CreateTopics"), 2, 7)
+@handles(api("CreateTopics"), 0, 7)
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     response = api("CreateTopics").response
     throttle = Throttle(call.version >= FIRST_VERSION_WITH_THROTTLING)

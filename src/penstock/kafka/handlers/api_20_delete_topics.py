@@ -1,6 +1,6 @@
 """DeleteTopics: delete topics with their messages, by name or (version 6 on) by id.
 
-Versions 1-6. Those of one request share transactions. A topic that is asked for twice, or by name
+Versions 0-6. Those of one request share transactions. A topic that is asked for twice, or by name
 and id at once, is INVALID_REQUEST; an unknown one is 3 by name and 100 by id.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_IDS: Final = 6
 
 
-@handles(api("DeleteTopics"), 1, 6)
+@handles(api("DeleteTopics"), 0, 6)
 async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     response = api("DeleteTopics").response
     pace = Pace()

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch: where a leadership's messages end.
 
-Versions 2-4. Each start of the broker is a leadership of its own (KIP-320). The answer for one that
+Versions 0-4. Each start of the broker is a leadership of its own (KIP-320). The answer for one that
 wrote nothing is the one before it; for one that is yet to come it is (-1, -1).
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 
-@handles(api("OffsetForLeaderEpoch"), 2, 4)
+@handles(api("OffsetForLeaderEpoch"), 0, 4)
 async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:

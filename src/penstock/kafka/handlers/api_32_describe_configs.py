@@ -1,6 +1,6 @@
 """DescribeConfigs: the configuration of topics, of the broker and of groups.
 
-Versions 1-4. All keys are listed with their defaults, or those that were asked for. An unknown
+Versions 0-4. All keys are listed with their defaults, or those that were asked for. An unknown
 topic is 3, an illegal name 17, another node than this one 42; a group without a name and other
 kinds of resources are 42 too. A group need not be there, as in Kafka. What is not a topic's is
 read-only.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
-from penstock.kafka.handlers.config_entries import ConfigEntry, topic_entries
+from penstock.kafka.handlers.config_entries import ConfigEntry, ConfigSource, topic_entries
 from penstock.kafka.handlers.node_configs import group_entries, node_entries
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
@@ -32,7 +32,7 @@ BROKER: Final = 4
 GROUP: Final = 32
 
 
-@handles(api("DescribeConfigs"), 1, 4)
+@handles(api("DescribeConfigs"), 0, 4)
 async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     response = api("DescribeConfigs").response
     pace = Pace()
@@ -95,6 +95,7 @@ def _describe(
         name=entry.name,
         value=entry.value,
         read_only=resource_type != TOPIC,
+        is_default=entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=False,
         synonyms=[

@@ -1,6 +1,6 @@
 """DescribeLogDirs: where the data folder is and how much each partition takes of it.
 
-Versions 1-5; version 4 on has the size of the file system too. Without a list of topics the answer
+Versions 0-5; version 4 on has the size of the file system too. Without a list of topics the answer
 has all. Partitions that are not there, or of which the log can't be read, are left out, as Kafka
 does. No log is opened for it.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.kafka.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 
-@handles(api("DescribeLogDirs"), 1, 5)
+@handles(api("DescribeLogDirs"), 0, 5)
 async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
     pace = Pace()
     asked = await _asked(request, call, pace)

@@ -54,6 +54,7 @@ def handle(request: CommandConnect, call: Call) -> BaseCommand:
         max_message_size=client.broker.settings.pulsar_message_bytes,
         feature_flags=FeatureFlags(
             supports_broker_entry_metadata=True,
+            supports_topic_watchers=True,
             supports_get_partitioned_metadata_without_auto_creation=True,
         ),
     )

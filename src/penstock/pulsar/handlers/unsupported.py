@@ -20,8 +20,6 @@ UNSUPPORTED: Final = (
     BaseCommand.END_TXN_ON_PARTITION,
     BaseCommand.END_TXN_ON_SUBSCRIPTION,
     BaseCommand.TC_CLIENT_CONNECT_REQUEST,
-    BaseCommand.WATCH_TOPIC_LIST,
-    BaseCommand.WATCH_TOPIC_LIST_CLOSE,
     BaseCommand.SCALABLE_TOPIC_SUBSCRIBE,
 )
 """Those that carry a request id. Others of their kind are never sent to a broker that does not

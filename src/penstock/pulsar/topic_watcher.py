@@ -1,0 +1,105 @@
+"""A client that is told which topics of a namespace come and go (PIP-145)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+from penstock.pulsar.topic_lists import TopicPattern, matching, topics_hash, topics_of
+from penstock.pulsar.topics import pulsar_names
+from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandWatchTopicUpdate
+from penstock.tasks import Tasks
+
+if TYPE_CHECKING:
+    from penstock.broker.topics.catalogue import Topics
+    from penstock.broker.topics.names import NamespaceName
+    from penstock.broker.topics.topic import Topic
+
+_GATHERED_SECONDS: Final = 0.1
+"""How long changes are gathered before the client is told, for the hash is one of all topics."""
+
+
+class WatcherOwner(Protocol):
+    """The connection of a watcher."""
+
+    def send(self, command: BaseCommand) -> None:
+        """Say something that the client did not ask for."""
+
+
+class TopicWatcher:
+    """Implements penstock.broker.topics.changes.TopicListener, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        owner: WatcherOwner,
+        watcher_id: int,
+        topics: Topics,
+        namespace: NamespaceName,
+        pattern: TopicPattern,
+    ) -> None:
+        self._owner = owner
+        self._id = watcher_id
+        self._topics = topics
+        self._namespace = namespace
+        self._pattern = pattern
+        self._changed: dict[str, bool] = {}
+        """Names that came or went since the client was told, and whether they are there."""
+        self._is_open = False
+        self._gathering: asyncio.TimerHandle | None = None
+        self._tasks = Tasks()
+
+    def start(self) -> None:
+        """Take note of what changes from now on."""
+        self._topics.changes.listen(self._namespace, self)
+
+    def stop(self) -> None:
+        """The client wants to know no more, or is gone."""
+        self._topics.changes.stop(self._namespace, self)
+        if self._gathering is not None:
+            self._gathering.cancel()
+        self._tasks.cancel()
+
+    async def names(self) -> list[str]:
+        """Return the topics that there are."""
+        return await topics_of(self._topics, self._namespace, self._pattern)
+
+    def opened(self) -> None:
+        """The client has heard which topics there are: tell it of changes."""
+        self._is_open = True
+        self._gather()
+
+    def appeared(self, topic: Topic) -> None:
+        """See TopicListener."""
+        self._note(topic, is_there=True)
+
+    def gone(self, topic: Topic) -> None:
+        """See TopicListener."""
+        self._note(topic, is_there=False)
+
+    def _note(self, topic: Topic, *, is_there: bool) -> None:
+        self._changed |= dict.fromkeys(pulsar_names(topic), is_there)
+        self._gather()
+
+    def _gather(self) -> None:
+        if self._is_open and self._changed and self._gathering is None:
+            loop = asyncio.get_running_loop()
+            self._gathering = loop.call_later(_GATHERED_SECONDS, self._say)
+
+    def _say(self) -> None:
+        self._tasks.start(self._told(), "telling a Pulsar client which topics there are")
+
+    async def _told(self) -> None:
+        changed, self._changed = self._changed, {}
+        names = await matching(changed, self._pattern)
+        if names:
+            update = CommandWatchTopicUpdate(
+                watcher_id=self._id,
+                new_topics=[name for name in names if changed[name]],
+                deleted_topics=[name for name in names if not changed[name]],
+                topics_hash=topics_hash(await self.names()),
+            )
+            self._owner.send(
+                BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watchTopicUpdate=update)
+            )
+        self._gathering = None
+        self._gather()
