@@ -8,7 +8,7 @@ import time
 import uuid
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.broker.creations import partition_creations
 from penstock.broker.errors import (
@@ -31,6 +31,7 @@ from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.making import Identities, NewPartitions, PartitionMaker
 from penstock.broker.topics.measuring import measure_all
 from penstock.broker.topics.names import NamespaceName, TopicName
+from penstock.broker.topics.new_topic import NewTopic
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.removal import Removal
 from penstock.broker.topics.stored_config import canonical
@@ -52,17 +53,6 @@ if TYPE_CHECKING:
     from penstock.metadata.topics import TopicRepository
 
 logger = logging.getLogger(__name__)
-
-
-class NewTopic(NamedTuple):
-    """What is asked for by the client of `address`; `iggy_topic_id` is the number that it wants."""
-
-    name: TopicName
-    partitions: int
-    partitioned: bool = True
-    config: Explicit = NOTHING_SET
-    address: str | None = None
-    iggy_topic_id: int | None = None
 
 
 class Topics:
