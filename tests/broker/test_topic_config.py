@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partition_logs import open_logs
+from partition_logs import log_of, open_logs
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidSettingError,
