@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.requests import call
+from penstock.requests.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from penstock.broker.broker import Broker
     from penstock.session import Transport
 
 
-class Queue:
-    """Has requests do something one after another, in the order in which they asked for it.
-
-    One that comes while others are `waiting` has to wait behind them.
-    """
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self._turn = asyncio.Lock()
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Join the queue now; what this returns is entered when it is one's turn."""
-        self.waiting += 1
-        return self._taken()
-
-    @asynccontextmanager
-    async def _taken(self) -> AsyncIterator[None]:
-        try:
-            async with self._turn:
-                yield
-        finally:
-            self.waiting -= 1
-
-
 class Client(call.Client):
     """The client at the other end of one connection.
 
-    `produces` is where a Produce waits for a log to be opened, and those behind it for their turn.
+    `produces` is where a Produce waits for a log to be opened or for a look at what it brings, and
+    those behind it for their turn.
     No request begins before `throttled_until`, a time of the event loop.
     """
 

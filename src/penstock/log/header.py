@@ -29,6 +29,9 @@ _CRC_AT: Final = 17
 CRC_START: Final = 21
 """First byte that the checksum covers; it covers all the rest of the batch."""
 
+_MAX_TIMESTAMP: Final = struct.Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
+
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
@@ -116,6 +119,13 @@ def stamp(batch: Buffer, base_offset: int, leader_epoch: int) -> None:
     """Write offset and epoch into a batch in place; the checksum covers neither."""
     _, length = _PREFIX.unpack_from(batch)
     _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
+
+
+def set_max_timestamp(batch: Buffer, max_timestamp: int) -> None:
+    """Write the latest time into a whole batch in place, and its checksum anew."""
+    view = memoryview(batch)
+    _MAX_TIMESTAMP.pack_into(view, _MAX_TIMESTAMP_AT, max_timestamp)
+    _CRC.pack_into(view, _CRC_AT, crc32c(view[CRC_START:]))
 
 
 def build_header(

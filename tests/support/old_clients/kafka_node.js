@@ -13,7 +13,8 @@ function produce(codec, acks) {
   client.refreshMetadata([topic], () => {
     producer.send([{ topic, partition: 0, messages, attributes: codecs[codec] }], (error) => {
       if (error) fail(error);
-      client.close(() => process.exit(0));
+      // Of acks 0 nothing more is heard.
+      setTimeout(() => client.close(() => process.exit(0)), 1000);
     });
   });
 }

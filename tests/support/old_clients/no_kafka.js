@@ -15,7 +15,9 @@ async function produce(codec, acks) {
   }
   messages.push({ topic, partition: 0, message: { key: "key", value: "with a key" } });
   const results = await producer.send(messages);
-  for (const result of results) if (result.error) throw result.error;
+  for (const result of results || []) if (result.error) throw result.error;
+  // Of acks 0 nothing more is heard.
+  await new Promise((resolve) => setTimeout(resolve, 1000));
   await producer.end();
 }
 

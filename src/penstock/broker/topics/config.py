@@ -50,6 +50,9 @@ class TopicConfig:
     limits: Mapping[int, Limits]
     """By the magic of the batch."""
     terminated: bool
+    validates_records: bool
+    is_compacted: bool
+    """Whether it says so, whatever comes of it: Kafka takes no record without a key then."""
     deduplication: bool
 
     @classmethod
@@ -61,6 +64,8 @@ class TopicConfig:
             flush=Flush(explicit.get("flush", node.flush)),
             segment_bytes=int(explicit.get("segment_bytes", node.log.segment_bytes)),
             limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
+            validates_records=_read("validate_records", explicit, node) is True,
+            is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
             terminated=explicit.get(TERMINATED) == "true",
             deduplication=explicit.get("deduplication", "true") == "true",
         )
@@ -71,8 +76,7 @@ class TopicConfig:
 
     def value(self, name: str) -> Value:
         """Return what was set, else the default."""
-        text = self.explicit.get(name)
-        return self.default(name) if text is None else SETTINGS[name].read(text)
+        return _read(name, self.explicit, self.node)
 
     def check_batch(self, header: BatchHeader) -> None:
         """Raise TopicTerminatedError, MessageTooLargeError or TimestampTooFarAheadError where the
@@ -94,6 +98,11 @@ class TopicConfig:
                 f"a timestamp {ahead_ms} ms ahead; message_timestamp_after_max_ms of the topic is "
                 f"{limits.ahead_ms}"
             )
+
+
+def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
+    text = explicit.get(name)
+    return SETTINGS[name].default_on(node) if text is None else SETTINGS[name].read(text)
 
 
 def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:

@@ -189,6 +189,12 @@ _CHECKED: Final = {
         meaning="The largest batch as it is stored, its header of 61 bytes included: a batch of a "
         "Kafka producer, an entry of a Pulsar producer, what an Iggy client sends at once.",
     ),
+    "validate_records": Setting(
+        kind=Kind.BOOLEAN,
+        default=True,
+        meaning="Whether what is in a batch of a Kafka producer, or in an entry of a Pulsar "
+        "producer, is looked at before it is stored, for which it is inflated.",
+    ),
     "message_timestamp_after_max_ms": Setting(
         kind=Kind.INTEGER,
         default=3_600_000,

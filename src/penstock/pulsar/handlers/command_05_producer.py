@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits
+from penstock import limits, records
 from penstock.broker.errors import TopicTerminatedError
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
@@ -77,6 +77,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
     partition = await open_partition(client, request.topic)
     if partition.topic.config.terminated:
         raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
+    await records.prepare()  # For the look at each message, which is not to wait for it.
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(

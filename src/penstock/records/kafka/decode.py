@@ -9,7 +9,7 @@ import numpy as np
 from penstock.log.header import ATTRIBUTE_COMPRESSION, ATTRIBUTE_LOG_APPEND_TIME, Magic
 from penstock.records import field, header_kinds
 from penstock.records.batch_headers import check_read, malformed
-from penstock.records.errors import MalformedBatchError
+from penstock.records.errors import MalformedBatchError, OverLimitError
 from penstock.records.kafka.compression import inflate_kafka
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
 from penstock.records.kernels.declaring import helper, kernel
@@ -41,6 +41,8 @@ class KafkaDecoder:
             body = inflation.data[batches[field.BODY_START, batch] : batches[field.BODY_END, batch]]
             try:
                 inflated = inflate_kafka(int(codecs[batch]), body.data)
+            except OverLimitError:
+                raise  # Which says something else of the batch than that it is malformed.
             except MalformedBatchError as error:
                 raise malformed(batches, batch, str(error)) from error
             start, end = inflation.add(inflated)
