@@ -16,9 +16,9 @@ import pytest
 from kafka_dialog import Dialog
 from penstock.broker.broker import Broker
 from penstock.broker.errors import StorageError, TopicExistsError, UnknownTopicError
-from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.names import NamespaceName, TopicName
+from penstock.broker.topics.new_topic import NewTopic
 from penstock.broker.topics.topic import Topic
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import TOPICS_CHANGED_TOGETHER
