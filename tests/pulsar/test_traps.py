@@ -103,7 +103,7 @@ async def test_trap_4_a_bad_topic_name_is_told_at_once(peer: Peer, name: str) ->
 
 async def test_trap_5_errors_come_in_the_answer_of_their_request(peer: Peer) -> None:
     """One id may be outstanding twice: in a look-up and in a request about a consumer."""
-    name = "persistent://public/t"
+    name = "non-persistent://public/default/t"
     metadata = api.CommandPartitionedTopicMetadata(topic=name, request_id=4)
     failed = await peer.ask(
         Command(type=Command.PARTITIONED_METADATA, partitionMetadata=metadata),
@@ -267,7 +267,7 @@ async def test_trap_11_stored_bytes_are_delivered_untouched(peer: Peer, checksum
     body = entry(
         b"\x00\xff sealed",
         checksum=checksum,
-        encryption_keys=[EncryptionKeys(key="k", value=b"sealed key")],
+        encryption_keys=[EncryptionKeys(key="k", value=b"v")],
         encryption_algo="AES",
         encryption_param=b"nonce",
         compression=4,
