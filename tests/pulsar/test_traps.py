@@ -16,6 +16,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.message_ids import EARLIEST
+from penstock.records.pulsar.metadata_pb2 import EncryptionKeys
 from pulsar_peer import Command, Peer, batch, entry
 
 Id = api.MessageIdData
@@ -266,6 +267,7 @@ async def test_trap_11_stored_bytes_are_delivered_untouched(peer: Peer, checksum
     body = entry(
         b"\x00\xff sealed",
         checksum=checksum,
+        encryption_keys=[EncryptionKeys(key="k", value=b"v")],
         encryption_algo="AES",
         encryption_param=b"nonce",
         compression=4,
