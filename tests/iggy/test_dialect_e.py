@@ -137,9 +137,10 @@ async def test_numbers_are_chosen_by_clients_and_count_from_1(dialog: OlderDialo
     for asked, status in (
         ((202, u32(0) + name("x")), 1014),
         ((202, u32(1) + name("x")), 1011),
+        ((202, u32(1) + name("shop")), 1011),
         ((202, u32(7) + name("Shop")), 1012),
         ((302, STREAM + u32(0) + u32(1) + u32(0) + name("x")), 2016),
-        ((302, STREAM + u32(2) + u32(1) + u32(0) + name("x")), 2012),
+        ((302, STREAM + u32(2) + u32(1) + u32(0) + name("orders")), 2012),
         ((302, STREAM + u32(9) + u32(1) + u32(0) + name("ORDERS")), 2013),
         ((302, STREAM + u32(9) + u32(100_001) + u32(0) + name("x")), 2015),
         ((302, numeric(5) + u32(9) + u32(1) + u32(0) + name("x")), 1009),
