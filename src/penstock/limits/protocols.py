@@ -34,6 +34,13 @@ KAFKA_PARTITIONS_DESCRIBED: Final = Limit(
     when_hit="the answer ends and tells where the next one goes on",
 )
 
+KAFKA_SESSION_PARTITIONS: Final = Limit(
+    10_000,
+    "partitions in the fetch session of a Kafka connection",
+    protects="other clients' time: an empty request has all of them looked at",
+    when_hit="there is no session, and the client names its partitions each time",
+)
+
 KAFKA_FETCH_BYTES: Final = Limit(
     55 * MIB,
     "bytes of one answer to a Kafka Fetch (Kafka's own default)",
