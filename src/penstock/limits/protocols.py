@@ -184,6 +184,20 @@ PULSAR_CONNECTION_WATCHERS: Final = Limit(
     when_hit="the next one is refused, and its client asks for the topics now and then",
 )
 
+PULSAR_TRANSIENT_SUBSCRIPTIONS: Final = Limit(
+    100,
+    "subscriptions of a non-persistent Pulsar topic",
+    protects="other clients' time: each gets a message in the turn that took it",
+    when_hit="the next one is refused",
+)
+
+PULSAR_UNREAD_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of non-persistent messages that a Pulsar consumer has not read yet",
+    protects="memory",
+    when_hit="messages are dropped for it until it has read them",
+)
+
 PULSAR_TOPIC_PATTERN: Final = Limit(
     50,
     "characters of a pattern of Pulsar topics (Pulsar's own default)",
