@@ -103,7 +103,7 @@ async def test_trap_4_a_bad_topic_name_is_told_at_once(peer: Peer, name: str) ->
 
 async def test_trap_5_errors_come_in_the_answer_of_their_request(peer: Peer) -> None:
     """One id may be outstanding twice: in a look-up and in a request about a consumer."""
-    name = "non-persistent://public/default/t"
+    name = "persistent://public/t"
     metadata = api.CommandPartitionedTopicMetadata(topic=name, request_id=4)
     failed = await peer.ask(
         Command(type=Command.PARTITIONED_METADATA, partitionMetadata=metadata),
