@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from penstock.broker.broker import Broker
+    from penstock.kafka.fetch_session import FetchSession
     from penstock.session import Transport
 
 
@@ -28,15 +29,23 @@ class Client(call.Client):
         self.produces = Queue()
         self.is_gone = False
         self.throttled_until = 0.0
+        self.fetch_session: FetchSession | None = None
         self._waits: set[Callable[[], object]] = set()
 
     def waiting(self, give_up: Callable[[], object]) -> AbstractContextManager[None]:
         """Have `give_up` called when the client goes while the request waits for something."""
         return _Waiting(self._waits, give_up)
 
+    def end_fetch_session(self) -> None:
+        """Forget what the client said that it reads, if it did (KIP-227)."""
+        session, self.fetch_session = self.fetch_session, None
+        if session is not None:
+            session.close()
+
     def gone(self) -> None:
         """The connection is closed: nothing that waits for its sake needs to wait on."""
         self.is_gone = True
+        self.fetch_session = None
         for give_up in tuple(self._waits):
             give_up()
 

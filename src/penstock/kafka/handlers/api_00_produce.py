@@ -102,13 +102,17 @@ async def _produce_message_sets(
     written: list[Written] = []
     answer = _RESPONSE(responses=[])
     async with turn:
-        for target in await _opened(request, call, answer, pace):
+        found = await _opened(request, call, answer, pace)
+        for target in found:
             if target is not None:
                 await _append_set(target, request.acks, call, written)
             if pace.is_over():
                 await pace.others()
     outcome = _outcome(request, answer, written)
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(found)
+    await pace.emptied(written)
+    return reply
 
 
 async def _append_set(target: Target, acks: int, call: Call, written: list[Written]) -> None:

@@ -19,8 +19,9 @@ from penstock.pulsar.handlers.answers import (
     refuse_schema,
 )
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.handlers.transient import open_producer
 from penstock.pulsar.producers import Producer
-from penstock.pulsar.topics import open_partition
+from penstock.pulsar.topics import is_transient, open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandProducer,
@@ -42,6 +43,8 @@ _BEYOND_WHAT_WAITS: Final = 1 << 32
 @handles(BaseCommand.PRODUCER, refuse=refusal)
 async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
     client = call.client
+    if is_transient(request.topic):
+        return await open_producer(client, request)
     known = client.producers.get(request.producer_id)
     if known is not None:
         return _success(request.request_id, known)

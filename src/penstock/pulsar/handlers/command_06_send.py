@@ -35,6 +35,7 @@ from penstock.log.header import (
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import is_cpp
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.transient import MESSAGE_ID
 from penstock.pulsar.wire.message_ids import EARLIEST
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from penstock.pulsar.client import Call, Client
     from penstock.pulsar.producers import Producer
+    from penstock.pulsar.transient import TransientProducer
     from penstock.session import Answer
 
 TIME_MAX_MS: Final = 253_402_300_799_999
@@ -98,6 +100,9 @@ def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> B
 def handle(request: CommandSend, call: Call) -> Answer[BaseCommand | None]:
     producer = call.client.producers.get(request.producer_id)
     if producer is None:
+        transient = call.client.transient_producers.get(request.producer_id)
+        if transient is not None:
+            return _pass_on(transient, request, call)
         if request.producer_id in call.client.closed_producers:
             return None  # Sent before the client knew.
         raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
@@ -156,6 +161,20 @@ def _failing_the_message(client: Client) -> Iterator[None]:
         yield
     except _NEVER_TAKEN as error:
         raise RefusedError(_code_that_fails_the_message(client), str(error)) from error
+
+
+def _pass_on(producer: TransientProducer, request: CommandSend, call: Call) -> BaseCommand:
+    """Send an entry to those who listen, as a non-persistent topic does."""
+    with _failing_the_message(call.client):
+        entry = _checked(request, call.entry)
+    producer.topic.publish(call.entry, entry.message_count if entry.is_batch else 1)
+    receipt = CommandSendReceipt(
+        producer_id=request.producer_id,
+        sequence_id=request.sequence_id,
+        message_id=MESSAGE_ID,
+        highest_sequence_id=request.highest_sequence_id,
+    )
+    return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)
 
 
 def _refuse_after_failure(producer: Producer) -> None:
