@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench newcomer versus report soak interop protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop interop-librdkafka protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ SCALE := quick
 RESULT := docs/benchmarks/versus.json
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) java kernels ## Flights in through three clients, out through three, and a table in Spark
 	$(BIN)/penstock demo
@@ -53,6 +53,9 @@ soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random 
 
 interop: $(INSTALLED) kernels ## What each real client writes, each real client reads, old ones too: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop -m "soak or not soak" --timeout 3600
+
+interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
+	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)
 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
 	for proto in $(PROTOS); do \
