@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench newcomer versus report soak interop interop-librdkafka protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy interop-librdkafka protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,7 +37,9 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
+	$(BIN)/python benchmarks/iggy_dialects.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
+	$(BIN)/python benchmarks/records_convert.py
 
 newcomer: $(INSTALLED) ## Install it in five ways and use it for the first time; FLAGS=3.12 for one
 	$(BIN)/python benchmarks/newcomer.py $(FLAGS)
@@ -53,6 +55,14 @@ soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random 
 
 interop: $(INSTALLED) kernels ## What each real client writes, each real client reads, old ones too: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop -m "soak or not soak" --timeout 3600
+
+interop-iggy: $(INSTALLED) kernels ## The published clients of Iggy 0.5 to 0.8, installed from PyPI
+	for version in 0.5.0 0.6.0 0.7.0 0.8.0; do \
+		test -x build/iggy-clients/$$version/bin/python || { \
+			$(BIN)/python -m venv build/iggy-clients/$$version && \
+			build/iggy-clients/$$version/bin/pip install -q apache-iggy==$$version; } || exit 1; \
+	done
+	$(BIN)/pytest tests/interop/test_older_iggy.py --timeout 600
 
 interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
 	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)

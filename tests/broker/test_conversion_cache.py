@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from penstock.log import CorruptBatchError, Log, OffsetOutOfRangeError
 from penstock.log.header import Magic, build_header, walk
 from penstock.memory import Reading
 from penstock.records import MalformedBatchError
+from penstock.records.errors import OverLimitError
+from penstock.records.kafka.compression import inflate_kafka
 from receivers import message_batch
 from stored_batches import Record, kafka_batch
 
@@ -214,6 +217,38 @@ async def test_the_answer_ends_before_a_batch_that_can_not_be_read(partition: Pa
         await partition.read(20, 1 << 20, Magic.PULSAR)
     assert (raised.value.base_offset, raised.value.next_offset) == (20, 21)
     assert await spans(partition, 21, 1 << 20) == [(21, 30)]
+
+
+@pytest.mark.parametrize("target", [Magic.KAFKA, Magic.IGGY])
+async def test_readers_that_can_not_be_told_pass_over_what_nobody_can_read(
+    partition: Partition, target: Magic, caplog: pytest.LogCaptureFixture
+) -> None:
+    body = b"no message at all"
+    magic = Magic.PULSAR if target == Magic.KAFKA else Magic.KAFKA
+    for _ in range(2):
+        times = {"base_timestamp": 0, "max_timestamp": 0}
+        partition.append([build_header(magic, body, record_count=3, **times), body])
+    await partition.flushed()
+    await fill(partition, 1)
+    for start in (0, 3):
+        (gap,) = await partition.read(start, 1, target)
+        ((_, header),) = walk(gap)
+        found = (header.base_offset, header.next_offset, header.record_count)
+        assert found == (start, start + 3, 0)
+        assert "left out: batch at offset" in caplog.text
+    assert (await spans(partition, 6, 1 << 20, target))[0] == (6, 15)
+
+
+async def test_what_takes_too_much_memory_is_not_passed_over(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = bytearray(kafka_batch([Record(bytes(1 << 20))], codec=1))
+    partition.append([batch])
+    await partition.flushed()
+    limited = partial(inflate_kafka, limit=1 << 16)
+    monkeypatch.setattr("penstock.records.kafka.decode.inflate_kafka", limited)
+    with pytest.raises(OverLimitError):
+        await partition.read(0, 1, Magic.IGGY)
 
 
 async def test_an_offset_that_is_not_there_is_refused_whatever_is_kept(

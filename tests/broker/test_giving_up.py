@@ -88,7 +88,7 @@ async def test_full_segments_go_once_all_have_read_them(tmp_path: Path) -> None:
                 await subscription.acknowledge_through(7)
             else:
                 await broker.offsets.commit(IGGY, {partition.id: CommittedOffset(9)})
-        assert partition.segment_count == 1
+        assert log_of(partition).segment_count == 1
 
 
 async def test_a_purge_goes_on_where_its_client_leaves(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ async def test_a_purge_goes_on_where_its_client_leaves(tmp_path: Path) -> None:
         async with asyncio.timeout(10):
             while subscription.cursor.position < 3:
                 await asyncio.sleep(0.01)
-        assert partition.segment_count == 1
+        assert log_of(partition).segment_count == 1
 
 
 # Cursors of subscriptions.

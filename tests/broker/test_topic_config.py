@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partition_logs import open_logs
+from partition_logs import log_of, open_logs
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidSettingError,
@@ -199,12 +199,12 @@ async def test_segments_are_of_the_size_that_the_topic_or_else_the_node_says(
             small = broker.topics.get(ORDERS) or await broker.topics.create(
                 ORDERS, 1, config=config
             )
-            before = [topic.partitions[0].segment_count for topic in (own, small)]
+            before = [log_of(topic.partitions[0]).segment_count for topic in (own, small)]
             for topic in (own, small):
                 for _ in range(4):
                     topic.partitions[0].append(batch(Magic.KAFKA, 900_000))
                 await topic.partitions[0].flushed()
-            after = [topic.partitions[0].segment_count for topic in (own, small)]
+            after = [log_of(topic.partitions[0]).segment_count for topic in (own, small)]
             assert [now - then for now, then in zip(after, before, strict=True)] == [
                 2 if before[0] == 0 else 1,
                 4,

@@ -16,9 +16,9 @@ import pytest
 from kafka_dialog import Dialog
 from penstock.broker.broker import Broker
 from penstock.broker.errors import StorageError, TopicExistsError, UnknownTopicError
-from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.names import NamespaceName, TopicName
+from penstock.broker.topics.new_topic import NewTopic
 from penstock.broker.topics.topic import Topic
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import TOPICS_CHANGED_TOGETHER
@@ -117,7 +117,7 @@ async def test_a_row_that_is_refused_costs_its_neighbours_nothing(tmp_path: Path
 
 async def test_of_those_that_ask_for_one_name_the_first_gets_it(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
-        asked = [NewTopic(NAMES[0], 1), NewTopic(NAMES[1], 0), NewTopic(NAMES[1], 2)]
+        asked = [NewTopic(NAMES[0], 1), NewTopic(NAMES[1], -1), NewTopic(NAMES[1], 2)]
         outcomes = await broker.topics.create_all([*asked, *asked])
         assert isinstance(outcomes[0], Topic)
         assert isinstance(outcomes[2], Topic), "the one before asked for what there can't be"

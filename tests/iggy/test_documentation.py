@@ -7,8 +7,11 @@ from pathlib import Path
 
 from penstock.iggy.handlers import HANDLERS
 from penstock.iggy.handlers.unavailable import UNAVAILABLE
+from penstock.iggy.wire.dialect_e import COMMANDS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "iggy.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "iggy.md").read_text(encoding="utf-8")
+PAGE_OF_2023 = (DOCS / "iggy-protocol.md").read_text(encoding="utf-8")
 
 
 def test_page_names_what_is_served_and_what_is_not() -> None:
@@ -31,3 +34,13 @@ def test_each_command_has_a_file_of_its_own() -> None:
     assert files == {
         command.value: command.name for command in HANDLERS if command not in UNAVAILABLE
     }
+
+
+def test_page_of_2023_goes_through_its_commands_and_names_tests_that_there_are() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\w+) \|", PAGE_OF_2023, re.MULTILINE)
+    assert {int(code): name for code, name in rows} == {
+        code: command.name for code, command in COMMANDS.items()
+    }
+    tests = Path(__file__).with_name("test_dialect_e.py").read_text(encoding="utf-8")
+    for named in re.findall(r"`(test_\w+)`", PAGE_OF_2023):
+        assert f"def {named}(" in tests

@@ -92,6 +92,7 @@ def test_legacy_frames_are_told_apart_and_measured() -> None:
     assert codec.command(asked) is Command.PING
     refused = codec.encode_error(asked, IggyError(ErrorCode.FEATURE_UNAVAILABLE))
     assert b"".join(refused).hex() == "0500000000000000"
+    assert choose(ping) is not choose(ping), "each connection is found to speak what it speaks"
     for length in (1, 3, 2**31):
         with pytest.raises(IggyError):
             codec.frame_size(length.to_bytes(4, "little"))

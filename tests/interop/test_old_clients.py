@@ -30,6 +30,7 @@ CLIENTS: Final[dict[str, Callable[[], OldClient]]] = {
     "Kafka 0.8.2": of_java,
 }
 WITH_SNAPPY: Final = {"no-kafka", "Kafka 0.8.2"}
+WITHOUT_ZSTD: Final = {"kafka-python 1.4"}
 COUNT: Final = 300
 EXPECTED: Final = [*((n, None, f"value {n}") for n in range(COUNT)), (COUNT, "key", "with a key")]
 SMALL_BYTES, LARGE_BYTES = 2048, 1 << 20
@@ -97,8 +98,10 @@ def test_what_they_write_is_read_by_todays_and_by_themselves(
 
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_they_read_what_todays_write(
-    shared_server: BrokerProcess, client: OldClient, topic: str, codec: str
+    shared_server: BrokerProcess, client: OldClient, name: str, topic: str, codec: str
 ) -> None:
+    if codec == "zstd" and name in WITHOUT_ZSTD:
+        pytest.skip("it reads batches as they are, and is older than zstd in them")
     write_now(shared_server, topic, codec)
     for max_bytes in (SMALL_BYTES, LARGE_BYTES):
         group = f"{topic}-{max_bytes}"
@@ -118,7 +121,7 @@ def test_what_one_writes_the_others_read(shared_server: BrokerProcess, topic: st
     count = (COUNT + 1) * len(at_hand)
     expected = [(key, value) for _ in at_hand for _, key, value in EXPECTED]
     for name, reader in at_hand:
-        group = f"{topic} {name}"
+        group = f"{topic}-{name.replace(' ', '-')}"
         read = reader.consume(shared_server.kafka, topic, count, group, LARGE_BYTES)
         assert [offset for offset, _, _ in read] == list(range(count)), name
         assert [(key, value) for _, key, value in read] == expected, name

@@ -228,14 +228,6 @@ async def test_a_damaged_batch_is_told_and_costs_no_other(dialog: Dialog) -> Non
     assert offsets(await dialog.fetch(2)) == [2]
 
 
-async def test_a_session_is_not_made_and_not_known(dialog: Dialog) -> None:
-    await dialog.create_topic()
-    response = await dialog.ask("Fetch", 12, **dialog.fetch_fields((0, 0), session_epoch=0))
-    assert (response.error_code, response.session_id) == (0, 0)
-    response = await dialog.ask("Fetch", 12, session_id=5, session_epoch=3, max_wait_ms=LONG_MS)
-    assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
 async def test_nothing_to_read_is_answered_at_once(dialog: Dialog) -> None:
     response = await dialog.ask("Fetch", 12, max_wait_ms=LONG_MS, min_bytes=1)
     assert response.responses == []

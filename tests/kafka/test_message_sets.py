@@ -6,6 +6,7 @@ Method: a session without a socket; message sets are written and read by the tes
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -24,6 +25,7 @@ from message_sets import (
 from penstock.broker.reading import conversion
 from penstock.broker.topics.partition import Partition
 from penstock.clients.kafka.record_batch import Record, encode_batch
+from penstock.kafka import message_sets
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.header import Magic, build_header, read_header, walk
@@ -127,6 +129,34 @@ class TestProduce:
         result = await dialog.produce(data, version=version)
         assert (result.error_code, result.base_offset) == (code, -1)
         assert partition(dialog).end_offset == 0
+
+    @pytest.mark.parametrize("large", [False, True])
+    async def test_what_may_take_a_while_is_done_beside_the_loop(
+        self, dialog: Dialog, monkeypatch: pytest.MonkeyPatch, large: bool
+    ) -> None:
+        """Also to look how much a compressed set holds, which may be in very many blocks."""
+        await dialog.create_topic()
+        threads = []
+
+        def note(module: object, name: str) -> None:
+            work = getattr(module, name)
+
+            def noted(data: bytes) -> object:
+                threads.append(threading.current_thread())
+                return work(data)
+
+            monkeypatch.setattr(module, name, noted)
+
+        note(message_sets, "_to_batch")
+        note(message_sets.records, "message_set_bytes")
+        messages = [Message(bytes(20_000 if large else 20), time=SOON)]
+        squeezed = message_set(0, messages) if large else wrapped(0, messages, OLD_SQUEEZES["lz4"])
+        assert (await dialog.produce(squeezed, version=0)).error_code == 0
+        here = threading.current_thread()
+        assert len(threads) == 2
+        assert here not in threads
+        assert (await dialog.produce(message_set(0, GOOD), version=0)).error_code == 0
+        assert threads[2:] == [here]
 
     async def test_a_batch_is_taken_as_kafka_takes_it(self, dialog: Dialog) -> None:
         await dialog.create_topic()

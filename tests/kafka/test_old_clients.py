@@ -6,27 +6,20 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_dialog import WAIT_SECONDS, Dialog
+from kafka_golden import OLD_GOLDEN
 from message_sets import Message, read
 from penstock import records
 from penstock.kafka.wire import Struct
 
-GOLDEN = Path(__file__).parent / "golden"
-CLIENTS = sorted(path.stem for path in GOLDEN.glob("*.hex"))
+CLIENTS = sorted({each.client for each in OLD_GOLDEN})
 TOPIC = "golden"
 COUNT = 12
 WRITTEN = [*((None, b"value %d" % n) for n in range(COUNT)), (b"key", b"with a key")]
-
-
-def requests(client: str) -> list[tuple[str, int, bytes]]:
-    lines = (GOLDEN / f"{client}.hex").read_text().splitlines()
-    words = [line.split() for line in lines]
-    return [(name, int(version), bytes.fromhex(frame)) for name, version, frame in words]
 
 
 def error_codes(answer: Any) -> set[int]:
@@ -49,7 +42,7 @@ def test_all_clients_are_there() -> None:
         "no_kafka",
     ]
     for client in CLIENTS:
-        assert {"Metadata", "Produce"} <= {name for name, _, _ in requests(client)}
+        assert {"Metadata", "Produce"} <= {each.api for each in OLD_GOLDEN if each.client == client}
 
 
 async def seen_when_safe(dialog: Dialog) -> None:
@@ -67,7 +60,7 @@ async def test_a_conversation_of_an_old_client(dialog: Dialog, client: str) -> N
     await dialog.create_topic(TOPIC)
     seen: dict[int, Message] = {}
     produced = 0
-    for name, version, frame in requests(client):
+    for _, name, version, frame in (each for each in OLD_GOLDEN if each.client == client):
         async with asyncio.timeout(WAIT_SECONDS):
             answer = await dialog.send_frame(name, version, memoryview(bytearray(frame)))
         assert error_codes(answer) <= {0}, (name, version)

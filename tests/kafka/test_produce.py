@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
+import cramjam
 import pytest
 
 from kafka_dialog import TOPIC, Dialog, kafka_broker
@@ -138,6 +139,10 @@ def rechecked(data: bytearray) -> bytearray:
     return data
 
 
+def at_time(timestamp_ms: int) -> bytearray:
+    return encode_batch([Record(b"value", timestamp_ms=timestamp_ms)])
+
+
 HOUR_MS = 3_600_000
 
 REFUSED = {
@@ -156,7 +161,7 @@ REFUSED = {
     "log append time": (changed(attributes=0x08), ErrorCode.INVALID_TIMESTAMP),
     "unknown codec": (changed(attributes=5), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     "no sequence": (changed(producer_id=1, producer_epoch=0), ErrorCode.INVALID_RECORD),
-    "future": (changed(max_timestamp=time.time_ns() // 10**6 + 2 * HOUR_MS), 32),
+    "future": (at_time(time.time_ns() // 10**6 + 2 * HOUR_MS), 32),
     "large": (batch(bytes(1_048_588)), ErrorCode.MESSAGE_TOO_LARGE),
 }
 
@@ -174,9 +179,12 @@ async def test_a_batch_that_is_not_sound_is_refused(dialog: Dialog, name: str) -
 
 async def test_zstd_needs_version_7(dialog: Dialog) -> None:
     await dialog.create_topic()
-    result = await dialog.produce(changed(attributes=4), version=6)
+    body = bytes(cramjam.zstd.compress(bytes(batch()[61:])))
+    times = {"base_timestamp": 1, "max_timestamp": 1}
+    zstd = build_header(Magic.KAFKA, body, record_count=1, attributes=4, **times) + body
+    result = await dialog.produce(zstd, version=6)
     assert result.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    result = await dialog.produce(changed(attributes=4), version=7)
+    result = await dialog.produce(zstd, version=7)
     assert result.error_code == 0
 
 
@@ -185,7 +193,7 @@ async def test_a_topic_may_allow_larger_and_later_batches(dialog: Dialog) -> Non
     assert (await dialog.produce(batch())).error_code == 0
     result = await dialog.produce(batch(bytes(50)))
     assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
-    late = changed(max_timestamp=time.time_ns() // 10**6 + HOUR_MS // 2)
+    late = at_time(time.time_ns() // 10**6 + HOUR_MS // 2)
     assert (await dialog.produce(late)).error_code == ErrorCode.INVALID_TIMESTAMP
 
 

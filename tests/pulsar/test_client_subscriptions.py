@@ -322,8 +322,6 @@ def test_a_namespace_of_ones_own(client: pulsar.Client, topic: str) -> None:
 
 def test_names_are_not_free_for_all(client: pulsar.Client, topic: str) -> None:
     with pytest.raises(pulsar.NotAllowedError):
-        client.subscribe(f"non-persistent://public/default/{topic}", "sub")
-    with pytest.raises(pulsar.NotAllowedError):
         client.create_producer(f"{topic}-partition-0")
     with pytest.raises(pulsar.InvalidConfiguration):
         client.subscribe(topic, "pulsar.repl.x")

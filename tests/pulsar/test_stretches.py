@@ -25,6 +25,7 @@ from penstock.limits import PULSAR_ACK_SET_WORDS, PULSAR_COMMAND_BYTES, PULSAR_C
 from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
+from penstock.records.pulsar.metadata_pb2 import EncryptionKeys
 from penstock.session import PeerError
 from pulsar_peer import Peer, entry, frame_of
 
@@ -160,9 +161,10 @@ async def of_large_batch(broker: Broker) -> float:
     topic = f"batches-{len(broker.topics.all())}"
     async with connected(broker, topic) as peer:
         await peer.producer(topic)
-        await peer.publish(
-            entry(num_messages_in_batch=count, compression=1, uncompressed_size=8 * count)
-        )
+        # Encrypted, as it says, so that nobody looks for the messages.
+        sealed = {"encryption_keys": [EncryptionKeys(key="k", value=b"sealed key")]}
+        size = {"compression": 1, "uncompressed_size": 8 * count}
+        await peer.publish(entry(num_messages_in_batch=count, **size, **sealed))
         peer.flow(count, consumer_id=CONSUMER)
         message_id = (await peer.hear(BaseCommand.MESSAGE)).message_id
         message_id.ack_set.extend([0x5555_5555_5555_5555] * PULSAR_ACK_SET_WORDS)

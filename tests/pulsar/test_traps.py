@@ -16,6 +16,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.pulsar.wire import pulsar_api_pb2 as api
 from penstock.pulsar.wire.message_ids import EARLIEST
+from penstock.records.pulsar.metadata_pb2 import EncryptionKeys
 from pulsar_peer import Command, Peer, batch, entry
 
 Id = api.MessageIdData
@@ -102,7 +103,7 @@ async def test_trap_4_a_bad_topic_name_is_told_at_once(peer: Peer, name: str) ->
 
 async def test_trap_5_errors_come_in_the_answer_of_their_request(peer: Peer) -> None:
     """One id may be outstanding twice: in a look-up and in a request about a consumer."""
-    name = "non-persistent://public/default/t"
+    name = "persistent://public/t"
     metadata = api.CommandPartitionedTopicMetadata(topic=name, request_id=4)
     failed = await peer.ask(
         Command(type=Command.PARTITIONED_METADATA, partitionMetadata=metadata),
@@ -266,6 +267,7 @@ async def test_trap_11_stored_bytes_are_delivered_untouched(peer: Peer, checksum
     body = entry(
         b"\x00\xff sealed",
         checksum=checksum,
+        encryption_keys=[EncryptionKeys(key="k", value=b"v")],
         encryption_algo="AES",
         encryption_param=b"nonce",
         compression=4,

@@ -15,6 +15,7 @@ from conversation import Conversation, SessionsOfBrokers
 from fuzzing import Frames
 from iggy_golden import EXCHANGES
 from kafka_golden import GOLDEN as KAFKA_GOLDEN
+from kafka_golden import OLD_GOLDEN
 from penstock import records
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings, Flush
@@ -24,8 +25,9 @@ from penstock.log import CorruptBatchError, Flusher, LocalLog, LogConfig, RealFi
 from penstock.log.batches import no_batches
 from penstock.log.header import CRC_START, HEADER_SIZE, PREFIX_SIZE, Magic, walk
 from penstock.pulsar.session import sessions as pulsar_sessions
-from penstock.records import MalformedBatchError
-from penstock.session import Buffers, PeerError, Session
+from penstock.records import MalformedBatchError, MessageSetMagic
+from penstock.records.message_sets.faults import Fault, MessageSetError
+from penstock.session import Buffer, Buffers, PeerError, Session
 from pulsar_golden import GOLDEN as PULSAR_GOLDEN
 
 _GOLDEN_BATCHES: Final = Path(__file__).parents[1] / "records" / "golden"
@@ -46,7 +48,10 @@ def seeds(protocol: str) -> list[Frames]:
     """Recorded sessions, cut into short ones that begin as a client does."""
     if protocol == "kafka":
         sent = [each.frame for each in KAFKA_GOLDEN]
-        return [sent[start : start + 4] for start in range(0, len(sent), 2)]
+        old = [each.frame for each in OLD_GOLDEN]
+        return [sent[start : start + 4] for start in range(0, len(sent), 2)] + [
+            old[start : start + 6] for start in range(0, len(old), 5)
+        ]
     if protocol == "iggy":
         sent = [each.request for each in EXCHANGES]
         return [[sent[0], *sent[start : start + 8]] for start in range(1, len(sent), 4)] + [sent]
@@ -192,6 +197,22 @@ async def convert_batches(frames: Frames) -> None:
                 for target in Magic:
                     for converted in records.convert(piece, target):
                         records.decode(converted)
+                for magic in MessageSetMagic:
+                    for converted in records.convert(piece, magic):
+                        _read_again(converted)
+
+
+def _read_again(message_sets: Buffer) -> None:
+    """Make batches of message sets; only a time may be one that no client may give."""
+    from penstock.records.message_sets.decode import batch_of_messages  # numpy
+
+    for position, header in walk(message_sets):
+        body = memoryview(message_sets)[position + HEADER_SIZE : position + header.size]
+        try:
+            batch_of_messages(body)
+        except MessageSetError as error:
+            if error.fault is not Fault.TIMESTAMP:
+                raise
 
 
 class LogTarget:

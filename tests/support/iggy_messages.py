@@ -82,6 +82,9 @@ def _values(hint: Any) -> st.SearchStrategy[Any]:
     if id(hint) in _OF_FIELD:
         return _OF_FIELD[id(hint)]
     if get_origin(hint) is Annotated:
+        field = get_args(hint)[-1]
+        if field.item is None:  # What only other dialects say.
+            return st.just(field.read(wire_fields.Reader(b"")))
         (item,) = get_args(get_args(hint)[0])
         return st.lists(_values(wire_fields.U32 if item is int else item), max_size=3)
     return _OF_BLOCK[hint] if hint in _OF_BLOCK else messages(hint)

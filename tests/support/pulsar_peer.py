@@ -123,6 +123,10 @@ class Peer:
             await self._arrived.wait_for(lambda: bool(self.close_reason))
         return self.close_reason
 
+    async def ended(self) -> None:
+        """Return when no request waits for anything."""
+        await self._conversation.pipeline.ended()
+
     def silent(self, kind: int) -> bool:
         return all(frame.command.type != kind for frame in self.heard)
 

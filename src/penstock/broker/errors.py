@@ -19,6 +19,10 @@ class TopicExistsError(BrokerError):
     """A topic with this name, or with the same name in Kafka, is there already."""
 
 
+class TopicNumberTakenError(TopicExistsError):
+    """Its namespace has a topic of this number already."""
+
+
 class UnknownTopicError(BrokerError):
     """No such topic, or it was deleted meanwhile."""
 
@@ -63,6 +67,10 @@ class NamespaceExistsError(BrokerError):
     """A namespace, which Iggy calls a stream, has this name already."""
 
 
+class NamespaceNumberTakenError(NamespaceExistsError):
+    """A namespace has this number already."""
+
+
 class UnknownNamespaceError(BrokerError):
     """No such namespace, which Iggy calls a stream."""
 
@@ -89,6 +97,10 @@ class UnknownGroupError(BrokerError):
 
 class GroupExistsError(BrokerError):
     """The topic has a group of this name already."""
+
+
+class GroupNumberTakenError(GroupExistsError):
+    """The topic has a group of this number already."""
 
 
 class NonEmptyGroupError(BrokerError):

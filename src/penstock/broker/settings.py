@@ -19,6 +19,15 @@ class Flush(StrEnum):
     """After the write to the page cache: what is acknowledged survives the end of the process."""
 
 
+class Anonymous(StrEnum):
+    """Who may use a protocol without a login where its clients know none."""
+
+    LOOPBACK = "loopback"
+    """Clients of the same machine: those that connect to a loopback address."""
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 @dataclass(frozen=True)
 class BrokerSettings:
     """Defaults suit one node for development and for small production."""
@@ -33,3 +42,4 @@ class BrokerSettings:
     pulsar_message_bytes: int = PULSAR_MESSAGE_BYTES
     iggy_user: str = "iggy"
     iggy_password: str = "iggy"  # noqa: S105  # the default of every Iggy client, on loopback
+    iggy_anonymous: Anonymous = Anonymous.LOOPBACK

@@ -9,15 +9,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from penstock.iggy.wire.batch import read_batch_header
+from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, MessageForm, read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.limits import IGGY_RESTATED_AT_ONCE_BYTES
 from penstock.log.header import Magic, build_header
+from penstock.session import FileRange, in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.broker.topics.partition import Partition
     from penstock.iggy.wire.batch import BatchHeader
+    from penstock.records.iggy.older_polls import Frames
     from penstock.session import Part
 
 
@@ -30,8 +33,13 @@ class Checked(NamedTuple):
     max_timestamp: int
 
 
-def check(body: memoryview, count: int) -> Checked:
-    """Verify a producer's batch of `count` messages; raises IggyError."""
+def check(body: memoryview, count: int, form: MessageForm) -> Checked:
+    """Verify a producer's batch of `count` messages, and make it today's; raises IggyError.
+
+    Nobody knows the `count` of MessageForm.EARLY.
+    """
+    if form is not MessageForm.BATCH:
+        return _restated(body, count, form)
     from penstock.records.iggy.batch import IggyBatchError, verify_iggy_batch  # noqa: PLC0415  # numpy
 
     header = read_batch_header(body)
@@ -39,6 +47,17 @@ def check(body: memoryview, count: int) -> Checked:
         raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT, f"{header.message_count}, not {count}")
     try:
         facts = verify_iggy_batch(body)
+    except IggyBatchError as error:
+        raise IggyError(_CODES[error.fault.name], str(error)) from error
+    return Checked(body, *facts)
+
+
+def _restated(messages: memoryview, count: int, form: MessageForm) -> Checked:
+    from penstock.records.iggy.batch import IggyBatchError  # noqa: PLC0415  # numpy
+    from penstock.records.iggy.older import Form, from_older  # noqa: PLC0415  # numpy
+
+    try:
+        body, facts = from_older(messages, Form[form.name], count)
     except IggyBatchError as error:
         raise IggyError(_CODES[error.fault.name], str(error)) from error
     return Checked(body, *facts)
@@ -55,6 +74,8 @@ _CODES: Final = {
     "HEADER_KIND": ErrorCode.INVALID_HEADER_KIND,
     "LONG_HEADERS": ErrorCode.TOO_BIG_USER_HEADERS,
     "LONG_PAYLOAD": ErrorCode.TOO_BIG_MESSAGE_PAYLOAD,
+    "INDEX": ErrorCode.INVALID_INDEXES_COUNT,
+    "RESERVED": ErrorCode.INVALID_RESERVED_FIELD,
 }
 """Those that apache-iggy's own client gives, which checks most of it before it sends."""
 
@@ -124,3 +145,36 @@ def cut(batch: Stored, first_offset: int, count: int) -> Cut:
         return _NOTHING
     parts = [run.header, body[run.start : run.end]]
     return Cut(parts, run.messages, header.base_offset + run.last_offset_delta)
+
+
+def is_work(parts: Sequence[Part], form: MessageForm) -> bool:
+    """Whether it is more than work for a moment to bring messages into another form."""
+    return form is not MessageForm.BATCH and in_memory(parts) > IGGY_RESTATED_AT_ONCE_BYTES
+
+
+def in_form(parts: Sequence[Part], messages: int, form: MessageForm) -> Sequence[Part]:
+    """Return the messages of a poll's batches as its client reads them.
+
+    All parts are in memory, but for MessageForm.BATCH.
+    """
+    if form is MessageForm.BATCH or not messages:
+        return parts
+    from penstock.records.iggy.older import Form  # noqa: PLC0415  # numpy
+    from penstock.records.iggy.older_polls import to_older  # noqa: PLC0415  # numpy
+
+    return [to_older(list(_frames(parts)), messages, Form[form.name])]
+
+
+def _frames(parts: Sequence[Part]) -> Iterator[Frames]:
+    """Yield each batch of what `cut` gave."""
+    from penstock.records.iggy.older_polls import Frames  # noqa: PLC0415  # numpy
+
+    rest = iter(parts)
+    for header in rest:
+        assert not isinstance(header, FileRange)
+        if len(header) > BATCH_HEADER_SIZE:
+            yield Frames(header, header, BATCH_HEADER_SIZE)
+        else:
+            data = next(rest)
+            assert not isinstance(data, FileRange)
+            yield Frames(header, data, 0)

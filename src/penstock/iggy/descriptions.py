@@ -6,7 +6,7 @@ counts as an empty one. What there may be many of is described in steps.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from penstock.iggy.topic_options import compression_code, derived, explicit, option_value
 from penstock.iggy.wire import replies
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.broker.broker import Broker
-    from penstock.broker.groups.topic_groups import TopicGroup
+    from penstock.broker.groups.topic_groups import Place, TopicGroup
     from penstock.broker.topics.namespaces import Namespace
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
@@ -134,10 +134,13 @@ def describe_group(group: TopicGroup) -> replies.ConsumerGroup:
 
 async def describe_group_fully(group: TopicGroup) -> replies.ConsumerGroupDetails:
     """Describe a group and who reads what."""
-    members = await Pace().each(
-        group.members.items(), lambda member: replies.ConsumerGroupMember(*member)
-    )
+    members = await Pace().each(group.places, _describe_member)
     return replies.ConsumerGroupDetails(describe_group(group), members)
+
+
+def _describe_member(place: Place) -> replies.ConsumerGroupMember:
+    client = cast("Client", place.member)
+    return replies.ConsumerGroupMember(place.number, place.partitions, client.id)
 
 
 def describe_client(broker: Broker, client: Client) -> replies.ClientInfo:

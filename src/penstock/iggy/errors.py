@@ -20,6 +20,9 @@ from penstock.requests.error_codes import ErrorCodes
 _CODES: Final = ErrorCodes(
     {
         broker_errors.StorageError: ErrorCode.CANNOT_CREATE_TOPIC_DIRECTORY,
+        broker_errors.TopicNumberTakenError: ErrorCode.TOPIC_ID_ALREADY_EXISTS,
+        broker_errors.NamespaceNumberTakenError: ErrorCode.STREAM_ID_ALREADY_EXISTS,
+        broker_errors.GroupNumberTakenError: ErrorCode.CONSUMER_GROUP_ID_ALREADY_EXISTS,
         broker_errors.TopicExistsError: ErrorCode.TOPIC_NAME_ALREADY_EXISTS,
         broker_errors.UnknownTopicError: ErrorCode.TOPIC_ID_NOT_FOUND,
         broker_errors.UnknownPartitionError: ErrorCode.PARTITION_NOT_FOUND,

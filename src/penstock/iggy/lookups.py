@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.iggy.wire.identifiers import ConsumerKind
 from penstock.limits import IGGY_POLLED_PLACES, IGGY_REQUEST_PARTITIONS
 
 if TYPE_CHECKING:
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.namespaces import Namespace
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.iggy.wire.identifiers import Identifier
+    from penstock.iggy.server import Call
+    from penstock.iggy.wire.identifiers import Consumer, Identifier
 
 
 def stream_name(name: str) -> NamespaceName:
@@ -35,7 +37,7 @@ def find_stream(broker: Broker, stream: Identifier) -> Namespace:
     else:
         found = broker.namespaces.get(NamespaceName.from_iggy(stream.value))
     if found is None:
-        raise IggyError(ErrorCode.STREAM_ID_NOT_FOUND, str(stream.value))
+        raise _not_found(stream, ErrorCode.STREAM_ID_NOT_FOUND, ErrorCode.STREAM_NAME_NOT_FOUND)
     return found
 
 
@@ -51,7 +53,7 @@ def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
     else:
         found = broker.topics.get(TopicName(*namespace, topic.value))
     if found is None:
-        raise IggyError(ErrorCode.TOPIC_ID_NOT_FOUND, str(topic.value))
+        raise _not_found(topic, ErrorCode.TOPIC_ID_NOT_FOUND, ErrorCode.TOPIC_NAME_NOT_FOUND)
     return found
 
 
@@ -60,9 +62,27 @@ def _topic_name(stream: str, topic: str) -> TopicName:
     return TopicName(*NamespaceName.from_iggy(stream), topic)
 
 
+def _not_found(sought: Identifier, by_number: ErrorCode, by_name: ErrorCode) -> IggyError:
+    code = by_number if isinstance(sought.value, int) else by_name
+    return IggyError(code, str(sought.value))
+
+
 def find_partition(topic: Topic, partition_id: int | None) -> Partition:
     """Return the partition of this number; one that is not named is the first."""
     return topic.partition(partition_id or 0)
+
+
+def find_partition_of(
+    call: Call, topic: Topic, consumer: Consumer, partition_id: int | None
+) -> Partition:
+    """Return the partition of this number; where a member names none, the one it has polled last.
+
+    Raises UnknownGroupError, UnknownMemberError and UnknownPartitionError.
+    """
+    if partition_id is not None or consumer.kind is not ConsumerKind.GROUP:
+        return find_partition(topic, partition_id)
+    group = call.broker.topic_groups.get(topic, consumer.id.value)
+    return topic.partition(group.last_polled(call.client))
 
 
 def check_partitions(count: int, at_least: int) -> None:

@@ -6,9 +6,12 @@ import asyncio
 import itertools
 import time
 from importlib import import_module
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 from penstock import limits
+from penstock.broker.settings import Anonymous
 from penstock.iggy.kept import Kept
 from penstock.iggy.last_write import LastWrite
 from penstock.iggy.silence import Silence
@@ -20,10 +23,16 @@ if TYPE_CHECKING:
 
     from penstock.broker.broker import Broker
     from penstock.broker.groups.topic_groups import TopicGroup
+    from penstock.broker.topics.topic import Topic
     from penstock.session import Buffers, Transport
 
 SERVER_VERSION: Final = "0.9.0"
 """The release of apache-iggy whose protocol this is: clients look at it."""
+
+
+def _load_kernels() -> None:
+    for module in ("cut", "older_polls"):
+        import_module(f"penstock.records.iggy.{module}")
 
 
 class Client(call.Client):
@@ -34,14 +43,25 @@ class Client(call.Client):
         self.server = server
         self.id = number
         self.silence = Silence(self._is_member, self._end)
+        self.has_heartbeat = True
+        """Whether it is never silent for long while it is there."""
         self.last_write = LastWrite()
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
+    @property
+    def may_stay_anonymous(self) -> bool:
+        """Whether it may ask for more than a login without one, as clients of 2023 do."""
+        allowed = self.broker.settings.iggy_anonymous
+        if allowed is Anonymous.LOOPBACK:
+            return ip_address(self.transport.local_address[0]).is_loopback
+        return allowed is Anonymous.ALWAYS
+
     def join(self, group: TopicGroup) -> None:
         """Become a member of a group, for as long as there are signs of life."""
         group.join(self)
-        self.silence.watch()
+        if self.has_heartbeat:
+            self.silence.watch()
 
     def _is_member(self) -> bool:
         return bool(self.broker.topic_groups.of_member(self))
@@ -68,7 +88,7 @@ class IggyServer:
         self.started = time.monotonic()
         self._client_ids = itertools.count(1)
         self._sessions = itertools.count(1)
-        self._turns = itertools.count()
+        self._turns: WeakKeyDictionary[Topic, itertools.count[int]] = WeakKeyDictionary()
         self.kept = Kept(broker.memory)
         """What polls have read last."""
         self._preparing = asyncio.Lock()
@@ -84,7 +104,7 @@ class IggyServer:
         if self.is_prepared:
             return
         async with self._preparing:
-            await asyncio.to_thread(import_module, "penstock.records.iggy.cut")
+            await asyncio.to_thread(_load_kernels)
             self.is_prepared = True
 
     def connect(self, transport: Transport) -> Client:
@@ -111,6 +131,6 @@ class IggyServer:
         client.last_write.forget()
         self.broker.topic_groups.leave_all(client)
 
-    def next_turn(self) -> int:
-        """A number that goes up by one a balanced send, whichever connection asks."""
-        return next(self._turns)
+    def next_turn(self, topic: Topic) -> int:
+        """A number that goes up by one a balanced send to a topic, whichever connection asks."""
+        return next(self._turns.setdefault(topic, itertools.count()))

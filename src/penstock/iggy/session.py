@@ -45,7 +45,7 @@ class IggyRequest:
     def begin(self) -> Answer[Reply]:
         """Find out what is asked, after all that was asked before; see penstock.session."""
         handler = HANDLERS[self.codec.command(self.asked)]
-        if self.call.principal is ANONYMOUS and not handler.without_login:
+        if not handler.without_login and not self._may_ask():
             raise IggyError(ErrorCode.UNAUTHENTICATED)
         if self.repetition is not None and self.call.client.last_write.is_repeated(self.repetition):
             return self.call.client.last_write.reply()
@@ -67,7 +67,15 @@ class IggyRequest:
         if refusal is None:
             raise error
         logger.debug("%s: refused: %s", self.call.client.transport.peer, refusal)
-        return self.codec.encode_error(self.asked, refusal)
+        parts = self.codec.encode_error(self.asked, refusal)
+        if parts is None:
+            raise PeerError(f"no request of Iggy's: {refusal}") from error
+        return parts
+
+    def _may_ask(self) -> bool:
+        if self.call.principal is not ANONYMOUS:
+            return True
+        return not self.codec.needs_login and self.call.client.may_stay_anonymous
 
 
 class IggySession:
@@ -88,7 +96,8 @@ class IggySession:
         if self._codec is None:
             if len(head) < CHOICE_BYTES:
                 return None
-            self._codec = self._choose(head)
+            self._codec = choose(head)
+            self._client.has_heartbeat = self._codec.has_heartbeat
             self._call = Call(self._client, self._codec.version)
         try:
             return self._codec.frame_size(head)
@@ -113,15 +122,6 @@ class IggySession:
 
     def _farewell(self) -> Buffers:
         return () if self._codec is None else self._codec.encode_stale(self._addressee)
-
-    def _choose(self, head: memoryview) -> AnyCodec:
-        codec = choose(head)
-        if not codec.is_served:
-            logger.info(
-                "%s speaks an Iggy dialect from before apache-iggy 0.9, which is not served yet",
-                self._client.transport.peer,
-            )
-        return codec
 
 
 def sessions(broker: Broker) -> Callable[[Transport], IggySession]:

@@ -1,14 +1,21 @@
 """What a batch from a Kafka producer has to fulfil before it is written (KIP-98).
 
-Only the header is looked at, and every byte once for the checksum; the records are not parsed.
+The header and the checksum say most of it. The records are looked at too, in their compiled
+functions, which are loaded by the first call.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock import records
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
+from penstock.limits import (
+    COMPRESSED_AT_ONCE_BYTES,
+    INFLATED_AT_ONCE_BYTES,
+    VALIDATED_AT_ONCE_BYTES,
+)
 from penstock.log.header import (
     ATTRIBUTE_COMPRESSION,
     ATTRIBUTE_CONTROL,
@@ -18,12 +25,20 @@ from penstock.log.header import (
     Magic,
     checksum_matches,
     read_header,
+    set_max_timestamp,
 )
+from penstock.records.errors import OverLimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.broker.topics.config import TopicConfig
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
+_MAGIC_AT: Final = 16
+_ATTRIBUTES_AT: Final = 22
+"""The lower byte of them, in which all that Kafka has defined lies."""
 ZSTD: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
 
@@ -50,6 +65,53 @@ def check_batch(records: Buffer, version: int) -> BatchHeader:
         )
     _check_attributes(header, version)
     return header
+
+
+def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> BatchHeader:
+    """Look at the records of a batch whose header is sound; return its header as it is now.
+
+    As in Kafka, a latest time that is not that of the records is put right. Raises RequestError.
+    """
+    if not config.validates_records:
+        return header
+    from penstock.records.kafka import validation  # noqa: PLC0415  # numpy
+
+    try:
+        latest = validation.validate_kafka(batch, header, keyed=config.is_compacted)
+    except validation.KafkaRecordError as error:
+        raise RequestError(ErrorCode.INVALID_RECORD, str(error), error.record) from error
+    except OverLimitError as error:
+        raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
+    except records.MalformedBatchError as error:
+        raise RequestError(ErrorCode.INVALID_RECORD, str(error)) from error
+    if latest == header.max_timestamp:
+        return header
+    set_max_timestamp(batch, latest)
+    return read_header(batch)
+
+
+def are_quick(batches: Iterable[Buffer]) -> bool:
+    """Whether all of these batches of one request, sound or not, can be checked on the loop."""
+    plain = compressed = inflated = 0
+    for batch in batches:
+        size = len(batch)
+        if size > HEADER_SIZE and batch[_ATTRIBUTES_AT] & ATTRIBUTE_COMPRESSION:
+            compressed += size
+            if compressed > COMPRESSED_AT_ONCE_BYTES:
+                return False
+            inflated += inflated_bytes(batch)
+        else:
+            plain += size
+    return plain <= VALIDATED_AT_ONCE_BYTES and inflated <= INFLATED_AT_ONCE_BYTES
+
+
+def inflated_bytes(batch: Buffer) -> int:
+    """Return how many bytes a batch, sound or not, inflates to at most; 0 where it need not be."""
+    if len(batch) < HEADER_SIZE or batch[_MAGIC_AT] != Magic.KAFKA:
+        return 0
+    if not batch[_ATTRIBUTES_AT] & ATTRIBUTE_COMPRESSION:
+        return 0
+    return records.inflated_bytes(batch)
 
 
 def _check_size(header: BatchHeader, size: int) -> None:

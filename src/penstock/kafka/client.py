@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 from penstock.requests import call
+from penstock.requests.queue import Queue
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from penstock.broker.broker import Broker
+    from penstock.kafka.fetch_session import FetchSession
     from penstock.session import Transport
-
-
-class Queue:
-    """Has requests do something one after another, in the order in which they asked for it.
-
-    One that comes while others are `waiting` has to wait behind them.
-    """
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self._turn = asyncio.Lock()
-
-    def turn(self) -> AbstractAsyncContextManager[None]:
-        """Join the queue now; what this returns is entered when it is one's turn."""
-        self.waiting += 1
-        return self._taken()
-
-    @asynccontextmanager
-    async def _taken(self) -> AsyncIterator[None]:
-        try:
-            async with self._turn:
-                yield
-        finally:
-            self.waiting -= 1
 
 
 class Client(call.Client):
     """The client at the other end of one connection.
 
-    `produces` is where a Produce waits for a log to be opened, and those behind it for their turn.
+    `produces` is where a Produce waits for a log to be opened or for a look at what it brings, and
+    those behind it for their turn.
     No request begins before `throttled_until`, a time of the event loop.
     """
 
@@ -52,15 +29,23 @@ class Client(call.Client):
         self.produces = Queue()
         self.is_gone = False
         self.throttled_until = 0.0
+        self.fetch_session: FetchSession | None = None
         self._waits: set[Callable[[], object]] = set()
 
     def waiting(self, give_up: Callable[[], object]) -> AbstractContextManager[None]:
         """Have `give_up` called when the client goes while the request waits for something."""
         return _Waiting(self._waits, give_up)
 
+    def end_fetch_session(self) -> None:
+        """Forget what the client said that it reads, if it did (KIP-227)."""
+        session, self.fetch_session = self.fetch_session, None
+        if session is not None:
+            session.close()
+
     def gone(self) -> None:
         """The connection is closed: nothing that waits for its sake needs to wait on."""
         self.is_gone = True
+        self.fetch_session = None
         for give_up in tuple(self._waits):
             give_up()
 

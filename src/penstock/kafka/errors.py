@@ -68,9 +68,11 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
 class RequestError(Exception):
     """A refusal that only Kafka's protocol knows, with its code."""
 
-    def __init__(self, code: ErrorCode, message: str = "") -> None:
+    def __init__(self, code: ErrorCode, message: str = "", record: int | None = None) -> None:
         super().__init__(message or code.name)
         self.code = code
+        self.record = record
+        """The index in its batch of the record that is at fault, where it is one's."""
 
 
 class Refusal(NamedTuple):

@@ -52,13 +52,21 @@ async def to_batch(message_set: Buffer, memory: Memory) -> Buffer:
     Raises RequestError.
     """
     await records.prepare()
-    size = records.message_set_bytes(message_set)
-    if len(memoryview(message_set)) == size <= CONVERTED_AT_ONCE_BYTES:
+    if _is_small(memoryview(message_set)):
         return _to_batch(message_set)
+    size = await in_thread(records.message_set_bytes, message_set)
     rows = min(size // layout.SMALLEST, DECODED_ROWS)
     with memory.reading() as held:
         await reserve(held, _COPIES * size + _ROW_BYTES * rows)
         return await in_thread(_to_batch, message_set)
+
+
+def _is_small(message_set: memoryview) -> bool:
+    """Whether the conversion is work for a moment only."""
+    if len(message_set) > CONVERTED_AT_ONCE_BYTES:
+        return False
+    is_whole = len(message_set) >= layout.SMALLEST
+    return not (is_whole and message_set[layout.ATTRIBUTES_AT] & layout.COMPRESSION)
 
 
 def _to_batch(message_set: Buffer) -> Buffer:

@@ -71,6 +71,7 @@ SETTING_OF_KEY: Final = {
     "penstock.save.after.bytes": "save_after_bytes",
     "penstock.save.after.messages": "save_after_messages",
     "penstock.terminated": "terminated",
+    "penstock.validate.records": "validate_records",
 }
 _KEY_OF_SETTING: Final = {setting: key for key, setting in SETTING_OF_KEY.items()}
 _TYPES: Final = {

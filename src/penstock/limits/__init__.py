@@ -15,6 +15,7 @@ from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
+from penstock.limits.validation import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(
     10_000,
@@ -247,7 +248,8 @@ INFLATED_BATCH_BYTES: Final = Limit(
     128 * MIB,
     "bytes of one batch after decompression",
     protects="memory from a small batch that inflates to a large one",
-    when_hit="the batch can't be read in another encoding than the one it was written in",
+    when_hit="a producer's batch is refused; one that is stored can't be read in another encoding "
+    "than its own",
 )
 
 CONVERTED_BATCH_BYTES: Final = Limit(
@@ -444,7 +446,8 @@ DECODED_ROWS: Final = Limit(
     1 << 20,
     "records, and as many headers, of one batch",
     protects="memory: each takes some 200 bytes besides its own, which may be as few as 2",
-    when_hit="the batch can't be read in another encoding than the one it was written in",
+    when_hit="a producer's batch is refused; one that is stored can't be read in another encoding "
+    "than its own",
 )
 
 TOPIC_PARTITIONS: Final = Limit(

@@ -34,6 +34,13 @@ KAFKA_PARTITIONS_DESCRIBED: Final = Limit(
     when_hit="the answer ends and tells where the next one goes on",
 )
 
+KAFKA_SESSION_PARTITIONS: Final = Limit(
+    10_000,
+    "partitions in the fetch session of a Kafka connection",
+    protects="other clients' time: an empty request has all of them looked at",
+    when_hit="there is no session, and the client names its partitions each time",
+)
+
 KAFKA_FETCH_BYTES: Final = Limit(
     55 * MIB,
     "bytes of one answer to a Kafka Fetch (Kafka's own default)",
@@ -175,6 +182,20 @@ PULSAR_CONNECTION_WATCHERS: Final = Limit(
     protects="other clients' time: each looks at all topics of its namespace when one comes or "
     "goes",
     when_hit="the next one is refused, and its client asks for the topics now and then",
+)
+
+PULSAR_TRANSIENT_SUBSCRIPTIONS: Final = Limit(
+    100,
+    "subscriptions of a non-persistent Pulsar topic",
+    protects="other clients' time: each gets a message in the turn that took it",
+    when_hit="the next one is refused",
+)
+
+PULSAR_UNREAD_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of non-persistent messages that a Pulsar consumer has not read yet",
+    protects="memory",
+    when_hit="messages are dropped for it until it has read them",
 )
 
 PULSAR_TOPIC_PATTERN: Final = Limit(
@@ -326,6 +347,14 @@ IGGY_READ_BYTES: Final = Limit(
     "bytes that an Iggy poll reads from the log at once",
     protects="other clients' time from one read",
     when_hit="the poll reads on in another step",
+)
+
+IGGY_RESTATED_AT_ONCE_BYTES: Final = Limit(
+    4 * MIB,
+    "bytes of messages of Iggy's older dialects that are restated on the event loop: about two "
+    "milliseconds at most",
+    protects="other clients' time",
+    when_hit="they are restated in a thread",
 )
 
 IGGY_REQUEST_PARTITIONS: Final = Limit(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.pulsar.consumer import PulsarConsumer
     from penstock.pulsar.producers import Producer, Producers
+    from penstock.pulsar.transient import TransientConsumer, TransientProducer, TransientTopics
     from penstock.pulsar.wire.pulsar_api_pb2 import CommandProducer, CommandSubscribe
     from penstock.session import Transport
 
@@ -51,7 +52,13 @@ class Client(call.Client):
     the requests that were not answered yet.
     """
 
-    def __init__(self, broker: Broker, transport: Transport, all_producers: Producers) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        transport: Transport,
+        all_producers: Producers,
+        transient_topics: TransientTopics,
+    ) -> None:
         super().__init__(broker, transport)
         self.all_producers = all_producers
         self.protocol_version = 0
@@ -59,6 +66,9 @@ class Client(call.Client):
         self.wants_entry_index = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
+        self.transient_topics = transient_topics
+        self.transient_producers: dict[int, TransientProducer] = {}
+        self.transient_consumers: dict[int, TransientConsumer] = {}
         self.watchers: dict[int, Watcher] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
@@ -82,10 +92,10 @@ class Client(call.Client):
             start_uninterrupted(Pace().through(closing), "closing what a client had open")
 
     def _closing_all(self) -> Iterator[None]:
-        for producer_id in tuple(self.producers):
+        for producer_id in (*self.producers, *self.transient_producers):
             self.close_producer(producer_id)
             yield
-        for consumer_id in tuple(self.consumers):
+        for consumer_id in (*self.consumers, *self.transient_consumers):
             self.close_consumer(consumer_id)
             yield
         for watcher_id in tuple(self.watchers):
@@ -101,6 +111,11 @@ class Client(call.Client):
         if producer is not None:
             self._forget_producer(producer)
             self.all_producers.remove(producer)
+        transient = self.transient_producers.pop(producer_id, None)
+        if transient is not None:
+            self.transient_topics.remove_producer(transient)
+            self.closed_producers.append(producer_id)
+            self.held.grow(-producer_bytes(transient.name))
 
     def close_consumer(self, consumer_id: int) -> None:
         """The client has closed a consumer, if it is there."""
@@ -108,6 +123,10 @@ class Client(call.Client):
         if consumer is not None:
             self.forget_consumer(consumer)
             self.broker.subscriptions.leave(consumer.subscription, consumer.member)
+        transient = self.transient_consumers.pop(consumer_id, None)
+        if transient is not None:
+            self.transient_topics.remove_consumer(transient)
+            self.held.grow(-consumer_bytes(transient.name))
 
     def close_watcher(self, watcher_id: int) -> None:
         """The client has closed a watcher, if it is there."""

@@ -13,6 +13,7 @@ from penstock.broker.producers.named import id_of_name
 from penstock.metadata.errors import MetadataError
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.wire.pulsar_api_pb2 import ProducerAccessMode, ServerError
+from penstock.requests.queue import Queue
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Producer:
     owner: ProducerOwner
     mode: ProducerAccessMode.ValueType
     topic_epoch: int | None = None
+    looks: Queue = field(default_factory=Queue)
+    """Where a message waits for a look at what is in it, and those behind it for their turn."""
     name_is_ours: bool = False
     """Whether the broker made the name, so that nobody comes back under it once it is closed."""
     last_sequence: int = -1

@@ -10,6 +10,7 @@ from penstock.pulsar.client import Call, Client
 from penstock.pulsar.errors import refused
 from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.producers import Producers
+from penstock.pulsar.transient import TransientTopics
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand
 from penstock.session import NO_LANES, PeerError
@@ -136,5 +137,5 @@ class PulsarSession:
 
 def sessions(broker: Broker) -> Callable[[Transport], PulsarSession]:
     """Return what makes the session of each connection. Called once a broker."""
-    producers = Producers(broker)
-    return lambda transport: PulsarSession(Client(broker, transport, producers))
+    producers, transient = Producers(broker), TransientTopics()
+    return lambda transport: PulsarSession(Client(broker, transport, producers, transient))

@@ -9,6 +9,7 @@ from penstock.broker.errors import InvalidTopicNameError
 from penstock.broker.topics.names import TopicName
 from penstock.limits import PULSAR_TOPIC_NAME
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.transient import SCHEME
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 
 if TYPE_CHECKING:
@@ -31,16 +32,24 @@ class TopicAddress(NamedTuple):
 
 def parse_topic(text: str) -> TopicAddress:
     """Read a topic name of any form. Raises InvalidTopicNameError and RefusedError."""
-    if text.startswith("non-persistent://"):
-        raise RefusedError(
-            ServerError.NotAllowedError, "there are no non-persistent topics; use persistent://"
-        )
+    if is_transient(text):
+        raise RefusedError(ServerError.NotAllowedError, f"{text} is not persistent")
     if len(text) > PULSAR_TOPIC_NAME:
         raise InvalidTopicNameError(f"a topic's name has at most {PULSAR_TOPIC_NAME} characters")
     match = _PARTITION.fullmatch(text)
     if match is None:
         return TopicAddress(_topic_name(text), None)
     return TopicAddress(_topic_name(match[1]), int(match[2]))
+
+
+def is_transient(text: str) -> bool:
+    """Whether it is the name of a topic whose messages are not kept."""
+    return text.startswith(SCHEME)
+
+
+def check_transient(text: str) -> None:
+    """Check the name of a non-persistent topic. Raises InvalidTopicNameError."""
+    parse_topic(f"persistent://{text.removeprefix(SCHEME)}")
 
 
 async def open_partition(client: Client, text: str, *, may_create: bool = True) -> Partition:

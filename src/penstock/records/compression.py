@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.records.bounds import zstd_bound
 from penstock.records.columns import Bytes
-from penstock.records.errors import MalformedBatchError
+from penstock.records.errors import MalformedBatchError, OverLimitError
 
 _FIRST_GUESS: Final = 64 * 1024
 _TOO_SMALL: Final = "failed to write whole buffer"
@@ -37,8 +37,10 @@ def inflate(codecs: dict[int, Inflater], codec: int, compressed: memoryview, lim
         raise MalformedBatchError(f"the compressed bytes make no sense: {error}") from error
 
 
-def _over_limit() -> MalformedBatchError:
-    return MalformedBatchError("the batch inflates to more bytes than it may")
+def _too_much(stated: int, limit: int) -> MalformedBatchError:
+    if stated < limit:
+        return MalformedBatchError("the compressed bytes hold more than they say")
+    return OverLimitError("the batch inflates to more bytes than it may")
 
 
 def growing(
@@ -47,8 +49,9 @@ def growing(
     """Return an inflater for a codec that does not say how much comes out: it guesses upwards."""
 
     def inflate(compressed: memoryview, limit: int) -> Bytes:
-        limit = min(limit, bound(compressed))
-        size = min(limit, max(_FIRST_GUESS, 4 * len(compressed)))
+        stated = bound(compressed)
+        most = min(limit, stated)
+        size = min(most, max(_FIRST_GUESS, 4 * len(compressed)))
         while True:
             out = np.empty(size, np.uint8)
             try:
@@ -56,9 +59,9 @@ def growing(
             except cramjam.DecompressionError as error:
                 if _TOO_SMALL not in str(error):
                     raise
-                if size == limit:
-                    raise _over_limit() from error
-            size = min(limit, 4 * size)
+                if size == most:
+                    raise _too_much(stated, limit) from error
+            size = min(most, 4 * size)
 
     return inflate
 
@@ -67,11 +70,12 @@ def deflate(window_bits: int, bound: Callable[[memoryview], int] | None = None) 
     """Return an inflater for what zlib wrote with this size of window."""
 
     def inflate(compressed: memoryview, limit: int) -> Bytes:
-        limit = limit if bound is None else min(limit, bound(compressed))
+        stated = limit if bound is None else bound(compressed)
+        most = min(limit, stated)
         stream = zlib.decompressobj(window_bits)
-        inflated = stream.decompress(compressed, limit + 1)
-        if len(inflated) > limit:
-            raise _over_limit()
+        inflated = stream.decompress(compressed, most + 1)
+        if len(inflated) > most:
+            raise _too_much(stated, limit)
         if not stream.eof:
             raise MalformedBatchError("the compressed bytes end too early")
         return np.frombuffer(inflated, np.uint8)
@@ -83,7 +87,7 @@ def snappy(compressed: memoryview, limit: int) -> Bytes:
     """Inflater one raw block."""
     size = cramjam.snappy.decompress_raw_len(compressed)
     if size > limit:
-        raise _over_limit()
+        raise _too_much(size, limit)
     out = np.empty(size, np.uint8)
     return out[: cramjam.snappy.decompress_raw_into(compressed, out.data)]
 

@@ -203,6 +203,14 @@ class Config:
     iggy_password: str = field(
         default="iggy", metadata=_about(_text, "Password of the Iggy user.", secret=True)
     )
+    iggy_anonymous: str = field(
+        default="loopback",
+        metadata=_about(
+            _choice("loopback", "always", "never"),
+            "Who may use Iggy's protocol of 2023, which knows no login: clients on this machine,"
+            " everybody or nobody.",
+        ),
+    )
     log_level: str = field(
         default="info",
         metadata=_about(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
-from penstock.broker.settings import BrokerSettings, Flush
+from penstock.broker.settings import Anonymous, BrokerSettings, Flush
 from penstock.log import LogConfig
 from penstock.records.kernels import library as kernel_library
 from penstock.server.allocator import keep_freed_memory
@@ -230,6 +230,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         pulsar_message_bytes=config.pulsar_message_bytes,
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
+        iggy_anonymous=Anonymous(config.iggy_anonymous),
     )
 
 

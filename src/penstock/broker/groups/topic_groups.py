@@ -8,15 +8,17 @@ i mod n in the order of joining.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import (
     BrokerError,
     GroupExistsError,
     GroupFullError,
+    GroupNumberTakenError,
     UnknownGroupError,
     UnknownMemberError,
+    UnknownPartitionError,
     UnknownTopicError,
 )
 from penstock.memory import Holding
@@ -69,6 +71,14 @@ class Memberships:
         self._held.grow(-_MEMBERSHIP_BYTES)
 
 
+class Place(NamedTuple):
+    """A member, its number within the group, and its partitions."""
+
+    member: Hashable
+    number: int
+    partitions: list[int]
+
+
 class TopicGroup:
     """One group of one topic. A member is whatever stands for one connection.
 
@@ -84,6 +94,7 @@ class TopicGroup:
         # Ascending: a member's place in it is its rank.
         self._numbers: list[int] = []
         self._generations_sent: dict[Hashable, int] = {}
+        self._last_polled: dict[Hashable, int] = {}
         self._members_ever = 0
         self._changes = 0
 
@@ -97,6 +108,12 @@ class TopicGroup:
     def members(self) -> dict[int, list[int]]:
         """The partitions of each member, by its number within the group."""
         return {number: list(self._share(rank)) for rank, number in enumerate(self._numbers)}
+
+    @property
+    def places(self) -> list[Place]:
+        """Who reads what, in the order of joining."""
+        ranks = zip(self._members.items(), self.members.values(), strict=True)
+        return [Place(member, number, partitions) for (member, number), partitions in ranks]
 
     @property
     def members_count(self) -> int:
@@ -124,6 +141,32 @@ class TopicGroup:
             return False
         return partition in (self._share_of(member) or ())
 
+    def next_partition(self, member: Hashable) -> int | None:
+        """Return the next of a member's partitions in turn, None where it has none.
+
+        Raises UnknownMemberError.
+        """
+        share = self._share_of(member)
+        if share is None:
+            raise UnknownMemberError(f"not a member of group {self.name}")
+        if not share:
+            return None
+        following = self._last_polled.get(member, -1) + share.step
+        self._last_polled[member] = following if following in share else share[0]
+        return self._last_polled[member]
+
+    def last_polled(self, member: Hashable) -> int:
+        """Return the partition that `next_partition` gave last.
+
+        Raises UnknownMemberError, and UnknownPartitionError where it gave none since the partitions
+        were divided anew.
+        """
+        if member not in self._members:
+            raise UnknownMemberError(f"not a member of group {self.name}")
+        if member not in self._last_polled:
+            raise UnknownPartitionError(f"a member of group {self.name} has not polled yet")
+        return self._last_polled[member]
+
     def join(self, member: Hashable) -> None:
         """Add a member; one that is in already stays as it is. Raises GroupFullError."""
         if member in self._members:
@@ -132,7 +175,7 @@ class TopicGroup:
         self._members[member] = self._members_ever
         self._numbers.append(self._members_ever)
         self._members_ever += 1
-        self._changes += 1
+        self._divided_anew()
         assert self._members_ever >= len(self._members), "a number is given once"
 
     def leave(self, member: Hashable) -> None:
@@ -142,8 +185,12 @@ class TopicGroup:
             raise UnknownMemberError(f"not a member of group {self.name}")
         del self._numbers[bisect_left(self._numbers, number)]
         self._generations_sent.pop(member, None)
-        self._changes += 1
+        self._divided_anew()
         self._memberships.remove(member, self)
+
+    def _divided_anew(self) -> None:
+        self._changes += 1
+        self._last_polled.clear()
 
     def leave_all(self) -> None:
         """The group is deleted; its members find themselves in none."""
@@ -207,25 +254,33 @@ class TopicGroups:
     def of_member(self, member: Hashable) -> list[TopicGroup]:
         return self._memberships.of(member)
 
-    async def create(self, topic: Topic, name: str, address: str | None = None) -> TopicGroup:
-        """Make a group; its number is the next of its topic. `address` is that of the client.
+    async def create(
+        self, topic: Topic, name: str, address: str | None = None, number: int | None = None
+    ) -> TopicGroup:
+        """Make a group. `address` is that of the client.
 
-        Raises UnknownTopicError, GroupExistsError, GroupsThrottledError and GroupFullError.
+        Its number is the one that is given, or the next of its topic. Raises UnknownTopicError,
+        GroupExistsError, GroupNumberTakenError, GroupsThrottledError and GroupFullError.
         """
         if topic.deleted:
             raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
+        if number in self._groups.get(topic.id, {}):
+            raise GroupNumberTakenError(f"topic {topic.name.kafka} has a group {number} already")
         if (topic.id, name) in self._by_name:
             raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:
             raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
         self._census.check(address)
         self._creations.take(address)
-        creating = self._create(topic, name, address)
+        number = self._ids_given.get(topic.id, 0) if number is None else number
+        creating = self._create(topic, name, number, address)
         return await uninterrupted(creating, "creating a group", refusals=BrokerError)
 
-    async def _create(self, topic: Topic, name: str, address: str | None) -> TopicGroup:
+    async def _create(
+        self, topic: Topic, name: str, number: int, address: str | None
+    ) -> TopicGroup:
         # Remembered before the write, so that nobody else takes the name or the number meanwhile.
-        group = self._remember(topic, self._ids_given.get(topic.id, 0), name)
+        group = self._remember(topic, number, name)
         self._makers[group] = address
         self._census.add(address)
         try:
@@ -251,7 +306,7 @@ class TopicGroups:
         assert group_id not in groups, "a number is given once"
         group = TopicGroup(topic, group_id, name, self._memberships)
         groups[group_id] = self._by_name[topic.id, name] = group
-        self._ids_given[topic.id] = group_id + 1
+        self._ids_given[topic.id] = max(self._ids_given.get(topic.id, 0), group_id + 1)
         return group
 
     def _drop(self, group: TopicGroup) -> bool:

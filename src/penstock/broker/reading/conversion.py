@@ -63,9 +63,9 @@ async def convert(
     if target != Magic.PULSAR:
         pieces = await _whole_messages(log, stored)
     if is_small(pieces):
-        return _convert(pieces, target) or [_gap(stored, target)]
+        return _convert(pieces, target) or [gap(stored, target)]
     await reserve(held, await in_thread(bytes_taken, pieces))
-    return await in_thread(_convert, pieces, target) or [_gap(stored, target)]
+    return await in_thread(_convert, pieces, target) or [gap(stored, target)]
 
 
 def bytes_taken(pieces: list[Buffer]) -> int:
@@ -173,7 +173,7 @@ def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
             stamp(view[position:], header.base_offset, epoch)
 
 
-def _gap(stored: memoryview, target: records.Encoding) -> bytearray:
+def gap(stored: Buffer, target: records.Encoding) -> bytearray:
     """Return a batch without records, as compaction leaves them in Kafka, that spans `stored`."""
     headers = [header for _, header in walk(stored)]
     first, last = headers[0], headers[-1]

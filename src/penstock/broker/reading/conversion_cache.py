@@ -7,12 +7,13 @@ converted ahead of it, and what it did not take yet is kept for it.
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections import OrderedDict, deque
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.broker.reading.conversion import convert, in_thread
+from penstock.broker.reading.conversion import convert, gap, in_thread
 from penstock.broker.reading.latest import LatestBatches
 from penstock.limits import (
     CONVERTED_AHEAD_BYTES,
@@ -22,15 +23,18 @@ from penstock.limits import (
 )
 from penstock.log import LogError
 from penstock.log.batches import whole_before
-from penstock.log.header import read_header
+from penstock.log.header import Magic, read_header
 from penstock.memory import Holding
 from penstock.records import ENCODINGS, MalformedBatchError
+from penstock.records.errors import OverLimitError
 
 if TYPE_CHECKING:
     from penstock.log import Batches, Log
     from penstock.memory import Memory
     from penstock.records import Encoding
     from penstock.session import Buffer
+
+logger = logging.getLogger(__name__)
 
 
 class Taken(NamedTuple):
@@ -106,6 +110,17 @@ async def _run_of(parts: list[Buffer], stored_size: int) -> ConvertedRun:
     return await in_thread(ConvertedRun, parts, stored_size)
 
 
+def _passed_over(
+    stored: Batches, target: Encoding, error: MalformedBatchError
+) -> tuple[Batches, list[Buffer]]:
+    """Return the first batch, and what stands in its place. Raises `error` where nothing may."""
+    unreadable = whole_before(stored, error.next_offset)
+    if target == Magic.PULSAR or isinstance(error, OverLimitError) or not unreadable.data:
+        raise error
+    logger.warning("nobody can read messages of a producer, which are left out: %s", error)
+    return unreadable, [gap(unreadable.data, target)]
+
+
 class ConversionCache:
     """What was converted lately, of all partitions. Of what nobody asked for the oldest goes first.
 
@@ -125,8 +140,10 @@ class ConversionCache:
     ) -> list[Buffer]:
         """Return whole batches below `end` in the encoding of `target`, as Partition.read does.
 
-        Raises what Log.read raises, and MalformedBatchError where `offset` is in a batch that its
-        own protocol could not read either; the answer ends before such a batch further on.
+        A batch that its own protocol could not read either says nothing to the others: its offsets
+        are passed over, and the log says so. For Pulsar, whose clients can be told, and where it
+        takes more memory than there may be, MalformedBatchError is raised where `offset` is in it;
+        the answer ends before such a batch further on. Raises what Log.read raises, too.
         """
         kept = self._find(log, offset, target)
         if kept is None:
@@ -204,11 +221,13 @@ class ConversionCache:
             try:
                 parts = await convert(log, stored.data, target, held)
             except MalformedBatchError as error:
-                stored = whole_before(stored, error.base_offset)
-                if not stored.data:
-                    raise
                 held.set(0)
-                parts = await convert(log, stored.data, target, held)
+                before = whole_before(stored, error.base_offset)
+                if before.data:
+                    stored = before
+                    parts = await convert(log, stored.data, target, held)
+                else:
+                    stored, parts = _passed_over(stored, target, error)
             converted = await _run_of(parts, len(stored.data))
         self._keep(log, target, converted)
         return converted

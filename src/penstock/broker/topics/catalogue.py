@@ -8,7 +8,7 @@ import time
 import uuid
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.broker.creations import partition_creations
 from penstock.broker.errors import (
@@ -31,6 +31,7 @@ from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.making import Identities, NewPartitions, PartitionMaker
 from penstock.broker.topics.measuring import measure_all
 from penstock.broker.topics.names import NamespaceName, TopicName
+from penstock.broker.topics.new_topic import NewTopic
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.removal import Removal
 from penstock.broker.topics.stored_config import canonical
@@ -52,16 +53,6 @@ if TYPE_CHECKING:
     from penstock.metadata.topics import TopicRepository
 
 logger = logging.getLogger(__name__)
-
-
-class NewTopic(NamedTuple):
-    """What is asked for; `address` is that of the client that asks."""
-
-    name: TopicName
-    partitions: int
-    partitioned: bool = True
-    config: Explicit = NOTHING_SET
-    address: str | None = None
 
 
 class Topics:
@@ -142,14 +133,15 @@ class Topics:
         partitioned: bool = True,
         config: Explicit = NOTHING_SET,
         address: str | None = None,
+        iggy_topic_id: int | None = None,
     ) -> Topic:
-        """Create a topic; its namespace comes into being with it.
+        """Create a topic as NewTopic says; its namespace comes into being with it.
 
-        `address` is that of the client that asks for it. Raises TopicExistsError,
-        InvalidPartitionCountError, InvalidSettingError, TopicsThrottledError, StorageError and
-        MetadataError.
+        Raises TopicExistsError, TopicNumberTakenError, InvalidPartitionCountError,
+        InvalidSettingError, TopicsThrottledError, StorageError and MetadataError.
         """
-        return await self._creating.ask(NewTopic(name, partitions, partitioned, config, address))
+        asked = NewTopic(name, partitions, partitioned, config, address, iggy_topic_id)
+        return await self._creating.ask(asked)
 
     async def create_all(self, asked: Sequence[NewTopic]) -> list[Topic | BaseException]:
         """Create topics as `create` does, each by itself; return each, or why it was refused."""
@@ -302,9 +294,11 @@ class Topics:
         try:
             self._check_count(asked.partitions)
             config = checked(asked.config)
+            self._index.check_iggy_id(asked.name.in_namespace, asked.iggy_topic_id)
             self._check_free(asked.name)
             # A topic without partitions is none for free.
             self._creations.take(asked.address, max(1, asked.partitions))
+            self._index.claim_iggy_id(asked.name.in_namespace, asked.iggy_topic_id)
         except BrokerError as refusal:
             return refusal
         return asked._replace(config=config)
@@ -324,7 +318,7 @@ class Topics:
             uuid.uuid4(),
             *asked.name,
             kafka_name=asked.name.kafka,
-            iggy_topic_id=self._index.take_iggy_id(asked.name.in_namespace),
+            iggy_topic_id=self._index.take_iggy_id(asked.name.in_namespace, asked.iggy_topic_id),
             partitioned=asked.partitioned,
             config=asked.config,
             created_at_us=time.time_ns() // 1000,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.errors import TopicNumberTakenError
 from penstock.broker.topics.numbers import LowestFree
 
 if TYPE_CHECKING:
@@ -65,13 +66,29 @@ class TopicIndex:
         topic.name = name
         self._add_names(topic)
 
-    def take_iggy_id(self, namespace: NamespaceName) -> int:
-        """Return the lowest number that no topic of the namespace has, for one that is made now."""
+    def check_iggy_id(self, namespace: NamespaceName, number: int | None) -> None:
+        """Raise TopicNumberTakenError where a topic of the namespace has this number."""
+        if number in self._by_iggy_id.get(namespace, _NOTHING):
+            raise TopicNumberTakenError(f"a topic of {namespace.iggy} has the number {number}")
+
+    def claim_iggy_id(self, namespace: NamespaceName, number: int | None) -> None:
+        """Take this number, if it is one, for a topic that is made now.
+
+        Raises TopicNumberTakenError where one has it that is made or is being made.
+        """
+        if number is not None and not self._free_ids(namespace).claim(number):
+            raise TopicNumberTakenError(f"a topic of {namespace.iggy} has the number {number}")
+
+    def take_iggy_id(self, namespace: NamespaceName, claimed: int | None) -> int:
+        """Return what was claimed, or the lowest number that no topic of the namespace has."""
+        return self._free_ids(namespace).take() if claimed is None else claimed
+
+    def _free_ids(self, namespace: NamespaceName) -> LowestFree:
         free = self._free_iggy_ids.get(namespace)
         if free is None:
             taken = self._by_iggy_id.get(namespace, _NOTHING)
             free = self._free_iggy_ids[namespace] = LowestFree(taken)
-        return free.take()
+        return free
 
     def give_back_iggy_id(self, namespace: NamespaceName, number: int) -> None:
         """Let the number of a topic that is gone, or was not made after all, be given again."""

@@ -6,7 +6,12 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.creations import namespace_creations
-from penstock.broker.errors import BrokerError, NamespaceExistsError, UnknownNamespaceError
+from penstock.broker.errors import (
+    BrokerError,
+    NamespaceExistsError,
+    NamespaceNumberTakenError,
+    UnknownNamespaceError,
+)
 from penstock.broker.topics.names import NamespaceName
 from penstock.broker.topics.numbers import LowestFree
 from penstock.metadata.namespaces import NamespaceRow
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Namespace(NamedTuple):
-    """`stream_id` is Iggy's number: the lowest free one from 0 when it came into being."""
+    """`stream_id` is Iggy's number: the lowest free one from 0, if its client chose none."""
 
     name: NamespaceName
     stream_id: int
@@ -49,19 +54,31 @@ class Namespaces:
     def all(self) -> list[Namespace]:
         return sorted(self._by_name.values(), key=lambda namespace: namespace.stream_id)
 
-    async def create(self, name: NamespaceName, address: str | None = None) -> Namespace:
+    async def create(
+        self, name: NamespaceName, address: str | None = None, stream_id: int | None = None
+    ) -> Namespace:
         """Create a namespace; `address` is that of the client that asks for it by itself.
 
-        Raises NamespaceExistsError, NamespacesThrottledError and MetadataError.
+        It gets the number `stream_id`, or the lowest free one. Raises NamespaceExistsError,
+        NamespaceNumberTakenError, NamespacesThrottledError and MetadataError.
         """
+        if stream_id in self._by_stream_id:
+            raise NamespaceNumberTakenError(f"a stream has the number {stream_id}")
         if name in self._by_name:
             raise NamespaceExistsError(f"stream {name.iggy} exists")
         self._creations.take(address)
-        creating = self._create(name)
+        creating = self._create(name, self._number(stream_id))
         return await uninterrupted(creating, "creating a namespace", refusals=BrokerError)
 
-    async def _create(self, name: NamespaceName) -> Namespace:
-        namespace = Namespace(name, self._free_ids.take(), time.time_ns() // 1000)
+    def _number(self, chosen: int | None) -> int:
+        if chosen is None:
+            return self._free_ids.take()
+        was_free = self._free_ids.claim(chosen)
+        assert was_free, "no stream has the number"
+        return chosen
+
+    async def _create(self, name: NamespaceName, stream_id: int) -> Namespace:
+        namespace = Namespace(name, stream_id, time.time_ns() // 1000)
         # Remembered before the write, so that nobody else takes the name meanwhile.
         self._remember(namespace)
         try:

@@ -33,6 +33,7 @@ FOREVER: Final = 2**63 - 1
 """As a time: never over. As a size: unlimited."""
 NO_LIMIT: Final = -1
 COMPACT: Final = "compact"
+LOG_APPEND_TIME: Final = "LogAppendTime"
 
 
 class Kind(StrEnum):
@@ -189,6 +190,12 @@ _CHECKED: Final = {
         meaning="The largest batch as it is stored, its header of 61 bytes included: a batch of a "
         "Kafka producer, an entry of a Pulsar producer, what an Iggy client sends at once.",
     ),
+    "validate_records": Setting(
+        kind=Kind.BOOLEAN,
+        default=True,
+        meaning="Whether what is in a batch of a Kafka producer, or in an entry of a Pulsar "
+        "producer, is looked at before it is stored, for which it is inflated.",
+    ),
     "message_timestamp_after_max_ms": Setting(
         kind=Kind.INTEGER,
         default=3_600_000,
@@ -207,10 +214,8 @@ _CHECKED: Final = {
     "message_timestamp_type": Setting(
         kind=Kind.TEXT,
         default="CreateTime",
-        choices=("CreateTime", "LogAppendTime"),
+        choices=("CreateTime", LOG_APPEND_TIME),
         meaning="Whose time a message has: its producer's or the broker's.",
-        effect=Effect.REFUSED,
-        instead="a message keeps its producer's time",
     ),
 }
 

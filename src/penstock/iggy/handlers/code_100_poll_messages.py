@@ -2,7 +2,8 @@
 
 The reply is never empty: it begins with the partition, its last offset and the number of messages.
 A member of a group may poll its own partitions only; where one is not its own any more, the reply
-says partition 2**32 - 1, at which the client asks for its assignment anew.
+says so, and today's client asks for its assignment anew. A member that names no partition, as those
+of older dialects, reads its own in turn.
 
 Clients poll all the time, and mostly there is nothing, or a little of what was read for the poll
 before: that is answered at once.
@@ -10,24 +11,26 @@ before: that is answered at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock.broker.reading.conversion import in_thread
+from penstock.iggy.batches import in_form, is_work
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_partition, find_topic
 from penstock.iggy.offsets import current_offset, owner_of, store_offset, stored_offset
 from penstock.iggy.polling import Polled, Wanted, poll, poll_kept
 from penstock.iggy.wire import replies, requests
+from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
+from penstock.session import in_memory
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Call
     from penstock.session import Answer
-
-_STALE_ASSIGNMENT: Final = (1 << 32) - 1
 
 
 @handles(Command.POLL_MESSAGES, requests.PollMessages)
@@ -36,9 +39,9 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
     if request.count == 0:
         raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT)
     topic = find_topic(call.broker, request.stream, request.topic)
-    partition = find_partition(topic, request.partition_id)
-    if _is_stale(call, topic, partition, request):
-        return replies.PolledMessages(replies.Polled(_STALE_ASSIGNMENT, 0, 0), [])
+    partition = _choose(call, topic, request)
+    if partition is None:
+        return replies.PolledMessages(replies.Polled(replies.NO_PARTITION, 0, 0), [])
     server = call.client.server
     if not (partition.is_open and server.is_prepared):
         return _open_and_poll(request, call, topic, partition)
@@ -48,18 +51,21 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
     polled = poll_kept(server.kept, partition, wanted)
     if polled is None:
         return _poll(request, call, topic, partition, wanted)
-    if request.auto_commit and polled.messages:
-        return _commit(request, call, topic, partition, polled)
-    return _reply(partition, polled)
+    if is_work(polled.parts, request.form) or (request.auto_commit and polled.messages):
+        return _finish(request, call, topic, partition, polled)
+    return _reply(request, partition, polled)
 
 
-def _is_stale(
-    call: Call, topic: Topic, partition: Partition, request: requests.PollMessages
-) -> bool:
+def _choose(call: Call, topic: Topic, request: requests.PollMessages) -> Partition | None:
+    """Return the partition to read; None where a member has none, or not this one."""
     if request.consumer.kind is not ConsumerKind.GROUP:
-        return False
+        return find_partition(topic, request.partition_id)
     group = call.broker.topic_groups.get(topic, request.consumer.id.value)
-    return not group.may_read(call.client, partition.index)
+    if request.partition_id is None:
+        chosen = group.next_partition(call.client)
+        return None if chosen is None else topic.partition(chosen)
+    partition = find_partition(topic, request.partition_id)
+    return partition if group.may_read(call.client, partition.index) else None
 
 
 def _start(request: requests.PollMessages, call: Call, topic: Topic, partition: Partition) -> int:
@@ -91,11 +97,9 @@ async def _poll(
     wanted: Wanted | None = None,
 ) -> replies.PolledMessages:
     wanted = wanted or await _wanted(request, call, topic, partition)
-    from_file = call.client.transport.sends_files
+    from_file = request.form is MessageForm.BATCH and call.client.transport.sends_files
     polled = await poll(call.client.server.kept, partition, wanted, from_file=from_file)
-    if request.auto_commit and polled.messages:
-        return await _commit(request, call, topic, partition, polled)
-    return _reply(partition, polled)
+    return await _finish(request, call, topic, partition, polled)
 
 
 async def _wanted(
@@ -109,14 +113,23 @@ async def _wanted(
     return Wanted(start, request.count, since_us)
 
 
-async def _commit(
+async def _finish(
     request: requests.PollMessages, call: Call, topic: Topic, partition: Partition, polled: Polled
 ) -> replies.PolledMessages:
-    owner = owner_of(call.broker, topic, request.consumer)
-    await store_offset(call.broker, owner, partition, polled.last_offset)
-    return _reply(partition, polled)
+    """Store the offset where the client wants that; where the reply is work, a thread makes it."""
+    if request.auto_commit and polled.messages:
+        owner = owner_of(call.broker, topic, request.consumer)
+        await store_offset(call.broker, owner, partition, polled.last_offset)
+    if is_work(polled.parts, request.form):
+        with partition.memory.reading() as held:
+            size = in_memory(polled.parts)
+            await held.grant(size, size)
+            return await in_thread(_reply, request, partition, polled)
+    return _reply(request, partition, polled)
 
 
-def _reply(partition: Partition, polled: Polled) -> replies.PolledMessages:
+def _reply(
+    request: requests.PollMessages, partition: Partition, polled: Polled
+) -> replies.PolledMessages:
     head = replies.Polled(partition.index, current_offset(partition), polled.messages)
-    return replies.PolledMessages(head, polled.parts)
+    return replies.PolledMessages(head, in_form(polled.parts, polled.messages, request.form))

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from penstock.iggy.batches import append, check
+from penstock.broker.reading.conversion import in_thread
+from penstock.iggy.batches import append, check, is_work
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream, find_topic
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import PartitioningKind
-from penstock.iggy.wire.xxh32 import xxh32
 from penstock.requests.opening import once_open
 from penstock.session import Deferred
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.namespaces import Namespace
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
+    from penstock.iggy.batches import Checked
     from penstock.iggy.server import Call
     from penstock.iggy.wire.identifiers import Partitioning
     from penstock.session import Answer
@@ -48,13 +49,28 @@ def _send(request: requests.SendMessages, call: Call) -> Answer[replies.Confirma
     stream = find_stream(call.broker, request.stream)
     topic = find_topic(call.broker, request.stream, request.topic)
     partition = _choose(call, topic, request.partitioning)
-    return once_open([partition], lambda: _append(request, stream, topic, partition))
+    if is_work([request.batch], request.form):
+        return _send_much(request, stream, topic, partition)
+    sent = (request.batch, request.messages_count, request.form)
+    return once_open([partition], lambda: _append(check(*sent), stream, topic, partition))
+
+
+async def _send_much(
+    request: requests.SendMessages, stream: Namespace, topic: Topic, partition: Partition
+) -> replies.Confirmations:
+    sent = (request.batch, request.messages_count, request.form)
+    with partition.memory.reading() as held:
+        size = 2 * len(request.batch)
+        await held.grant(size, size)
+        checked = await in_thread(check, *sent)
+        await partition.opened()
+        return await _append(checked, stream, topic, partition)
 
 
 def _append(
-    request: requests.SendMessages, stream: Namespace, topic: Topic, partition: Partition
+    batch: Checked, stream: Namespace, topic: Topic, partition: Partition
 ) -> Deferred[replies.Confirmations]:
-    base_offset = append(partition, check(request.batch, request.messages_count))
+    base_offset = append(partition, batch)
 
     def confirm(failure: BaseException | None) -> replies.Confirmations:
         if failure is not None:
@@ -71,5 +87,5 @@ def _choose(call: Call, topic: Topic, partitioning: Partitioning) -> Partition:
     if not topic.partitions:
         raise IggyError(ErrorCode.NO_PARTITIONS)
     if partitioning.kind is PartitioningKind.MESSAGES_KEY:
-        return topic.partition(xxh32(partitioning.value) % len(topic.partitions))
-    return topic.partition(call.client.server.next_turn() % len(topic.partitions))
+        return topic.partition(partitioning.hash(partitioning.value) % len(topic.partitions))
+    return topic.partition(call.client.server.next_turn(topic) % len(topic.partitions))

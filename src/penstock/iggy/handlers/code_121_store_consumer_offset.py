@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.iggy.handlers.registry import handles
-from penstock.iggy.lookups import find_partition, find_topic
+from penstock.iggy.lookups import find_partition_of, find_topic
 from penstock.iggy.offsets import owner_of, store_offset
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def store_consumer_offset(request: requests.StoreConsumerOffset, call: Call) -> None:
     """Store an offset that a message has; it lasts when this returns."""
     topic = find_topic(call.broker, request.stream, request.topic)
-    partition = find_partition(topic, request.partition_id)
+    partition = find_partition_of(call, topic, request.consumer, request.partition_id)
     owner = owner_of(call.broker, topic, request.consumer)
     await partition.opened()
     if request.offset >= partition.readable_end():

@@ -9,7 +9,6 @@ from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
-from penstock.iggy.wire.errors import IggyError
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -17,12 +16,9 @@ if TYPE_CHECKING:
 
 
 @handles(Command.GET_STREAM, requests.StreamRequest)
-async def get_stream(request: requests.StreamRequest, call: Call) -> replies.StreamDetails | None:
-    """Describe a stream; nothing when there is none."""
-    try:
-        stream = find_stream(call.broker, request.stream)
-    except IggyError:
-        return None
+async def get_stream(request: requests.StreamRequest, call: Call) -> replies.StreamDetails:
+    """Describe a stream."""
+    stream = find_stream(call.broker, request.stream)
     topics = call.broker.topics.in_namespace(stream.name)
     await measure(call.broker, topics)
     pace = Pace()

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @handles(Command.CREATE_STREAM, requests.CreateStream)
 async def create_stream(request: requests.CreateStream, call: Call) -> replies.Stream:
-    """Make a stream that lasts; its number is the lowest free one."""
+    """Make a stream that lasts; its number is the lowest free one, if the client chose none."""
     refuse_any(request.options)
-    stream = await call.broker.namespaces.create(stream_name(request.name), call.client.address)
+    stream = await call.broker.namespaces.create(
+        stream_name(request.name), call.client.address, request.number
+    )
     return await describe_stream(call.broker, stream, Pace())

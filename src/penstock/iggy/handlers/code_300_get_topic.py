@@ -9,18 +9,14 @@ from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
-from penstock.iggy.wire.errors import IggyError
 
 if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
 
 @handles(Command.GET_TOPIC, requests.TopicRequest)
-async def get_topic(request: requests.TopicRequest, call: Call) -> replies.TopicDetails | None:
-    """Describe a topic; nothing when there is none."""
-    try:
-        topic = find_topic(call.broker, request.stream, request.topic)
-    except IggyError:
-        return None
+async def get_topic(request: requests.TopicRequest, call: Call) -> replies.TopicDetails:
+    """Describe a topic."""
+    topic = find_topic(call.broker, request.stream, request.topic)
     await measure(call.broker, [topic])
     return await describe_topic_fully(topic)

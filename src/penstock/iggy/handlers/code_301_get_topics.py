@@ -9,7 +9,6 @@ from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_stream
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
-from penstock.iggy.wire.errors import IggyError
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
 
 @handles(Command.GET_TOPICS, requests.StreamRequest)
 async def get_topics(request: requests.StreamRequest, call: Call) -> replies.Topics:
-    """Describe every topic, without its partitions; none where there is no stream."""
-    try:
-        stream = find_stream(call.broker, request.stream)
-    except IggyError:
-        return replies.Topics([])
+    """Describe every topic, without its partitions."""
+    stream = find_stream(call.broker, request.stream)
     topics = call.broker.topics.in_namespace(stream.name)
     await measure(call.broker, topics)
     return replies.Topics(await describe_topics(topics, Pace()))

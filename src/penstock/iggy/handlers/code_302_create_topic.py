@@ -27,6 +27,10 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
     config = settings_of(request.options, call.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
     topic = await call.broker.topics.create(
-        name, request.partitions_count, config=config, address=call.client.address
+        name,
+        request.partitions_count,
+        config=config,
+        address=call.client.address,
+        iggy_topic_id=request.number,
     )
     return await describe_topic_fully(topic)

@@ -7,6 +7,7 @@ Whole frames may be taken out and put behind a fresh header without touching the
 from __future__ import annotations
 
 import struct
+from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.iggy.wire.errors import ErrorCode, IggyError
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
 BATCH_HEADER_SIZE: Final = 256
 
 _HEADER: Final = struct.Struct("<QQQQQQI")
+
+
+class MessageForm(Enum):
+    """How the messages of a send or of a poll lie in bytes."""
+
+    BATCH = "today's batch"
+    EARLY = "2023: id, user headers, payload, one message behind the other"
+    WITHOUT_RESERVE = "0.5 and 0.6: 56 bytes, payload, user headers; keys have no kind"
+    WITH_RESERVE = "0.7 and 0.8: 64 bytes, payload, user headers as today"
 
 
 class BatchHeader(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a dialect is to a session: one object, chosen by a connection's first bytes.
+"""What a dialect is to a session: an object, chosen by a connection's first bytes.
 
 Commands, requests and replies are the same in all dialects; how they lie in bytes is the codec's
 alone.
@@ -25,15 +25,19 @@ AskedT = TypeVar("AskedT")
 
 
 class Codec(Protocol[AskedT]):
-    """One dialect. It knows no connection: one object serves all that speak it."""
+    """One dialect, or what one connection is found to speak. It does no I/O."""
 
     @property
     def version(self) -> int:
         """The protocol's version: `major << 20 | minor << 10 | patch`."""
 
     @property
-    def is_served(self) -> bool:
-        """Whether more than PING is answered in it."""
+    def needs_login(self) -> bool:
+        """Whether its clients can log in, and so have to."""
+
+    @property
+    def has_heartbeat(self) -> bool:
+        """Whether its clients let hear of themselves, so that one who does not is gone."""
 
     def frame_size(self, head: Buffer) -> int | None:
         """Return the size of the frame that begins here, or None before enough of it is there.
@@ -60,8 +64,8 @@ class Codec(Protocol[AskedT]):
         and is used up.
         """
 
-    def encode_error(self, asked: AskedT, error: IggyError) -> Buffers:
-        """Return the frame of a refusal."""
+    def encode_error(self, asked: AskedT, error: IggyError) -> Buffers | None:
+        """Return the frame of a refusal; None where the dialect refuses by hanging up."""
 
     def addressee(self, asked: AskedT) -> bytes:
         """Return what a client calls itself, for what it hears unasked."""
@@ -73,11 +77,10 @@ class Codec(Protocol[AskedT]):
 AnyCodec: TypeAlias = Codec[Any]
 
 _V: Final = CodecV()
-_LEGACY: Final = LegacyCodec()
 CHOICE_BYTES: Final = 4
 """How many first bytes of a connection tell its dialect."""
 
 
 def choose(head: Buffer) -> AnyCodec:
     """Return the codec of the dialect that begins with these bytes, CHOICE_BYTES or more."""
-    return _LEGACY if is_legacy(head) else _V
+    return LegacyCodec() if is_legacy(head) else _V

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from penstock.iggy.wire import frame as framing
 from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
-from penstock.iggy.wire.errors import ErrorCode, IggyError
+from penstock.iggy.wire.errors import NOT_FOUND, ErrorCode, IggyError
 from penstock.iggy.wire.frame import EvictedError, EvictionReason, RequestHeader
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.replies import PolledMessages
@@ -34,6 +34,19 @@ _FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
     ErrorCode.INVALID_CREDENTIALS: EvictionReason.INVALID_CREDENTIALS,
     ErrorCode.INVALID_PERSONAL_ACCESS_TOKEN: EvictionReason.INVALID_TOKEN,
 }
+_NOTHING_FOUND: Final[Mapping[int, bytes]] = {
+    Command.GET_CLIENT: b"",
+    Command.GET_STREAM: b"",
+    Command.GET_TOPIC: b"",
+    Command.GET_TOPICS: bytes(4),
+    Command.GET_CONSUMER_GROUP: b"",
+}
+"""What the answer to a look-up is where there is nothing."""
+_NUMBERS: Final[Mapping[ErrorCode, ErrorCode]] = {
+    ErrorCode.STREAM_NAME_NOT_FOUND: ErrorCode.STREAM_ID_NOT_FOUND,
+    ErrorCode.TOPIC_NAME_NOT_FOUND: ErrorCode.TOPIC_ID_NOT_FOUND,
+}
+"""What went by a name is refused as what went by a number."""
 
 
 class Asked(NamedTuple):
@@ -47,7 +60,8 @@ class CodecV:
     """A `penstock.iggy.wire.codec.Codec`."""
 
     version: Final = PROTOCOL_VERSION
-    is_served: Final = True
+    needs_login: Final = True
+    has_heartbeat: Final = True
 
     def frame_size(self, head: Buffer) -> int | None:
         return framing.frame_size(head)
@@ -86,7 +100,7 @@ class CodecV:
     def encode(self, asked: Asked, reply: Reply) -> Encoded:
         if isinstance(reply, PolledMessages):
             return framing.build_reply(asked.header, [reply.head.encode(), *reply.batches])
-        if reply is not None and reply.is_long:
+        if reply is not None and reply.is_long(reply):
             return cast("CoroutineType[Any, Any, Buffers]", self._encoded_in_steps(asked, reply))
         parts: list[Part] = []
         if framing.has_result_section(asked.header.operation):
@@ -99,18 +113,23 @@ class CodecV:
         parts: list[Part] = []
         if framing.has_result_section(asked.header.operation):
             parts.append(framing.ACCEPTED)
-        parts.append(await reply.encode_in_steps())
+        parts.append(await reply.encode_in_steps(reply))
         return framing.build_reply(asked.header, parts)
 
     def encode_error(self, asked: Asked, error: IggyError) -> Buffers:
         header = asked.header
+        if header.operation == Operation.NON_REPLICATED and error.code in NOT_FOUND:
+            nothing = _NOTHING_FOUND.get(header.code)
+            if nothing is not None:
+                return framing.build_reply(header, [nothing])
         eviction = _eviction(header.operation, error)
         if eviction is not None:
             versions = {"version": eviction.version, "version_min": eviction.version_min}
             return [framing.build_eviction(header.client, eviction.reason, **versions)]
+        code = _NUMBERS.get(error.code, error.code)
         if framing.has_result_section(header.operation):
-            return framing.build_reply(header, [framing.rejected(error.code)])
-        return framing.build_reply(header, status=error.code)
+            return framing.build_reply(header, [framing.rejected(code)])
+        return framing.build_reply(header, status=code)
 
     def addressee(self, asked: Asked) -> bytes:
         return asked.header.client

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import IntEnum, unique
+from typing import Final
 
 
 @unique
 class ErrorCode(IntEnum):
     """What a reply's status or its result section says.
 
-    The legacy dialects of apache-iggy 0.5 to 0.8 use the same numbers; the early one does not.
+    Those whose name ends in ID_ALREADY_EXISTS are from before 0.6, when clients chose numbers. The
+    early dialect has other numbers for some: see `dialect_e`.
     """
 
     OK = 0
@@ -108,7 +110,7 @@ class ErrorCode(IntEnum):
     CANNOT_DELETE_STREAM_DIRECTORY = 1008
     STREAM_ID_NOT_FOUND = 1009
     STREAM_NAME_NOT_FOUND = 1010
-    STREAM_DIRECTORY_NOT_FOUND = 1011
+    STREAM_ID_ALREADY_EXISTS = 1011
     STREAM_NAME_ALREADY_EXISTS = 1012
     INVALID_STREAM_NAME = 1013
     INVALID_STREAM_ID = 1014
@@ -127,6 +129,7 @@ class ErrorCode(IntEnum):
     CANNOT_POLL_TOPIC = 2009
     TOPIC_ID_NOT_FOUND = 2010
     TOPIC_NAME_NOT_FOUND = 2011
+    TOPIC_ID_ALREADY_EXISTS = 2012
     TOPIC_NAME_ALREADY_EXISTS = 2013
     INVALID_TOPIC_NAME = 2014
     TOO_MANY_PARTITIONS = 2015
@@ -211,6 +214,7 @@ class ErrorCode(IntEnum):
     INVALID_RESERVED_FIELD = 4101
     SEGMENT_SIZE_MISMATCH_AT_OPEN = 4102
     CONSUMER_GROUP_ID_NOT_FOUND = 5000
+    CONSUMER_GROUP_ID_ALREADY_EXISTS = 5001
     INVALID_CONSUMER_GROUP_ID = 5002
     CONSUMER_GROUP_NAME_NOT_FOUND = 5003
     CONSUMER_GROUP_NAME_ALREADY_EXISTS = 5004
@@ -253,6 +257,21 @@ class ErrorCode(IntEnum):
     ALREADY_AUTHENTICATED = 14000
     INVALID_SESSION = 14001
     INCOMPATIBLE_PROTOCOL_VERSION = 14003
+
+
+NOT_FOUND: Final = frozenset(
+    {
+        *(ErrorCode.STREAM_ID_NOT_FOUND, ErrorCode.STREAM_NAME_NOT_FOUND),
+        *(ErrorCode.TOPIC_ID_NOT_FOUND, ErrorCode.TOPIC_NAME_NOT_FOUND),
+        *(ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND, ErrorCode.CLIENT_NOT_FOUND),
+    }
+)
+"""What a look-up in vain hears, in the dialects that have a number for it."""
+
+UNREADABLE: Final = frozenset(
+    {ErrorCode.INVALID_COMMAND, ErrorCode.INVALID_IDENTIFIER, ErrorCode.INVALID_UTF8}
+)
+"""What is wrong with a request whose bytes make no sense."""
 
 
 class IggyError(Exception):

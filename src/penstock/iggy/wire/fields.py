@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound=IntEnum)
 
 NAME_SIZE_MAX: Final = 255
+_U32_MAX: Final = (1 << 32) - 1
 
 _U8: Final = struct.Struct("<B")
 _U16: Final = struct.Struct("<H")
@@ -154,6 +155,22 @@ RestView: TypeAlias = Annotated[
     memoryview, Field(lambda reader: reader.rest(), lambda out, value: out.extend(value))
 ]
 """All the rest of the message, not copied."""
+
+
+def unsaid(value: object) -> Field:
+    """What this dialect has no words for: nothing is written, and `value` is read."""
+    return Field(lambda _: value, lambda *_: None)
+
+
+u32_from_one: Final = Field(
+    lambda reader: reader.number(_U32) - 1,
+    lambda out, value: out.extend(_U32.pack((value + 1) & _U32_MAX)),
+)
+U32FromOne: TypeAlias = Annotated[int, u32_from_one]
+"""The number of something that this dialect counts from 1, and the broker from 0.
+
+What 0 stands for on the wire is -1, or 2**32 - 1 where it was written.
+"""
 
 
 def read_kind(reader: Reader, kinds: type[Kind]) -> Kind:

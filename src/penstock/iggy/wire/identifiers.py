@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final, Self
 
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.fields import read_kind
+from penstock.iggy.wire.xxh32 import xxh32
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.iggy.wire.fields import Reader
 
 _NUMERIC: Final = 1
@@ -87,6 +90,8 @@ class Partitioning:
 
     kind: PartitioningKind
     value: bytes = b""
+    hash: Callable[[bytes], int] = xxh32
+    """What makes a number of a key; its remainder by the number of partitions is the partition."""
 
     @classmethod
     def read(cls, reader: Reader) -> Self:

@@ -36,11 +36,17 @@ class Message:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = self.field_names
-        if len(values) + len(named) != len(names):
+        for name in names[len(values) :]:
+            values += (named.pop(name) if name in named else self._default(name),)
+        if named or len(values) > len(names):
             raise TypeError(f"{type(self).__name__} has the fields {names}")
-        if named:
-            values += tuple(named[name] for name in names[len(values) :])
         self.__dict__.update(zip(names, values, strict=True))
+
+    def _default(self, name: str) -> Any:
+        try:
+            return getattr(type(self), name)
+        except AttributeError:
+            raise TypeError(f"{type(self).__name__} has the fields {self.field_names}") from None
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values() == other._values()
@@ -62,8 +68,13 @@ class Message:
 
     def write(self, out: bytearray) -> None:
         """Append the fields one after another."""
-        for name, field in _layout(type(self)):
-            field.write(out, getattr(self, name))
+        type(self).write_from(self, out)
+
+    @classmethod
+    def write_from(cls, message: object, out: bytearray) -> None:
+        """Append what has fields of these names, in the bytes of this kind of message."""
+        for name, field in _layout(cls):
+            field.write(out, getattr(message, name))
 
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:
@@ -83,20 +94,21 @@ class Message:
         self.write(out)
         return out
 
-    @property
-    def is_long(self) -> bool:
+    @classmethod
+    def is_long(cls, message: object) -> bool:
         """Whether it has so many items that it is to be encoded in steps."""
         return any(
-            field.item is not None and len(getattr(self, name)) > IGGY_ITEMS_AT_ONCE
-            for name, field in _layout(type(self))
+            field.item is not None and len(getattr(message, name)) > IGGY_ITEMS_AT_ONCE
+            for name, field in _layout(cls)
         )
 
-    async def encode_in_steps(self) -> bytearray:
-        """As `encode`, between the turns of others. The message is used up: its lists are empty."""
+    @classmethod
+    async def encode_in_steps(cls, message: object) -> bytearray:
+        """Return the bytes, between the turns of others. The message is used up."""
         pace = Pace()
         out = bytearray()
-        for name, field in _layout(type(self)):
-            value = getattr(self, name)
+        for name, field in _layout(cls):
+            value = getattr(message, name)
             if field.item is None:
                 field.write(out, value)
                 continue
@@ -127,4 +139,9 @@ def _field(hint: Any) -> Field:
         field = get_args(hint)[-1]
         assert isinstance(field, Field)
         return field
-    return block(hint)
+    return laid_out(hint) if issubclass(hint, Message) else block(hint)
+
+
+def laid_out(kind: type[Message]) -> Field:
+    """The field of a message, in the bytes of this kind of it."""
+    return Field(kind.read, lambda out, value: kind.write_from(value, out))

@@ -21,6 +21,7 @@ from penstock.iggy.wire.fields import (
     counted,
     to_the_end,
     u32,
+    unsaid,
 )
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import SizedOptions
@@ -204,6 +205,7 @@ class Topic(Message):
     """What the client that created the topic asked for."""
     derived_options: SizedOptions
     """All other options with their defaults."""
+    replication_factor: Annotated[int, unsaid(1)] = 1
 
 
 class StreamDetails(Message):
@@ -257,6 +259,7 @@ class ConsumerGroupMember(Message):
 
     id: U32
     partitions: Annotated[list[int], counted(u32)]
+    client_id: Annotated[int, unsaid(0)] = 0
 
 
 class ConsumerGroupDetails(Message):
@@ -281,6 +284,14 @@ class ConsumerOffset(Message):
     stored_offset: U64
 
 
+class NoConsumerOffset(Message):
+    """GET_CONSUMER_OFFSET where none is stored."""
+
+    partition_id: Annotated[int, unsaid(0)]
+    current_offset: Annotated[int, unsaid(0)]
+    stored_offset: Annotated[int, unsaid(0)] = 0
+
+
 class Confirmation(Message):
     """Where a batch went."""
 
@@ -294,6 +305,10 @@ class Confirmations(Message):
     """SEND_MESSAGES."""
 
     confirmations: Annotated[list[Confirmation], counted(block(Confirmation))]
+
+
+NO_PARTITION: Final = (1 << 32) - 1
+"""Where none of a group's partitions is the member's, or the one that it named is not."""
 
 
 class Polled(Message):

@@ -1,14 +1,16 @@
 """What clients ask, field by field in the order of the wire.
 
 Source: apache-iggy 0.9.0's binary protocol 0.11.0. Commands that are not here have no body.
+What has a default is said in older dialects only; their bytes are declared beside their codecs.
 """
 
 from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import Final, Self
+from typing import Annotated, Final, Self, TypeAlias
 
+from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.errors import IggyError
 from penstock.iggy.wire.fields import (
     U8,
@@ -21,6 +23,7 @@ from penstock.iggy.wire.fields import (
     RestView,
     ShortText,
     Text,
+    unsaid,
 )
 from penstock.iggy.wire.identifiers import (
     Consumer,
@@ -32,6 +35,10 @@ from penstock.iggy.wire.identifiers import (
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Options
 from penstock.limits import IGGY_POLLED_PLACES
+
+ChosenNumber: TypeAlias = Annotated[int | None, unsaid(None)]
+"""The number that a client wants for what it creates; None where the broker gives one."""
+InBatches: TypeAlias = Annotated[MessageForm, unsaid(MessageForm.BATCH)]
 
 
 class Empty(Message):
@@ -98,6 +105,7 @@ class CreateStream(Message):
 
     name: Name
     options: Options
+    number: ChosenNumber = None
 
 
 class UpdateStream(Message):
@@ -122,6 +130,7 @@ class CreateTopic(Message):
     partitions_count: U32
     name: Name
     options: Options
+    number: ChosenNumber = None
 
 
 class UpdateTopic(Message):
@@ -156,6 +165,7 @@ class CreateConsumerGroup(Message):
     stream: Identifier
     topic: Identifier
     name: Name
+    number: ChosenNumber = None
 
 
 class ConsumerGroupRequest(Message):
@@ -215,6 +225,7 @@ class PollMessages(Message):
     strategy: PollingStrategy
     count: U32
     auto_commit: Bool
+    form: InBatches = MessageForm.BATCH
 
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:
@@ -266,6 +277,7 @@ class SendMessages(Message):
     partitioning: Partitioning
     messages_count: U32
     batch: RestView
+    form: InBatches = MessageForm.BATCH
 
 
 class Anything(Message):

@@ -10,30 +10,36 @@ begins later (KAFKA-18659).
   written; acks 0 never answers, and closes the connection when a batch is refused. What nobody
   waits for is flushed soon after, and is not seen before.
 * A request for a log that is not open yet waits for it, and what comes behind it on the connection
-  waits too, so that the order stays.
+  waits too, so that the order stays. So does one of which the records are looked at in a thread.
 * Version 0 is of the time when any number of acks could be asked for: 2 and more wait as -1 does.
   What versions 1 and 2 say to that is INVALID_REQUIRED_ACKS, as of all other numbers.
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
-Deviations: one batch is judged by its header, so a record without key in a compacted topic and
-offsets inside a batch are not looked at. Batches of a transaction are refused with
-INVALID_TXN_STATE.
+Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index.
+
+Deviations: wrong offsets inside a compressed batch are refused, where Kafka writes it anew, and so
+are wrong ones in one that is not, which Kafka stores. What inflates to more than may be read is
+MESSAGE_TOO_LARGE. A batch that is sent again is answered without the time at which it was appended,
+where the topic has that. Batches of a transaction are refused with INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock import records
 from penstock.broker.topics.opening import open_all
-from penstock.kafka.batches import check_batch
+from penstock.kafka.batches import are_quick, check_batch, check_records, inflated_bytes
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.message_sets import is_message_set, to_batch
 from penstock.kafka.wire import ErrorCode, api
+from penstock.log.header import NO_TIMESTAMP, BatchHeader, append_time
 from penstock.pace import Pace
+from penstock.requests.validation import in_thread
 from penstock.session import Deferred, PeerError, ended
 
 if TYPE_CHECKING:
@@ -61,6 +67,11 @@ class Target(NamedTuple):
     result: ProduceResponse.PartitionProduceResponse
 
 
+Checked: TypeAlias = dict[int, BatchHeader | Exception]
+"""What became of batches that were checked before, by the `id` of their part of the answer."""
+NOTHING_CHECKED: Final[Checked] = {}
+
+
 class Written(NamedTuple):
     """A batch in line, what the request waits for, and the part of the answer that says so."""
 
@@ -77,9 +88,9 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
     answer = _RESPONSE(responses=[])
     targets = list(filter(None, _find_all(request, call, answer)))
     closed = [target.partition for target in targets if not target.partition.is_open]
-    if closed or call.client.produces.waiting:
+    if closed or call.client.produces.waiting or not _are_quick(targets):
         return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
-    return _produce(request, call, answer, targets)
+    return _produce(request, call, answer, targets, NOTHING_CHECKED)
 
 
 async def _produce_message_sets(
@@ -92,25 +103,31 @@ async def _produce_message_sets(
     written: list[Written] = []
     answer = _RESPONSE(responses=[])
     async with turn:
-        for target in await _opened(request, call, answer, pace):
+        found = await _opened(request, call, answer, pace)
+        for target in found:
             if target is not None:
                 await _append_set(target, request.acks, call, written)
             if pace.is_over():
                 await pace.others()
     outcome = _outcome(request, answer, written)
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await pace.emptied(found)
+    await pace.emptied(written)
+    return reply
 
 
 async def _append_set(target: Target, acks: int, call: Call, written: list[Written]) -> None:
     """Append what a message set becomes."""
-    records = target.records
+    batch = target.records
     try:
-        if records and is_message_set(records):
-            records = await to_batch(records, call.broker.memory)
+        if batch and is_message_set(batch):
+            batch = await to_batch(batch, call.broker.memory)
     except Exception as error:
         _refuse(target.result, error)
     else:
-        _append(target._replace(records=records), acks, call.version, written)
+        target = target._replace(records=batch)
+        checked = await _checked_ahead([target], call)
+        _append(target, acks, call.version, checked, written)
 
 
 async def _produce_in_turn(
@@ -123,16 +140,63 @@ async def _produce_in_turn(
 ) -> ProduceResponse | None:
     async with turn:
         await open_all(closed)
-        outcome = _produce(request, call, answer, targets)  # All is appended when it returns.
+        checked = await _checked_ahead(targets, call)
+        # All is appended when it returns.
+        outcome = _produce(request, call, answer, targets, checked)
     return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
+def _are_quick(targets: list[Target]) -> bool:
+    return records.is_loaded() and are_quick(target.records for target in targets)
+
+
+async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
+    """Check batches in a thread where that takes longer than others can wait.
+
+    They inflate one after another.
+    """
+
+    def size() -> int:
+        return max(inflated_bytes(target.records) for target in targets)
+
+    def check() -> Checked:
+        return {id(target.result): _outcome_of(target, call.version) for target in targets}
+
+    await records.prepare()
+    if _are_quick(targets):
+        return NOTHING_CHECKED
+    return await in_thread(call.broker.memory, size, check)
+
+
+def _outcome_of(target: Target, version: int) -> BatchHeader | Exception:
+    try:
+        return _check(target, version)
+    except Exception as error:  # It is raised where the batch would be appended.
+        return error
+
+
+def _header_of(target: Target, version: int, checked: Checked) -> BatchHeader:
+    found = checked.get(id(target.result)) or _check(target, version)
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def _check(target: Target, version: int) -> BatchHeader:
+    header = check_batch(target.records, version)
+    return check_records(target.records, header, target.partition.topic.config)
+
+
 def _produce(
-    request: ProduceRequest, call: Call, answer: ProduceResponse, targets: list[Target]
+    request: ProduceRequest,
+    call: Call,
+    answer: ProduceResponse,
+    targets: list[Target],
+    checked: Checked,
 ) -> Answer[ProduceResponse | None]:
     written: list[Written] = []
     for target in targets:
-        _append(target, request.acks, call.version, written)
+        _append(target, request.acks, call.version, checked, written)
     return _outcome(request, answer, written)
 
 
@@ -143,7 +207,8 @@ async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceRespo
     written: list[Written] = []
     for target in found:
         if target is not None:
-            _append(target, request.acks, call.version, written)
+            checked = await _checked_ahead([target], call)
+            _append(target, request.acks, call.version, checked, written)
         if pace.is_over():
             await pace.others()
     outcome = _outcome(request, answer, written)
@@ -221,13 +286,16 @@ def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) ->
     return find_topic(call.broker, data.name, data.topic_id, by_id=by_id)
 
 
-def _append(target: Target, acks: int, version: int, written: list[Written]) -> None:
+def _append(
+    target: Target, acks: int, version: int, checked: Checked, written: list[Written]
+) -> None:
     """Put a batch in line to be written, or refuse it."""
-    partition, records, result = target
+    partition, batch, result = target
     try:
-        offset = partition.append([records], check_batch(records, version))
+        offset = partition.append([batch], _header_of(target, version, checked))
         result.base_offset = offset
         result.log_start_offset = partition.start_offset
+        result.log_append_time_ms = append_time(batch)
         ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
         written.append(Written(ready, result))
     except Exception as error:
@@ -265,6 +333,12 @@ async def _when_all_ready(
 def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseException) -> None:
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
+    result.log_append_time_ms = NO_TIMESTAMP
+    if isinstance(error, RequestError) and error.record is not None:
+        record = _RESPONSE.BatchIndexAndErrorMessage(
+            batch_index=error.record, batch_index_error_message=str(error)
+        )
+        result.record_errors = [record]
 
 
 def _answer(answer: ProduceResponse, acks: int) -> ProduceResponse | None:

@@ -17,210 +17,80 @@ first message, and from then on behind it at least.
 * There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
   was aborted.
 * Version 13 on names topics by id; a leader epoch other than 0 is refused as 74 or 75.
+* In a session (KIP-227) a client says what changes, and hears of partitions with messages, with an
+  error, and with another start or end. Partitions that had messages are served last the next time.
 
-Deviations: every fetch is a full one. Sessions (KIP-227) are answered with session id 0, which
-tells clients that there is none.
+Deviations: a session belongs to its connection, which has one at a time. There is none where memory
+is short or there are too many partitions, which session id 0 says.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from penstock import limits
-from penstock.broker.topics.opening import open_all
-from penstock.broker.topics.partition import Isolation
-from penstock.kafka.errors import refusal
+from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.fetch_session import FetchSession
+from penstock.kafka.handlers.reading import (
+    FIRST_VERSION_WITH_IDS,
+    find,
+    opened,
+    read_in_time,
+    suffices,
+    take_latest,
+    terms_of,
+)
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
-from penstock.kafka.message_sets import cut, encoding_of, read_messages
 from penstock.kafka.wire import ErrorCode, api
-from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
-from penstock.log.errors import OffsetOutOfRangeError
-from penstock.log.header import Magic
 from penstock.pace import Pace
-from penstock.records import MessageSetMagic
-from penstock.session import Signal, ended, in_memory
-from penstock.tasks import within
+from penstock.session import Signal, ended
 
 if TYPE_CHECKING:
-    from penstock import memory
+    from collections.abc import Awaitable, Callable, Iterable
+    from uuid import UUID
+
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
+    from penstock.kafka.fetch_session import Watched
+    from penstock.kafka.handlers.reading import Reading, Terms
     from penstock.kafka.wire.messages import FetchRequest, FetchResponse
-    from penstock.records import Encoding
-    from penstock.session import Part
 
-FIRST_VERSION_WITH_WHOLE_MESSAGES: Final = 3
-FIRST_VERSION_WITH_IDS: Final = 13
 _RESPONSE: Final = api("Fetch").response
 NO_SESSION: Final = 0
+FULL_AND_NEW_SESSION: Final = 0
+"""The epoch of a request that says all and asks for a session; below it is one without."""
 _READING_BYTES: Final = 450
 """About what one partition of a request takes of memory while its answer waits."""
-_LOOKED_AT_ONCE: Final = 64
-"""Partitions of which few have something: more are looked at in steps."""
-NO_MINIMUM: Final = 1
-"""The min_bytes of a client that waits for anything at all, which is the default, or 0."""
-
-
-class Terms(NamedTuple):
-    """What holds for each partition of a request."""
-
-    max_bytes: int
-    isolation: Isolation
-    encoding: Encoding
-    """What the client can read: batches, or message sets."""
-    cuts_messages: bool
-    """Whether a message that is larger than a partition may have is cut off."""
-    from_file_bytes: int | None
-    """How large an answer is at least that goes from the file to the client; None for none."""
-
-
-class Reading:
-    """One partition of the request, and the part of the answer that is filled from it."""
-
-    def __init__(
-        self,
-        asked: FetchRequest.FetchPartition,
-        result: FetchResponse.PartitionData,
-        terms: Terms,
-    ) -> None:
-        self.asked = asked
-        self.result = result
-        self._max_bytes = min(asked.partition_max_bytes, terms.max_bytes)
-        self._terms = terms
-        self.partition: Partition | None = None
-        self.bytes_read = self.bytes_held = 0
-        self.does_not_fit = False
-        self._safe_bytes = 0
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.result.error_code != ErrorCode.NONE)
-
-    @property
-    def bytes_readable(self) -> int:
-        """What was read and what became readable since."""
-        if self.partition is None or self.partition.deleted:
-            return self.bytes_read
-        return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
-
-    @property
-    def has_more(self) -> bool:
-        """Whether a read finds something, or a topic that is gone."""
-        partition = self.partition
-        if partition is None or self.failed:
-            return False
-        return partition.deleted or (
-            partition.is_open
-            and self.asked.fetch_offset < partition.readable_end(self._terms.isolation)
-        )
-
-    @property
-    def bytes_wanted(self) -> int:
-        """What a read may take at most, as far as can be told without one; where it has more."""
-        partition = self.partition
-        if partition is None or partition.deleted:
-            return 0
-        return max(0, min(self._max_bytes, partition.bytes_from(self.asked.fetch_offset)))
-
-    @property
-    def is_gone(self) -> bool:
-        return self.partition is not None and self.partition.deleted
-
-    async def read(self, max_bytes: int, *, is_first: bool) -> None:
-        """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
-        self._begin()
-        assert self.partition is not None
-        if isinstance(self._terms.encoding, MessageSetMagic):
-            parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
-        else:
-            parts = await self._batches(self.partition, max_bytes)
-        self.bytes_read = sum(map(len, parts))
-        self.does_not_fit = self.bytes_read > max_bytes and not is_first
-        if self.does_not_fit:
-            parts, self.bytes_read = [], 0
-        self.bytes_held = in_memory(parts)
-        self.result.records = parts or b""
-
-    async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
-        offset, isolation = self.asked.fetch_offset, self._terms.isolation
-        from_file_bytes = self._terms.from_file_bytes
-        if from_file_bytes is not None:
-            most = min(max_bytes, self.asked.partition_max_bytes)
-            stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
-            if stored is not None and len(stored) >= from_file_bytes:
-                return [stored]
-        most = min(max_bytes, self._max_bytes)
-        return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
-
-    def take_latest(self, max_bytes: int) -> bool:
-        """Fill the result if all that is to be read was appended a moment ago."""
-        partition = self.partition
-        assert partition is not None
-        if partition.deleted:
-            return False
-        most = min(max_bytes, self._max_bytes)
-        _, isolation, encoding, *_ = self._terms
-        latest = partition.latest(self.asked.fetch_offset, most, encoding, isolation)
-        if latest is None:
-            return False
-        self._begin()
-        self.bytes_read = len(latest)
-        self.result.records = [latest]
-        return True
-
-    async def _messages(
-        self, partition: Partition, magic: MessageSetMagic, max_bytes: int
-    ) -> list[Part]:
-        offset, isolation = self.asked.fetch_offset, self._terms.isolation
-        most = min(max_bytes, self._max_bytes)
-        messages = await read_messages(partition, offset, most, magic, isolation)
-        cut_at = self.asked.partition_max_bytes if self._terms.cuts_messages else None
-        return [*cut(messages, most, cut_at)]
-
-    def leave_empty(self) -> None:
-        """Fill the result of a partition for which the answer has no room, without a read."""
-        self._begin()
-        assert self.partition is not None
-        start, end = self.partition.start_offset, self.partition.end_offset
-        if not start <= self.asked.fetch_offset <= end:
-            raise OffsetOutOfRangeError(self.asked.fetch_offset, start, end)
-
-    def _begin(self) -> None:
-        assert self.partition is not None
-        partition = self.partition
-        self._safe_bytes = partition.safe_bytes
-        self.bytes_read = self.bytes_held = 0
-        self.result.records = b""
-        self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
-        self.result.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
-        self.result.log_start_offset = partition.start_offset
-
-    def refuse(self, error: Exception) -> None:
-        self.result.error_code = refusal(error).code
-        self.result.high_watermark = -1
-        self.result.last_stable_offset = self.result.log_start_offset = -1
-        self.result.records = b""
-        self.bytes_read = self.bytes_held = 0
 
 
 @handles(api("Fetch"), 0, 18)
 async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
-    response = _RESPONSE
-    if request.session_id != NO_SESSION and request.session_epoch > 0:
-        return response(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    terms = _terms(request, call)
+    if request.session_epoch > FULL_AND_NEW_SESSION:
+        return await _fetch_news(request, call)
+    call.client.end_fetch_session()
+    return await _fetch_all(request, call)
+
+
+async def _fetch_all(request: FetchRequest, call: Call) -> FetchResponse:
+    terms = terms_of(request, call)
     pace = Pace()
-    answer = response(responses=[])
+    answer = _RESPONSE(responses=[])
     readings = await _find_all(request, call, terms, answer, pace)
+    await opened(readings, pace)
     with call.broker.memory.reading() as held:
-        in_time = await _read_in_time(readings, request, held, pace)
+        in_time = await read_in_time(readings, request, held, pace)
         waits = in_time and readings and request.max_wait_ms > 0
-        if waits and not await _suffices(readings, request.min_bytes, pace):
-            await _wait(readings, request, call, pace)
-            if not call.client.is_gone and not _take_latest(readings, request):
-                await _read_in_time(readings, request, held, pace)
+        if waits and not await suffices(readings, request.min_bytes, pace):
+            partitions = await pace.each(readings, lambda each: each.partition)
+            held.grow(len(readings) * _READING_BYTES)
+            await _wait(
+                partitions, lambda: suffices(readings, request.min_bytes, pace), request, call, pace
+            )
+            if not call.client.is_gone and not take_latest(readings, request):
+                await read_in_time(readings, request, held, pace)
+    if request.session_epoch == FULL_AND_NEW_SESSION:
+        answer.session_id = await _begin_session(request, call, readings, pace)
     if call.is_large:
         await pace.emptied(readings)
     return answer
@@ -229,174 +99,151 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
 async def _find_all(
     request: FetchRequest, call: Call, terms: Terms, answer: FetchResponse, pace: Pace
 ) -> list[Reading]:
-    """Return what is to be read, of logs that are open now, with its places in the answer."""
-    response = _RESPONSE
+    """Return what is to be read, with its places in the answer."""
     readings: list[Reading] = []
-    closed: list[Partition] = []
     for topic in request.topics:
         results: list[FetchResponse.PartitionData] = []
         answer.responses.append(
-            response.FetchableTopicResponse(
+            _RESPONSE.FetchableTopicResponse(
                 topic=topic.topic, topic_id=topic.topic_id, partitions=results
             )
         )
         for asked in topic.partitions:
-            reading = _find(topic, call, terms, asked)
+            reading = find(topic, call, terms, asked)
             readings.append(reading)
             results.append(reading.result)
-            if reading.partition is not None and not reading.partition.is_open:
-                closed.append(reading.partition)
             if pace.is_over():
                 await pace.others()
         if pace.is_over():
             await pace.others()
-    if closed:
-        await open_all(closed)
     return readings
 
 
-def _terms(request: FetchRequest, call: Call) -> Terms:
-    encoding = encoding_of(call.version)
-    # A message set is cut where its client says, so it has to be read so far.
-    is_prompt = request.min_bytes <= NO_MINIMUM and encoding is Magic.KAFKA
-    return Terms(
-        KAFKA_PROMPT_FETCH_BYTES if is_prompt else KAFKA_FETCH_BYTES,
-        isolation_of(request.isolation_level),
-        encoding,
-        cuts_messages=call.version < FIRST_VERSION_WITH_WHOLE_MESSAGES,
-        # A range may end a little early, for which nobody has to wait.
-        from_file_bytes=request.min_bytes if call.client.transport.sends_files else None,
+async def _begin_session(
+    request: FetchRequest, call: Call, readings: list[Reading], pace: Pace
+) -> int:
+    """Return the id of a session that begins with this answer, or 0."""
+    session = FetchSession(call.broker.memory.clients, by_id=_by_id(call))
+    await pace.through(session.update(request))
+    # A session has each partition once.
+    if len(session) < len(readings) or not _may_last(session, call):
+        session.close()
+        return NO_SESSION
+    for watched, reading in zip([*session.all()], readings, strict=True):
+        _hear(watched, reading, session)
+        if pace.is_over():
+            await pace.others()
+    call.client.fetch_session = session
+    return session.id
+
+
+def _may_last(session: FetchSession, call: Call) -> bool:
+    return 0 < len(session) <= limits.KAFKA_SESSION_PARTITIONS and call.client.has_room(
+        session.held.size
     )
 
 
-def _find(
-    topic: FetchRequest.FetchTopic,
+async def _fetch_news(request: FetchRequest, call: Call) -> FetchResponse:
+    pace = Pace()
+    try:
+        session = _session(request, call)
+    except RequestError as error:
+        return _RESPONSE(error_code=refusal(error).code, responses=[])
+    await pace.through(session.update(request))
+    if not _may_last(session, call):
+        call.client.end_fetch_session()
+        return _RESPONSE(responses=[])
+    return await _read_news(session, request, call, pace)
+
+
+def _session(request: FetchRequest, call: Call) -> FetchSession:
+    session = call.client.fetch_session
+    if session is None:
+        raise RequestError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    session.begin(request, by_id=_by_id(call))
+    return session
+
+
+async def _read_news(
+    session: FetchSession, request: FetchRequest, call: Call, pace: Pace
+) -> FetchResponse:
+    terms = terms_of(request, call)
+
+    def enough() -> Awaitable[bool]:
+        return session.suffices(request.min_bytes, terms.isolation, pace)
+
+    with call.broker.memory.reading() as held:
+        watched, readings = await _look(session, terms, call, pace)
+        in_time = await read_in_time(readings, request, held, pace)
+        waits = in_time and request.max_wait_ms > 0
+        if waits and not await suffices(readings, request.min_bytes, pace):
+            await _wait(
+                await pace.each(session.all(), lambda each: each.partition),
+                enough,
+                request,
+                call,
+                pace,
+            )
+            if not call.client.is_gone:
+                watched, readings = await _look(session, terms, call, pace)
+                if not take_latest(readings, request):
+                    await read_in_time(readings, request, held, pace)
+    return await _news(session, watched, readings, pace)
+
+
+async def _look(
+    session: FetchSession, terms: Terms, call: Call, pace: Pace
+) -> tuple[list[Watched], list[Reading]]:
+    """Return the partitions of which there may be something to say, and what is to be read."""
+    watched = await session.news(terms.isolation, pace)
+    readings = await pace.each(watched, lambda each: find(each.topic, call, terms, each.asked))
+    await opened(readings, pace)
+    for each, reading in zip(watched, readings, strict=True):
+        each.look_up(None if reading.failed else reading.partition)
+        if pace.is_over():
+            await pace.others()
+    return watched, readings
+
+
+async def _news(
+    session: FetchSession, watched: Iterable[Watched], readings: Iterable[Reading], pace: Pace
+) -> FetchResponse:
+    topics: dict[tuple[str, UUID], FetchResponse.FetchableTopicResponse] = {}
+    for each, reading in zip(watched, readings, strict=True):
+        if _hear(each, reading, session):
+            name = each.topic.topic, each.topic.topic_id
+            topic = topics.get(name)
+            if topic is None:
+                topic = topics[name] = _RESPONSE.FetchableTopicResponse(
+                    topic=name[0], topic_id=name[1], partitions=[]
+                )
+            topic.partitions.append(reading.result)
+        if pace.is_over():
+            await pace.others()
+    return _RESPONSE(session_id=session.id, responses=[*topics.values()])
+
+
+def _hear(watched: Watched, reading: Reading, session: FetchSession) -> bool:
+    """Have a session know what its client hears; return whether it has to be said."""
+    if reading.bytes_read:
+        session.put_last(watched)
+    result = reading.result
+    watched.look_up(None if reading.failed else reading.partition)
+    is_new = watched.hear(result.high_watermark, result.log_start_offset)
+    return is_new or reading.failed or reading.bytes_read > 0
+
+
+def _by_id(call: Call) -> bool:
+    return call.version >= FIRST_VERSION_WITH_IDS
+
+
+async def _wait(
+    partitions: Iterable[Partition | None],
+    enough: Callable[[], Awaitable[bool]],
+    request: FetchRequest,
     call: Call,
-    terms: Terms,
-    asked: FetchRequest.FetchPartition,
-) -> Reading:
-    result = _RESPONSE.PartitionData(
-        partition_index=asked.partition, aborted_transactions=None, records=b""
-    )
-    reading = Reading(asked, result, terms)
-    try:
-        by_id = call.version >= FIRST_VERSION_WITH_IDS
-        found = find_topic(call.broker, topic.topic, topic.topic_id, by_id=by_id)
-        reading.partition = found.partition(asked.partition)
-        check_leader_epoch(call.broker, reading.partition, asked.current_leader_epoch)
-    except Exception as error:
-        reading.refuse(error)
-    return reading
-
-
-async def _read_in_time(
-    readings: list[Reading], request: FetchRequest, held: memory.Reading, pace: Pace
-) -> bool:
-    """Read as much as memory has room for; False where it had none, or a conversion takes long."""
-    max_bytes = min(request.max_bytes, KAFKA_FETCH_BYTES)
-    wanted = await _bytes_wanted(readings, max(0, max_bytes), pace)
-    if wanted is None:
-        held.set(0)
-        await _leave_rest_empty(readings, pace)
-        return True
-
-    async def read() -> None:
-        held.set(0)
-        granted = await held.grant(wanted)
-        await _read(readings, max_bytes if granted == wanted else granted, pace)
-
-    try:
-        await within(max(request.max_wait_ms / 1000, KAFKA_CONVERSION_SECONDS), read())
-    except TimeoutError:
-        await _leave_rest_empty(readings, pace)
-        return False
-    held.set(await _bytes_held(readings, pace))
-    return True
-
-
-def _take_latest(readings: list[Reading], request: FetchRequest) -> bool:
-    """Fill the answer if one partition has something, which was appended a moment ago."""
-    if len(readings) > _LOOKED_AT_ONCE:
-        return False
-    more = [reading for reading in readings if reading.has_more]
-    if len(more) != 1 or not more[0].take_latest(request.max_bytes):
-        return False
-    for reading in readings:
-        if reading is not more[0]:
-            _leave_empty(reading)
-    return True
-
-
-async def _bytes_held(readings: list[Reading], pace: Pace) -> int:
-    bytes_held = 0
-    for reading in readings:
-        bytes_held += reading.bytes_held
-        if pace.is_over():
-            await pace.others()
-    return bytes_held
-
-
-async def _bytes_wanted(readings: list[Reading], max_bytes: int, pace: Pace) -> int | None:
-    """Return what all reads may take at most; None where there is nothing to read."""
-    wanted: int | None = None
-    for reading in readings:
-        if pace.is_over():
-            await pace.others()
-        if reading.has_more:
-            wanted = (wanted or 0) + reading.bytes_wanted
-            if wanted >= max_bytes:
-                return max_bytes
-    return wanted
-
-
-async def _leave_rest_empty(readings: list[Reading], pace: Pace) -> None:
-    for reading in readings:
-        if pace.is_over():
-            await pace.others()
-        if not reading.bytes_read:
-            _leave_empty(reading)
-
-
-def _leave_empty(reading: Reading) -> None:
-    try:
-        if not reading.failed:
-            reading.leave_empty()
-    except Exception as error:
-        reading.refuse(error)
-
-
-async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:
-    left = max_bytes
-    is_first = True
-    for reading in readings:
-        if pace.is_over():
-            await pace.others()
-        if reading.failed:
-            continue
-        try:
-            if left > 0 or is_first:
-                await reading.read(max(left, 0), is_first=is_first)
-            else:
-                reading.leave_empty()
-        except Exception as error:
-            reading.refuse(error)
-        is_first = is_first and not reading.bytes_read
-        # Reading on after the first batch that does not fit could be made to cost any amount.
-        left = 0 if reading.does_not_fit else left - reading.bytes_read
-
-
-async def _suffices(readings: list[Reading], min_bytes: int, pace: Pace) -> bool:
-    readable = 0
-    for reading in readings:
-        if reading.failed or reading.is_gone:
-            return True
-        readable += reading.bytes_readable
-        if pace.is_over():
-            await pace.others()
-    return readable >= min_bytes
-
-
-async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace: Pace) -> None:
+    pace: Pace,
+) -> None:
     """Return when enough can be read, when something ended, or when the time is up."""
     changed = Signal()
     is_over = call.client.is_gone
@@ -406,26 +253,22 @@ async def _wait(readings: list[Reading], request: FetchRequest, call: Call, pace
         is_over = True
         changed.set()
 
-    partitions: set[Partition] = set()
-    for reading in readings:
-        if reading.partition is not None:
-            partitions.add(reading.partition)
-        if pace.is_over():
-            await pace.others()
-    for partition in partitions:
+    # A request may have a partition more than once.
+    heard: set[Partition] = set()
+    await pace.each((each for each in partitions if each is not None), heard.add)
+    for partition in heard:
         partition.add_listener(changed.set)
     timer = asyncio.get_running_loop().call_later(_longest_wait(request, call), end)
     try:
-        with call.client.waiting(end), call.broker.memory.reading() as held:
-            held.set(len(readings) * _READING_BYTES)
+        with call.client.waiting(end):
             while not is_over:
                 changed.clear()
-                if await _suffices(readings, request.min_bytes, pace):
+                if await enough():
                     break
                 await ended(changed)
     finally:
         timer.cancel()
-        for partition in partitions:
+        for partition in heard:
             partition.remove_listener(changed.set)
 
 

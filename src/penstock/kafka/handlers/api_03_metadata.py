@@ -20,8 +20,8 @@ from penstock.broker.errors import (
     TopicExistsError,
     TopicsThrottledError,
 )
-from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.new_topic import NewTopic
 from penstock.broker.topics.topic import Topic
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles

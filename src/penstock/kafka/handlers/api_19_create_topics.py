@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import InvalidPartitionCountError, TopicExistsError
-from penstock.broker.topics.catalogue import NewTopic
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.new_topic import NewTopic
 from penstock.kafka.errors import RequestError
 from penstock.kafka.handlers.config_entries import topic_entries
 from penstock.kafka.handlers.registry import handles

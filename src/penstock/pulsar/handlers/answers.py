@@ -34,6 +34,10 @@ def refusal(request: Any, code: ServerError.ValueType, message: str) -> BaseComm
 def consumer_of(call: Call, consumer_id: int) -> PulsarConsumer:
     """Return a consumer of this connection. Raises RefusedError."""
     consumer = call.client.consumers.get(consumer_id)
+    if consumer_id in call.client.transient_consumers:
+        raise RefusedError(
+            ServerError.NotAllowedError, "a non-persistent topic keeps nothing to look at"
+        )
     if consumer is None:
         raise RefusedError(ServerError.MetadataError, f"consumer {consumer_id} not found")
     return consumer

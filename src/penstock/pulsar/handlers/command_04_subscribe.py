@@ -22,8 +22,9 @@ from penstock.pulsar.handlers.answers import (
     success,
 )
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.handlers.transient import open_consumer
 from penstock.pulsar.positions import position_at, position_at_time
-from penstock.pulsar.topics import open_partition
+from penstock.pulsar.topics import is_transient, open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandSubscribe, ServerError
 from penstock.session import PeerError
 
@@ -45,6 +46,9 @@ _KINDS: Final[Mapping[CommandSubscribe.SubType.ValueType, SubscriptionKind]] = {
 @handles(BaseCommand.SUBSCRIBE, refuse=refusal)
 async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     client = call.client
+    if is_transient(request.topic):
+        await open_consumer(client, request, _check(request))
+        return None
     if request.consumer_id in client.consumers:
         return success(request.request_id)
     if request.consumer_id in client.opening_consumers:

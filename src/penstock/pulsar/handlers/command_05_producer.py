@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits
+from penstock import limits, records
 from penstock.broker.errors import TopicTerminatedError
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
@@ -19,8 +19,9 @@ from penstock.pulsar.handlers.answers import (
     refuse_schema,
 )
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.handlers.transient import open_producer
 from penstock.pulsar.producers import Producer
-from penstock.pulsar.topics import open_partition
+from penstock.pulsar.topics import is_transient, open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandProducer,
@@ -42,6 +43,8 @@ _BEYOND_WHAT_WAITS: Final = 1 << 32
 @handles(BaseCommand.PRODUCER, refuse=refusal)
 async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
     client = call.client
+    if is_transient(request.topic):
+        return await open_producer(client, request)
     known = client.producers.get(request.producer_id)
     if known is not None:
         return _success(request.request_id, known)
@@ -74,6 +77,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
     partition = await open_partition(client, request.topic)
     if partition.topic.config.terminated:
         raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
+    await records.prepare()  # For the look at each message, which is not to wait for it.
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
     producer = Producer(

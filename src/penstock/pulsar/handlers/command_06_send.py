@@ -1,12 +1,16 @@
 """SEND: write one entry, and give its receipt once it is safe.
 
-The entry is stored byte for byte. Appending happens before anything is awaited, so that entries lie
-in the log in the order of their frames; many of them wait for one flush together.
+The entry is stored byte for byte, once what is in it was found to be what it says. Appending
+happens before anything is awaited, so that entries lie in the log in the order of their frames;
+many of them wait for one flush together. Where an entry takes longer to look into than others can
+wait, it is done in a thread, and what its producer sends behind it waits too.
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import (
@@ -15,6 +19,11 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.producers.named import SEQUENCES, epoch_and_sequence
+from penstock.limits import (
+    COMPRESSED_AT_ONCE_BYTES,
+    INFLATED_AT_ONCE_BYTES,
+    VALIDATED_AT_ONCE_BYTES,
+)
 from penstock.log.header import (
     ATTRIBUTE_CHUNK,
     NO_PRODUCER_EPOCH,
@@ -26,6 +35,7 @@ from penstock.log.header import (
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import is_cpp
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.transient import MESSAGE_ID
 from penstock.pulsar.wire.message_ids import EARLIEST
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -35,17 +45,24 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     MessageIdData,
     ServerError,
 )
+from penstock.records.errors import MalformedBatchError
 from penstock.records.pulsar.entry import (
     ChecksumMismatchError,
     Entry,
     MalformedEntryError,
     read_entry,
 )
+from penstock.requests.validation import in_thread
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractAsyncContextManager
+
     from penstock.pulsar.client import Call, Client
     from penstock.pulsar.producers import Producer
+    from penstock.pulsar.transient import TransientProducer
+    from penstock.session import Answer
 
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what lies beyond is no time."""
@@ -57,6 +74,14 @@ NO_ID: Final = EARLIEST
 
 class NotServedError(Exception):
     """The message is to be treated in a way that there is not: as any other it would be wrong."""
+
+
+_NEVER_TAKEN: Final = (
+    MessageTooLargeError,
+    TimestampTooFarAheadError,
+    NotServedError,
+    MalformedBatchError,
+)
 
 
 def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> BaseCommand:
@@ -72,19 +97,84 @@ def refuse(request: CommandSend, code: ServerError.ValueType, message: str) -> B
 
 
 @handles(BaseCommand.SEND, refuse=refuse)
-def handle(request: CommandSend, call: Call) -> Deferred[BaseCommand] | None:
+def handle(request: CommandSend, call: Call) -> Answer[BaseCommand | None]:
     producer = call.client.producers.get(request.producer_id)
     if producer is None:
+        transient = call.client.transient_producers.get(request.producer_id)
+        if transient is not None:
+            return _pass_on(transient, request, call)
         if request.producer_id in call.client.closed_producers:
             return None  # Sent before the client knew.
         raise PeerError(f"SEND for producer {request.producer_id}, which is not there")
     if not producer.ready.done():
         raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
     _refuse_after_failure(producer)
+    with _failing_the_message(call.client):
+        entry = _checked(request, call.entry)
+        if not producer.looks.waiting and _is_quick(entry):
+            if producer.partition.topic.config.validates_records:
+                _look_into(call.entry, entry)
+            return _take(producer, request, call.entry, entry)
+    return _take_in_turn(producer.looks.turn(), producer, request, call, entry)
+
+
+async def _take_in_turn(
+    turn: AbstractAsyncContextManager[None],
+    producer: Producer,
+    request: CommandSend,
+    call: Call,
+    entry: Entry,
+) -> BaseCommand | None:
+    async with turn:
+        with _failing_the_message(call.client):
+            if producer.partition.topic.config.validates_records:
+                size = entry.metadata.uncompressed_size if entry.metadata.compression else 0
+                look = partial(_look_into, call.entry, entry)
+                await in_thread(call.broker.memory, lambda: size, look)
+            if call.client.producers.get(request.producer_id) is not producer:
+                return None  # It was closed meanwhile, or lost its topic to another one.
+            _refuse_after_failure(producer)
+            receipt = _take(producer, request, call.entry, entry)
+    return None if receipt is None else await receipt
+
+
+def _is_quick(entry: Entry) -> bool:
+    """Whether an entry can be looked into on the event loop, by the sizes that it says."""
+    size = len(entry.payload)
+    if entry.metadata.compression:
+        inflated = entry.metadata.uncompressed_size
+        return size <= COMPRESSED_AT_ONCE_BYTES and inflated <= INFLATED_AT_ONCE_BYTES
+    return size <= VALIDATED_AT_ONCE_BYTES or not entry.is_batch
+
+
+def _look_into(body: memoryview, entry: Entry) -> None:
+    """Raise MalformedBatchError where the messages can't be read."""
+    from penstock.records.pulsar.validation import validate_pulsar  # noqa: PLC0415  # numpy
+
+    validate_pulsar(body, entry)
+
+
+@contextmanager
+def _failing_the_message(client: Client) -> Iterator[None]:
+    """Have the client give a message up that would be refused again."""
     try:
-        return _take(producer, request, call.entry)
-    except (MessageTooLargeError, TimestampTooFarAheadError, NotServedError) as error:
-        raise RefusedError(_code_that_fails_the_message(call.client), str(error)) from error
+        yield
+    except _NEVER_TAKEN as error:
+        raise RefusedError(_code_that_fails_the_message(client), str(error)) from error
+
+
+def _pass_on(producer: TransientProducer, request: CommandSend, call: Call) -> BaseCommand:
+    """Send an entry to those who listen, as a non-persistent topic does."""
+    with _failing_the_message(call.client):
+        entry = _checked(request, call.entry)
+    producer.topic.publish(call.entry, entry.message_count if entry.is_batch else 1)
+    receipt = CommandSendReceipt(
+        producer_id=request.producer_id,
+        sequence_id=request.sequence_id,
+        message_id=MESSAGE_ID,
+        highest_sequence_id=request.highest_sequence_id,
+    )
+    return BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt)
 
 
 def _refuse_after_failure(producer: Producer) -> None:
@@ -107,10 +197,9 @@ def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
 
 
 def _take(
-    producer: Producer, request: CommandSend, body: memoryview
+    producer: Producer, request: CommandSend, body: memoryview, entry: Entry
 ) -> Deferred[BaseCommand] | None:
     """Write an entry if it is not there; None when its topic is gone, of which the client heard."""
-    entry = _checked(request, body)
     partition = producer.partition
     count = entry.message_count if entry.is_batch else 1
     key, epoch, low = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE

@@ -49,7 +49,9 @@ def refuse(request: CommandAck, code: ServerError.ValueType, message: str) -> Ba
 def handle(request: CommandAck, call: Call) -> Answer[Reply]:
     consumer = call.client.consumers.get(request.consumer_id)
     if consumer is None:
-        return None  # It was closed while the acknowledgement was on its way.
+        # Else it was closed while the acknowledgement was on its way.
+        is_transient = request.consumer_id in call.client.transient_consumers
+        return _response(request) if is_transient and request.HasField("request_id") else None
     if request.txnid_least_bits or request.txnid_most_bits:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     if request.ack_type == _CUMULATIVE and consumer.subscription.kind is SubscriptionKind.SHARED:

@@ -16,3 +16,7 @@ def handle(request: CommandFlow, call: Call) -> None:
     consumer = call.client.consumers.get(request.consumer_id)
     if consumer is not None:
         consumer.subscription.add_permits(consumer.member, request.messagePermits)
+        return
+    transient = call.client.transient_consumers.get(request.consumer_id)
+    if transient is not None:
+        transient.permits += request.messagePermits

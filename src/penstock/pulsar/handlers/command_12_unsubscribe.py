@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 @handles(BaseCommand.UNSUBSCRIBE, refuse=refusal)
 async def handle(request: CommandUnsubscribe, call: Call) -> BaseCommand:
+    if request.consumer_id in call.client.transient_consumers:
+        call.client.close_consumer(request.consumer_id)
+        return success(request.request_id)
     consumer = consumer_of(call, request.consumer_id)
     await call.broker.subscriptions.unsubscribe(
         consumer.subscription, consumer.member, force=request.force

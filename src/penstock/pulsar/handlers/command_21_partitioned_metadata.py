@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
-from penstock.pulsar.topics import create_topic, parse_topic, without_partitions
+from penstock.pulsar.topics import (
+    check_transient,
+    create_topic,
+    is_transient,
+    parse_topic,
+    without_partitions,
+)
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandPartitionedTopicMetadata,
@@ -47,6 +53,9 @@ def _answer(response: CommandPartitionedTopicMetadataResponse) -> BaseCommand:
 
 
 async def _partitions(call: Call, request: CommandPartitionedTopicMetadata) -> int:
+    if is_transient(request.topic):
+        check_transient(request.topic)
+        return 0
     name, number = parse_topic(request.topic)
     if number is not None:
         return 0  # One partition of a topic has none of its own.

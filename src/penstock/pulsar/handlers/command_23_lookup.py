@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
-from penstock.pulsar.topics import parse_topic
+from penstock.pulsar.topics import check_transient, is_transient, parse_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandLookupTopic,
@@ -30,7 +30,10 @@ def refuse(request: CommandLookupTopic, code: ServerError.ValueType, message: st
 
 @handles(BaseCommand.LOOKUP, refuse=refuse)
 def handle(request: CommandLookupTopic, call: Call) -> BaseCommand:
-    parse_topic(request.topic)
+    if is_transient(request.topic):
+        check_transient(request.topic)
+    else:
+        parse_topic(request.topic)
     if request.advertised_listener_name:
         raise RefusedError(
             ServerError.NotAllowedError, "the broker has one listener, which has no name"

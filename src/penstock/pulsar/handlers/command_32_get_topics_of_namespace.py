@@ -11,7 +11,13 @@ from penstock.pace import Pace
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import refusal
 from penstock.pulsar.handlers.registry import handles
-from penstock.pulsar.topic_lists import TopicPattern, read_namespace, topics_hash, topics_of
+from penstock.pulsar.topic_lists import (
+    TopicPattern,
+    matching,
+    read_namespace,
+    topics_hash,
+    topics_of,
+)
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetTopicsOfNamespace,
@@ -29,6 +35,9 @@ async def handle(request: CommandGetTopicsOfNamespace, call: Call) -> BaseComman
     names: list[str] = []
     if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:
         names = await topics_of(call.broker.topics, namespace, pattern)
+    if request.mode != CommandGetTopicsOfNamespace.PERSISTENT:
+        transient = call.client.transient_topics.names(request.namespace)
+        names = sorted([*await matching(transient, pattern), *names])
     found = topics_hash(names)
     changed = not request.topics_hash or request.topics_hash != found
     response = CommandGetTopicsOfNamespaceResponse(

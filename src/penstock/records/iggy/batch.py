@@ -34,6 +34,8 @@ HEADER_VALUE: Final = 7
 HEADER_KIND: Final = 8
 LONG_HEADERS: Final = 9
 LONG_PAYLOAD: Final = 10
+INDEX: Final = 11
+RESERVED: Final = 12
 
 
 _PAYLOAD_MAX: Final = int(IGGY_PAYLOAD_BYTES)
@@ -53,6 +55,8 @@ class IggyFault(IntEnum):
     HEADER_KIND = HEADER_KIND
     LONG_HEADERS = LONG_HEADERS
     LONG_PAYLOAD = LONG_PAYLOAD
+    INDEX = INDEX
+    RESERVED = RESERVED
 
 
 class IggyBatchError(MalformedBatchError):
@@ -124,33 +128,39 @@ def _entry_fault(data: BytesIn, position: int, end: int) -> int:
 
 
 @helper
-def _size_fault(data: BytesIn, position: int) -> int:
-    payload = load_half(data, position + layout.FRAME_PAYLOAD_AT)
+def entries_fault(data: BytesIn, position: int, end: int) -> int:
+    """Return what is wrong with user headers that are to fill these bytes, or SOUND."""
+    while position < end:
+        next_entry = layout.entry_end(data, position, end)
+        if next_entry < 0:
+            return _entry_fault(data, position, end)
+        position = next_entry
+    return SOUND
+
+
+@helper
+def size_fault(headers: int, payload: int) -> int:
+    """Return what is wrong with the sizes of a message's user headers and payload, or SOUND."""
     if payload == 0:
         return EMPTY_PAYLOAD
     if payload > _PAYLOAD_MAX:
         return LONG_PAYLOAD
-    if load_half(data, position + layout.FRAME_HEADERS_AT) > _USER_HEADERS_MAX:
+    if headers > _USER_HEADERS_MAX:
         return LONG_HEADERS
     return SOUND
 
 
 @helper
 def _frame_fault(data: BytesIn, position: int, end: int, index: int) -> int:
-    fault = _size_fault(data, position)
+    payload = load_half(data, position + layout.FRAME_PAYLOAD_AT)
+    fault = size_fault(load_half(data, position + layout.FRAME_HEADERS_AT), payload)
     if fault != SOUND:
         return fault
     if load_half(data, position + layout.FRAME_OFFSET_AT) != index:
         return OFFSET_DELTA
     if load_word(data, position) != xxh3_64(data, position + 8, end - position - 8):
         return FRAME_CHECKSUM
-    entry = position + layout.FRAME_SIZE + load_half(data, position + layout.FRAME_PAYLOAD_AT)
-    while entry < end:
-        next_entry = layout.entry_end(data, entry, end)
-        if next_entry < 0:
-            return _entry_fault(data, entry, end)
-        entry = next_entry
-    return SOUND
+    return entries_fault(data, position + layout.FRAME_SIZE + payload, end)
 
 
 @helper

@@ -10,7 +10,7 @@ from penstock.log.header import Magic
 from penstock.records import field, header_kinds
 from penstock.records.arena import Arena
 from penstock.records.batch_headers import check_read, malformed
-from penstock.records.errors import MalformedBatchError
+from penstock.records.errors import MalformedBatchError, OverLimitError
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, load_big
@@ -51,6 +51,8 @@ class PulsarDecoder:
             size = int(entries[entry_field.INFLATED_SIZE, batch])
             try:
                 inflated = inflate_pulsar(int(codecs[batch]), payload, size)
+            except OverLimitError:
+                raise  # Which says something else of the batch than that it is malformed.
             except MalformedBatchError as error:
                 raise malformed(self._batches, batch, str(error)) from error
             start, end = inflation.add(inflated)

@@ -1,0 +1,87 @@
+"""What producers and consumers of non-persistent topics ask for."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from penstock import limits
+from penstock.pulsar.client import consumer_bytes, producer_bytes
+from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers.answers import (
+    check_one_more,
+    check_room,
+    refuse_schema,
+    success,
+)
+from penstock.pulsar.topics import check_transient
+from penstock.pulsar.transient import TransientConsumer
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandProducer,
+    CommandProducerSuccess,
+    CommandSubscribe,
+    ProducerAccessMode,
+    ServerError,
+)
+
+if TYPE_CHECKING:
+    from penstock.broker.subscriptions.subscription import SubscriptionKind
+    from penstock.pulsar.client import Client
+
+
+async def open_producer(client: Client, request: CommandProducer) -> BaseCommand | None:
+    """Answer a PRODUCER."""
+    _check_topic(client, request.topic)
+    refuse_schema(request.schema)
+    if request.txn_enabled or request.producer_access_mode != ProducerAccessMode.Shared:
+        raise RefusedError(
+            ServerError.NotAllowedError,
+            "a non-persistent topic has no transactions, and no producers that have it alone",
+        )
+    count = len(client.producers) + len(client.transient_producers)
+    name = request.producer_name or client.all_producers.new_name()
+    check_one_more("producer", count, limits.PULSAR_CONNECTION_PRODUCERS, name)
+    check_room("producer", client, producer_bytes(name))
+    if request.producer_id not in client.transient_producers:
+        made = await client.transient_topics.add_producer(request.topic, name, client)
+        if client.is_gone:
+            client.transient_topics.remove_producer(made)
+            return None
+        client.transient_producers[request.producer_id] = made
+        client.held.grow(producer_bytes(name))
+    made_success = CommandProducerSuccess(
+        request_id=request.request_id,
+        producer_name=client.transient_producers[request.producer_id].name,
+        schema_version=b"",
+    )
+    return BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=made_success)
+
+
+async def open_consumer(client: Client, request: CommandSubscribe, kind: SubscriptionKind) -> None:
+    """Answer a SUBSCRIBE."""
+    _check_topic(client, request.topic)
+    count = len(client.consumers) + len(client.transient_consumers)
+    name = request.consumer_name or secrets.token_hex(5)
+    check_one_more("consumer", count, limits.PULSAR_CONNECTION_CONSUMERS, name)
+    check_room("consumer", client, consumer_bytes(name))
+    if request.consumer_id in client.transient_consumers:
+        client.send(success(request.request_id))
+        return
+    topics = client.transient_topics
+    made = TransientConsumer(request.consumer_id, name, request.priority_level, client)
+    await topics.add_consumer(request.topic, request.subscription, kind, made)
+    if client.is_gone:
+        topics.remove_consumer(made)
+        return
+    client.transient_consumers[made.id] = made
+    client.held.grow(consumer_bytes(name))
+    # First, so that what the consumer is told unasked comes after it.
+    client.send(success(request.request_id))
+    made.subscription.opened(made)
+
+
+def _check_topic(client: Client, name: str) -> None:
+    check_transient(name)
+    if name not in client.transient_topics and not client.broker.settings.auto_create_topics:
+        raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name}")
