@@ -37,7 +37,9 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
+	$(BIN)/python benchmarks/iggy_dialects.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
+	$(BIN)/python benchmarks/records_convert.py
 
 newcomer: $(INSTALLED) ## Install it in five ways and use it for the first time; FLAGS=3.12 for one
 	$(BIN)/python benchmarks/newcomer.py $(FLAGS)
