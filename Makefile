@@ -39,6 +39,7 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
 	$(BIN)/python benchmarks/fetch_sessions.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
+	$(BIN)/python benchmarks/records_convert.py
 
 newcomer: $(INSTALLED) ## Install it in five ways and use it for the first time; FLAGS=3.12 for one
 	$(BIN)/python benchmarks/newcomer.py $(FLAGS)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
 
@@ -19,17 +17,31 @@ class Queue:
 
     def __init__(self) -> None:
         self.waiting = 0
-        self._turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Join the queue now; what this returns is entered when it is one's turn."""
         self.waiting += 1
-        return self._taken()
+        return _Turn(self)
 
-    @asynccontextmanager
-    async def _taken(self) -> AsyncIterator[None]:
+
+class _Turn:
+    """A context manager by hand: a request may be forgotten while it waits, and an asynchronous
+    generator could not be ended then.
+    """
+
+    __slots__ = ("_queue",)
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    async def __aenter__(self) -> None:
         try:
-            async with self._turn:
-                yield
-        finally:
-            self.waiting -= 1
+            await self._queue.lock.acquire()
+        except BaseException:
+            self._queue.waiting -= 1
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._queue.lock.release()
+        self._queue.waiting -= 1
