@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import zlib
 from collections.abc import AsyncIterator
@@ -11,8 +12,10 @@ import pytest
 
 from iggy_dialog import Transport
 from older_iggy import OK, OlderDialog, name, named, numeric, recorded, request_frame
+from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import Anonymous, BrokerSettings
+from penstock.iggy import batches
 from penstock.iggy.wire.murmur3 import murmur3
 from penstock.session import PeerError
 
@@ -134,9 +137,10 @@ async def test_numbers_are_chosen_by_clients_and_count_from_1(dialog: OlderDialo
     for asked, status in (
         ((202, u32(0) + name("x")), 1014),
         ((202, u32(1) + name("x")), 1011),
+        ((202, u32(1) + name("shop")), 1011),
         ((202, u32(7) + name("Shop")), 1012),
         ((302, STREAM + u32(0) + u32(1) + u32(0) + name("x")), 2016),
-        ((302, STREAM + u32(2) + u32(1) + u32(0) + name("x")), 2012),
+        ((302, STREAM + u32(2) + u32(1) + u32(0) + name("orders")), 2012),
         ((302, STREAM + u32(9) + u32(1) + u32(0) + name("ORDERS")), 2013),
         ((302, STREAM + u32(9) + u32(100_001) + u32(0) + name("x")), 2015),
         ((302, numeric(5) + u32(9) + u32(1) + u32(0) + name("x")), 1009),
@@ -273,6 +277,27 @@ async def test_group_divides_partitions_and_ignores_the_one_that_a_member_names(
     assert await dialog.ask(605, BOTH + u32(6)) == OK
     assert await dialog.ask(603, BOTH + u32(6)) == OK
     assert await dialog.ask(601, BOTH) == (0, b"")
+
+
+async def test_a_member_without_heartbeat_stays_until_it_is_gone(
+    dialog: OlderDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "IGGY_SILENCE_SECONDS", 0.01)
+    group = BOTH + struct.pack("<I", 6)
+    assert await dialog.ask(602, group) == OK
+    assert await dialog.ask(604, group) == OK
+    await asyncio.sleep(0.1)
+    assert (await dialog.ask(600, group))[1][8:12] == struct.pack("<I", 1)
+
+
+async def test_large_sends_and_polls_are_restated_too(
+    dialog: OlderDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "IGGY_RESTATED_AT_ONCE_BYTES", 100)
+    await send(dialog, to_partition(1), b"0" * 300, b"1" * 300)
+    assert await dialog.ask(101, BOTH + to_partition(1) + message(b"x" * 300)[:-1]) == (4021, b"")
+    assert (await polled(dialog, commit=1)).payloads == [b"0" * 300, b"1" * 300]
+    assert (await polled(dialog)).payloads == []
 
 
 async def test_descriptions_lie_as_they_did(broker: Broker, dialog: OlderDialog) -> None:

@@ -212,7 +212,6 @@ NOT_IN_EFFECT = {
     "retention.ms": "60000",
     "retention.bytes": "1000000",
     "compression.type": "zstd",
-    "message.timestamp.type": "LogAppendTime",
     "message.timestamp.before.max.ms": "1000",
     "min.insync.replicas": "2",
     "min.compaction.lag.ms": "1",

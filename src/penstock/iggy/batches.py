@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, MessageForm, read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
-from penstock.limits import IGGY_READ_BYTES
+from penstock.limits import IGGY_RESTATED_AT_ONCE_BYTES
 from penstock.log.header import Magic, build_header
 from penstock.session import FileRange, in_memory
 
@@ -149,7 +149,7 @@ def cut(batch: Stored, first_offset: int, count: int) -> Cut:
 
 def is_work(parts: Sequence[Part], form: MessageForm) -> bool:
     """Whether it is more than work for a moment to bring messages into another form."""
-    return form is not MessageForm.BATCH and in_memory(parts) > IGGY_READ_BYTES
+    return form is not MessageForm.BATCH and in_memory(parts) > IGGY_RESTATED_AT_ONCE_BYTES
 
 
 def in_form(parts: Sequence[Part], messages: int, form: MessageForm) -> Sequence[Part]:

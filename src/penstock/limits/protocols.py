@@ -349,6 +349,14 @@ IGGY_READ_BYTES: Final = Limit(
     when_hit="the poll reads on in another step",
 )
 
+IGGY_RESTATED_AT_ONCE_BYTES: Final = Limit(
+    4 * MIB,
+    "bytes of messages of Iggy's older dialects that are restated on the event loop: about two "
+    "milliseconds at most",
+    protects="other clients' time",
+    when_hit="they are restated in a thread",
+)
+
 IGGY_REQUEST_PARTITIONS: Final = Limit(
     1_000,
     "partitions that one Iggy request makes (Iggy's own limit)",

@@ -8,7 +8,7 @@ the header only, so they cost one step a batch whatever the batch holds.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,6 +29,7 @@ _CRC_AT: Final = 17
 CRC_START: Final = 21
 """First byte that the checksum covers; it covers all the rest of the batch."""
 
+_ATTRIBUTES_LOW_AT: Final = 22
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_AT: Final = 35
 
@@ -126,6 +127,30 @@ def set_max_timestamp(batch: Buffer, max_timestamp: int) -> None:
     view = memoryview(batch)
     _MAX_TIMESTAMP.pack_into(view, _MAX_TIMESTAMP_AT, max_timestamp)
     _CRC.pack_into(view, _CRC_AT, crc32c(view[CRC_START:]))
+
+
+def stamp_append_time(parts: Sequence[Buffer], timestamp: int) -> BatchHeader:
+    """Make `timestamp` the time of all messages of a whole batch, as LogAppendTime asks (KIP-32).
+
+    Written in place, and the checksum anew; returns the header as it is now. `parts[0]` starts with
+    it. What the messages themselves say stays.
+    """
+    header = memoryview(parts[0])
+    header[_ATTRIBUTES_LOW_AT] |= ATTRIBUTE_LOG_APPEND_TIME
+    _MAX_TIMESTAMP.pack_into(header, _MAX_TIMESTAMP_AT, timestamp)
+    crc = crc32c(header[CRC_START:])
+    for part in parts[1:]:
+        crc = crc32c(part, crc)
+    _CRC.pack_into(header, _CRC_AT, crc)
+    return read_header(header)
+
+
+def append_time(batch: Buffer) -> int:
+    """Return the time that `stamp_append_time` gave a batch, NO_TIMESTAMP where it gave none."""
+    view = memoryview(batch)
+    if not view[_ATTRIBUTES_LOW_AT] & ATTRIBUTE_LOG_APPEND_TIME:
+        return NO_TIMESTAMP
+    return int(_MAX_TIMESTAMP.unpack_from(view, _MAX_TIMESTAMP_AT)[0])
 
 
 def build_header(

@@ -14,6 +14,7 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
+    ATTRIBUTE_LOG_APPEND_TIME,
     CRC_START,
     HEADER_SIZE,
     NO_PRODUCER_ID,
@@ -182,7 +183,9 @@ def write_fields(
         position = store_big(out, position, 4, HEADER_SIZE - PREFIX_SIZE + bodies[batch])
         position = store_big(out, position, 4, 0)
         position = store_big(out, position, 1, magic)
-        position = store_big(out, position, 6, 0)
+        position = store_big(out, position, 4, 0)
+        appended = batches[field.ATTRIBUTES, batch] & ATTRIBUTE_LOG_APPEND_TIME
+        position = store_big(out, position, 2, appended if magic == Magic.KAFKA else int64(0))
         position = store_big(out, position, 4, batches[field.LAST_DELTA, batch])
         position = store_big(out, position, 8, batches[field.BASE_TIMESTAMP, batch])
         position = store_big(out, position, 8, batches[field.MAX_TIMESTAMP, batch])

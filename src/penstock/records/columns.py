@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.log.header import ATTRIBUTE_LOG_APPEND_TIME
 from penstock.records import field
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Columns:
     @property
     def timestamp_types(self) -> Numbers:
         """0 where the producer set the timestamp, 1 where the broker did (KIP-32)."""
-        types = (self.batches[field.ATTRIBUTES] >> 3) & (self.batches[field.MAGIC] == 2)
-        return np.repeat(types, self.batches[field.RECORDS])
+        appended = self.batches[field.ATTRIBUTES] & ATTRIBUTE_LOG_APPEND_TIME
+        return np.repeat((appended != 0).astype(np.int64), self.batches[field.RECORDS])
 
     @property
     def header_rows(self) -> Numbers:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 import numpy as np
 
 from penstock.limits import DECODED_ROWS, INFLATED_BATCH_BYTES
-from penstock.log.header import Magic, read_header, walk
+from penstock.log.header import ATTRIBUTE_LOG_APPEND_TIME, Magic, read_header, walk
 from penstock.records import field
 from penstock.records.batch_headers import malformed, read_batch_headers
 from penstock.records.columns import Bytes, Columns, Numbers, as_bytes
@@ -17,6 +17,7 @@ from penstock.records.headers.restoring import restore
 from penstock.records.iggy.decode import IggyDecoder
 from penstock.records.inflation import Inflation
 from penstock.records.kafka.decode import KafkaDecoder
+from penstock.records.kernels.times import LATEST_MILLISECOND
 from penstock.records.pulsar.decode import PulsarDecoder
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
             decoder.read_headers(columns)
     for decoder in decoders:
         columns = decoder.complete(columns, headers=headers)
+    _set_append_times(columns)
     return restore(columns)
 
 
@@ -124,6 +126,17 @@ def _check_room(table: Numbers, decoders: list[Decoder]) -> None:
         if crowded.any():
             reason = "it declares more records than it has room for"
             raise malformed(table, int(np.argmax(crowded)), reason)
+
+
+def _set_append_times(columns: Columns) -> None:
+    """Give all messages of a batch that has the broker's time that time, whoever wrote them."""
+    batches = columns.batches
+    appended = (batches[field.ATTRIBUTES] & ATTRIBUTE_LOG_APPEND_TIME) != 0
+    if not appended.any():
+        return
+    times = np.clip(batches[field.MAX_TIMESTAMP], 0, LATEST_MILLISECOND) * 1000
+    counts = batches[field.RECORDS]
+    np.copyto(columns.timestamps, np.repeat(times, counts), where=np.repeat(appended, counts))
 
 
 def _headers_room(records: Numbers) -> tuple[Numbers, Numbers]:

@@ -264,10 +264,10 @@ class TopicGroups:
         """
         if topic.deleted:
             raise UnknownTopicError(f"topic {topic.name.kafka} was deleted")
-        if (topic.id, name) in self._by_name:
-            raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         if number in self._groups.get(topic.id, {}):
             raise GroupNumberTakenError(f"topic {topic.name.kafka} has a group {number} already")
+        if (topic.id, name) in self._by_name:
+            raise GroupExistsError(f"topic {topic.name.kafka} has a group {name!r} already")
         if len(self._by_name) >= limits.TOPIC_GROUPS:
             raise GroupFullError(f"the broker has {limits.TOPIC_GROUPS} groups of topics")
         self._census.check(address)

@@ -294,6 +294,7 @@ class Topics:
         try:
             self._check_count(asked.partitions)
             config = checked(asked.config)
+            self._index.check_iggy_id(asked.name.in_namespace, asked.iggy_topic_id)
             self._check_free(asked.name)
             # A topic without partitions is none for free.
             self._creations.take(asked.address, max(1, asked.partitions))

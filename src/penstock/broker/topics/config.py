@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -14,12 +14,20 @@ from penstock.broker.errors import (
     TopicTerminatedError,
 )
 from penstock.broker.settings import Flush
-from penstock.broker.topics.settings import COMPACT, FOREVER, SETTINGS, Setting, Value
-from penstock.log.header import PREFIX_SIZE, Magic
+from penstock.broker.topics.settings import (
+    COMPACT,
+    FOREVER,
+    LOG_APPEND_TIME,
+    SETTINGS,
+    Setting,
+    Value,
+)
+from penstock.log.header import PREFIX_SIZE, Magic, stamp_append_time
 
 if TYPE_CHECKING:
     from penstock.broker.settings import BrokerSettings
     from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
 
 Explicit: TypeAlias = Mapping[str, str]
 """Settings by their names in the catalogue, with their values as text."""
@@ -54,6 +62,8 @@ class TopicConfig:
     is_compacted: bool
     """Whether it says so, whatever comes of it: Kafka takes no record without a key then."""
     deduplication: bool
+    stamps_append_time: bool
+    """Whether messages have the broker's time, whatever time their producer gave them."""
 
     @classmethod
     def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
@@ -68,6 +78,7 @@ class TopicConfig:
             is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
             terminated=explicit.get(TERMINATED) == "true",
             deduplication=explicit.get("deduplication", "true") == "true",
+            stamps_append_time=_stamps_append_time(explicit, node),
         )
 
     def default(self, name: str) -> Value:
@@ -92,12 +103,20 @@ class TopicConfig:
             )
         if limits.ahead_ms == FOREVER:
             return
-        ahead_ms = header.max_timestamp - time.time_ns() // 1_000_000
+        ahead_ms = header.max_timestamp - _now_ms()
         if ahead_ms > limits.ahead_ms:
             raise TimestampTooFarAheadError(
                 f"a timestamp {ahead_ms} ms ahead; message_timestamp_after_max_ms of the topic is "
                 f"{limits.ahead_ms}"
             )
+
+    def stamped(self, parts: Sequence[Buffer], header: BatchHeader) -> BatchHeader:
+        """Give a batch in place the time of now, where the topic says so; returns its header."""
+        return stamp_append_time(parts, _now_ms()) if self.stamps_append_time else header
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
@@ -143,7 +162,13 @@ def _limits(explicit: Explicit, node: BrokerSettings, magic: Magic) -> Limits:
         return int(explicit.get(name, default))
 
     length = limit("max_message_bytes") - PREFIX_SIZE
+    if _stamps_append_time(explicit, node):
+        return Limits(length, FOREVER)
     return Limits(length, limit("message_timestamp_after_max_ms"))
+
+
+def _stamps_append_time(explicit: Explicit, node: BrokerSettings) -> bool:
+    return _read("message_timestamp_type", explicit, node) == LOG_APPEND_TIME
 
 
 def _checked(name: str, text: str, *, compacted: bool) -> str:

@@ -66,10 +66,15 @@ class TopicIndex:
         topic.name = name
         self._add_names(topic)
 
+    def check_iggy_id(self, namespace: NamespaceName, number: int | None) -> None:
+        """Raise TopicNumberTakenError where a topic of the namespace has this number."""
+        if number in self._by_iggy_id.get(namespace, _NOTHING):
+            raise TopicNumberTakenError(f"a topic of {namespace.iggy} has the number {number}")
+
     def claim_iggy_id(self, namespace: NamespaceName, number: int | None) -> None:
         """Take this number, if it is one, for a topic that is made now.
 
-        Raises TopicNumberTakenError where another topic of the namespace has it.
+        Raises TopicNumberTakenError where one has it that is made or is being made.
         """
         if number is not None and not self._free_ids(namespace).claim(number):
             raise TopicNumberTakenError(f"a topic of {namespace.iggy} has the number {number}")

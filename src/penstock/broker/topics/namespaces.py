@@ -62,6 +62,8 @@ class Namespaces:
         It gets the number `stream_id`, or the lowest free one. Raises NamespaceExistsError,
         NamespaceNumberTakenError, NamespacesThrottledError and MetadataError.
         """
+        if stream_id in self._by_stream_id:
+            raise NamespaceNumberTakenError(f"a stream has the number {stream_id}")
         if name in self._by_name:
             raise NamespaceExistsError(f"stream {name.iggy} exists")
         self._creations.take(address)
@@ -71,8 +73,8 @@ class Namespaces:
     def _number(self, chosen: int | None) -> int:
         if chosen is None:
             return self._free_ids.take()
-        if not self._free_ids.claim(chosen):
-            raise NamespaceNumberTakenError(f"a stream has the number {chosen}")
+        was_free = self._free_ids.claim(chosen)
+        assert was_free, "no stream has the number"
         return chosen
 
     async def _create(self, name: NamespaceName, stream_id: int) -> Namespace:

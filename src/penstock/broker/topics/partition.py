@@ -204,14 +204,14 @@ class Partition:
         """Put one batch in line to be written and return its base offset.
 
         `parts[0]` starts with the header, which may be given parsed too; it is writable, and is
-        stamped in place. The caller has checked the batch's checksum and count, and by
-        `producers.named` that it is none of those again. What an idempotent producer repeats is not
-        written again: its first offset is returned. Calls are written in their order. The caller
-        asks for `durable` or `written` in the same turn: where the write fails, the batch is gone.
+        stamped in place, with the time too where the topic's messages have that of appending. The
+        caller has checked the batch's checksum and count, and by `producers.named` that it is none
+        of those again. What an idempotent producer repeats is not written again: its first offset
+        is returned. Calls are written in their order. The caller asks for `durable` or `written` in
+        the same turn: where the write fails, the batch is gone.
 
-        Raises UnknownTopicError, MessageTooLargeError, TimestampTooFarAheadError,
-        OutOfOrderSequenceError, InvalidProducerEpochError, TooManyProducersError and
-        LogFailedError.
+        Raises UnknownTopicError, LogFailedError, and what `TopicConfig.check_batch` and
+        `ProducerStates.check` raise.
         """
         self._check_alive()
         header = header or read_header(parts[0])
@@ -219,6 +219,7 @@ class Partition:
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
+        header = self.topic.config.stamped(parts, header)
         base_offset = self._log.append(parts, header)
         if self._listeners:
             self._conversions.latest.keep(self._log, parts, header, base_offset)

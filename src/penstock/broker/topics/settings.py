@@ -33,6 +33,7 @@ FOREVER: Final = 2**63 - 1
 """As a time: never over. As a size: unlimited."""
 NO_LIMIT: Final = -1
 COMPACT: Final = "compact"
+LOG_APPEND_TIME: Final = "LogAppendTime"
 
 
 class Kind(StrEnum):
@@ -213,10 +214,8 @@ _CHECKED: Final = {
     "message_timestamp_type": Setting(
         kind=Kind.TEXT,
         default="CreateTime",
-        choices=("CreateTime", "LogAppendTime"),
+        choices=("CreateTime", LOG_APPEND_TIME),
         meaning="Whose time a message has: its producer's or the broker's.",
-        effect=Effect.REFUSED,
-        instead="a message keeps its producer's time",
     ),
 }
 

@@ -24,6 +24,7 @@ from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
+from penstock.session import in_memory
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
@@ -120,7 +121,10 @@ async def _finish(
         owner = owner_of(call.broker, topic, request.consumer)
         await store_offset(call.broker, owner, partition, polled.last_offset)
     if is_work(polled.parts, request.form):
-        return await in_thread(_reply, request, partition, polled)
+        with partition.memory.reading() as held:
+            size = in_memory(polled.parts)
+            await held.grant(size, size)
+            return await in_thread(_reply, request, partition, polled)
     return _reply(request, partition, polled)
 
 

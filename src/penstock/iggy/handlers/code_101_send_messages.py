@@ -59,9 +59,12 @@ async def _send_much(
     request: requests.SendMessages, stream: Namespace, topic: Topic, partition: Partition
 ) -> replies.Confirmations:
     sent = (request.batch, request.messages_count, request.form)
-    checked = await in_thread(check, *sent)
-    await partition.opened()
-    return await _append(checked, stream, topic, partition)
+    with partition.memory.reading() as held:
+        size = 2 * len(request.batch)
+        await held.grant(size, size)
+        checked = await in_thread(check, *sent)
+        await partition.opened()
+        return await _append(checked, stream, topic, partition)
 
 
 def _append(

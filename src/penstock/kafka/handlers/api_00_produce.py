@@ -20,7 +20,8 @@ Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD 
 
 Deviations: wrong offsets inside a compressed batch are refused, where Kafka writes it anew, and so
 are wrong ones in one that is not, which Kafka stores. What inflates to more than may be read is
-MESSAGE_TOO_LARGE. Batches of a transaction are refused with INVALID_TXN_STATE.
+MESSAGE_TOO_LARGE. A batch that is sent again is answered without the time at which it was appended,
+where the topic has that. Batches of a transaction are refused with INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.message_sets import is_message_set, to_batch
 from penstock.kafka.wire import ErrorCode, api
-from penstock.log.header import BatchHeader
+from penstock.log.header import NO_TIMESTAMP, BatchHeader, append_time
 from penstock.pace import Pace
 from penstock.requests.validation import in_thread
 from penstock.session import Deferred, PeerError, ended
@@ -294,6 +295,7 @@ def _append(
         offset = partition.append([batch], _header_of(target, version, checked))
         result.base_offset = offset
         result.log_start_offset = partition.start_offset
+        result.log_append_time_ms = append_time(batch)
         ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
         written.append(Written(ready, result))
     except Exception as error:
@@ -331,6 +333,7 @@ async def _when_all_ready(
 def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseException) -> None:
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
+    result.log_append_time_ms = NO_TIMESTAMP
     if isinstance(error, RequestError) and error.record is not None:
         record = _RESPONSE.BatchIndexAndErrorMessage(
             batch_index=error.record, batch_index_error_message=str(error)

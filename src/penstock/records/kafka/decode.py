@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from penstock.log.header import ATTRIBUTE_COMPRESSION, ATTRIBUTE_LOG_APPEND_TIME, Magic
+from penstock.log.header import ATTRIBUTE_COMPRESSION, Magic
 from penstock.records import field, header_kinds
 from penstock.records.batch_headers import check_read, malformed
 from penstock.records.errors import MalformedBatchError, OverLimitError
@@ -109,7 +109,6 @@ def read_kafka_records(data: BytesIn, batches: TableIn, records: TableOut) -> in
         position = batches[field.BODY_START, batch]
         end = batches[field.BODY_END, batch]
         first = batches[field.FIRST_RECORD, batch]
-        appended = batches[field.ATTRIBUTES, batch] & ATTRIBUTE_LOG_APPEND_TIME
         last = int64(-1)
         for row in range(first, first + batches[field.RECORDS, batch]):
             position = _read_record(data, position, end, records, row)
@@ -120,10 +119,7 @@ def read_kafka_records(data: BytesIn, batches: TableIn, records: TableOut) -> in
                 return batch
             last = delta
             records[field.OFFSET, row] = batches[field.BASE_OFFSET, batch] + delta
-            if appended:
-                time = batches[field.MAX_TIMESTAMP, batch]
-            else:
-                time = batches[field.BASE_TIMESTAMP, batch] + records[field.TIMESTAMP, row]
+            time = batches[field.BASE_TIMESTAMP, batch] + records[field.TIMESTAMP, row]
             records[field.TIMESTAMP, row] = microseconds(time)
         if position != end:
             return batch

@@ -7,7 +7,7 @@ from typing import Final
 from penstock.records.kernels.arguments import int64
 from penstock.records.kernels.declaring import helper
 
-_LATEST_MILLISECOND: Final = ((1 << 63) - (1 << 34)) // 1000
+LATEST_MILLISECOND: Final = ((1 << 63) - (1 << 34)) // 1000
 """It leaves room for what Iggy adds to a batch's earliest time."""
 
 
@@ -16,7 +16,7 @@ def microseconds(milliseconds: int) -> int:
     """Return a time in microseconds; -1, which stands for none, stays."""
     if milliseconds == -1:
         return int64(-1)
-    return max(min(milliseconds, _LATEST_MILLISECOND), -_LATEST_MILLISECOND) * 1000
+    return max(min(milliseconds, LATEST_MILLISECOND), -LATEST_MILLISECOND) * 1000
 
 
 @helper

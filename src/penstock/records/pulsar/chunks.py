@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.log.header import HEADER_SIZE, Magic, build_header, read_header, stamp
+from penstock.log.header import (
+    ATTRIBUTE_LOG_APPEND_TIME,
+    HEADER_SIZE,
+    Magic,
+    build_header,
+    read_header,
+    stamp,
+)
 from penstock.records.errors import MalformedBatchError
 from penstock.records.pulsar.entry import MalformedEntryError, build_entry, parse_entry
 
@@ -75,7 +82,8 @@ def _chunk_info(metadata: MessageMetadata) -> ChunkInfo:
 
 def _batch(body: bytearray, last: BatchHeader) -> bytes:
     times = {"base_timestamp": last.base_timestamp, "max_timestamp": last.max_timestamp}
-    header = build_header(Magic.PULSAR, body, record_count=1, **times)
+    attributes = last.attributes & ATTRIBUTE_LOG_APPEND_TIME
+    header = build_header(Magic.PULSAR, body, record_count=1, attributes=attributes, **times)
     stamp(header, last.base_offset, last.leader_epoch)
     return bytes(header + body)
 
