@@ -154,8 +154,8 @@ async def _append_anew(target: Target, acks: int, call: Call, written: list[Writ
     except Exception as error:
         _refuse(target.result, error)
         return 0
-    checked = await _checked_ahead([target._replace(records=batch)], call)
     target = target._replace(records=batch)
+    checked = await _checked_ahead([target], call)
     _append(target, acks, call.version, checked, written)
     sound = checked.get(id(target.result))
     return len(sound.batch) if isinstance(sound, Sound) and sound.batch is not batch else 0
