@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy interop-librdkafka protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ SCALE := quick
 RESULT := docs/benchmarks/versus.json
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) java kernels ## Flights in through three clients, out through three, and a table in Spark
 	$(BIN)/penstock demo
@@ -37,6 +37,8 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
+	$(BIN)/python benchmarks/produce_cost.py $(FLAGS)
+	$(BIN)/python benchmarks/fetch_sessions.py $(FLAGS)
 	$(BIN)/python benchmarks/iggy_dialects.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
 	$(BIN)/python benchmarks/records_convert.py
@@ -56,13 +58,18 @@ soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random 
 interop: $(INSTALLED) kernels ## What each real client writes, each real client reads, old ones too: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop -m "soak or not soak" --timeout 3600
 
-interop-iggy: $(INSTALLED) kernels ## The published clients of Iggy 0.5 to 0.8, installed from PyPI
+interop-iggy: $(INSTALLED) kernels ## The clients of Iggy 0.5 to 0.8, and of 2023 (takes cargo and libssl-dev)
 	for version in 0.5.0 0.6.0 0.7.0 0.8.0; do \
 		test -x build/iggy-clients/$$version/bin/python || { \
 			$(BIN)/python -m venv build/iggy-clients/$$version && \
 			build/iggy-clients/$$version/bin/pip install -q apache-iggy==$$version; } || exit 1; \
 	done
-	$(BIN)/pytest tests/interop/test_older_iggy.py --timeout 600
+	OPENSSL_NO_VENDOR=1 cargo build --quiet --target-dir build/early-iggy \
+		--manifest-path tests/support/early_iggy/Cargo.toml
+	$(BIN)/pytest tests/interop/test_older_iggy.py tests/interop/test_early_iggy.py --timeout 600
+
+interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
+	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)
 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
 	for proto in $(PROTOS); do \

@@ -218,6 +218,10 @@ class Request(Protocol[ReplyT]):
     def lane(self) -> int | None:
         """Which of the session's `conflicts` hold for it; None where it has no order to keep."""
 
+    @property
+    def held_bytes(self) -> int:
+        """What it takes until it is answered, beside as many bytes as its frame has."""
+
     def begin(self) -> Answer[ReplyT]:
         """Start to carry it out, in its turn. Raises what `refuse` takes."""
 

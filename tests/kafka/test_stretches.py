@@ -7,17 +7,16 @@ is forgotten that is served one day.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 import stretches
+from kafka_arrays import Many, all_arrays
 from kafka_dialog import TOPIC, Dialog, kafka_broker
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
-from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.wire import api
 from penstock.kafka.wire.schema import Field, StructType
 
@@ -45,38 +44,6 @@ VALUES: dict[str, object] = {
 }
 """What makes requests ones that are carried out, by the fields' names."""
 NAMES = {"name", "topic", "resource_name", "group_id", "member_id"}
-
-
-class Many(NamedTuple):
-    """An array of a request, by the fields that lead to it, and a version that has it."""
-
-    name: str
-    version: int
-    path: tuple[Field, ...]
-    are_new: bool
-    """Whether each element has a name of its own, that nothing has yet."""
-
-    def __str__(self) -> str:
-        fields = ".".join(field.name for field in self.path)
-        return f"{self.name}-{fields}-{'new' if self.are_new else 'same'}"
-
-
-def arrays(struct: StructType, path: tuple[Field, ...] = ()) -> Iterator[tuple[Field, ...]]:
-    for field in struct.fields:
-        if field.is_array:
-            yield (*path, field)
-        if field.struct is not None:
-            yield from arrays(field.struct, (*path, field))
-
-
-def all_arrays() -> Iterator[Many]:
-    for handler in HANDLERS.values():
-        for path in arrays(handler.api.request.root):
-            version = min(handler.versions.last, *(field.versions.last for field in path))
-            if not all(version in field.versions for field in path):
-                continue
-            for are_new in (False, True):
-                yield Many(handler.api.name, version, path, are_new)
 
 
 def element(types: Any, field: Field, number: int, are_new: bool) -> object:

@@ -41,6 +41,7 @@ class Scripted:
     def __init__(self, begin: Callable[[], Answer[bytes | None]], lane: int | None) -> None:
         self.begin = begin
         self.lane = lane
+        self.held_bytes = 0
 
     def encode(self, reply: bytes | None) -> Buffers | None:
         return None if reply is None else [memoryview(reply)]

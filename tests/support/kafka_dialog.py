@@ -60,7 +60,7 @@ class Dialog:
         self.broker = broker
         self.session = KafkaSession(broker, FakeTransport(sends_files=sends_files))
         self.unawaited: list[memoryview] = []
-        self._conversation = Conversation(self.session, self._written, self._failed)
+        self.conversation = Conversation(self.session, self._written, self._failed)
         self._awaited: dict[int, asyncio.Future[memoryview]] = {}
         self._client_id = client_id
         self._correlation_ids = itertools.count(1)
@@ -87,11 +87,11 @@ class Dialog:
 
     def take(self, frame: memoryview) -> None:
         """Hand a frame over without waiting for anything."""
-        self._conversation.take(frame)
+        self.conversation.take(frame)
 
     async def ended(self) -> None:
         """Return when no request waits for anything."""
-        await self._conversation.pipeline.ended()
+        await self.conversation.pipeline.ended()
 
     async def ask(self, name: str, version: int | None = None, **fields: object) -> Any:
         async with asyncio.timeout(WAIT_SECONDS):

@@ -17,6 +17,7 @@ class ScriptedRequest:
     """Its reply is what is sent."""
 
     lane = None
+    held_bytes = 0
 
     def __init__(self, answer: Answer[Buffers | None]) -> None:
         self.answer = answer

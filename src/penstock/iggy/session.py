@@ -34,6 +34,7 @@ class IggyRequest:
 
     __slots__ = ("asked", "call", "codec", "repetition")
     lane = 0
+    held_bytes = 0
 
     def __init__(self, codec: AnyCodec, asked: object, call: Call) -> None:
         self.codec = codec

@@ -27,7 +27,7 @@ from penstock.kafka.wire import (
     frame_size,
     taking_apart,
 )
-from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_BYTES
+from penstock.limits import KAFKA_ELEMENTS_AT_ONCE, KAFKA_REQUEST_BYTES, KAFKA_REQUEST_ELEMENTS
 from penstock.pace import Pace
 from penstock.session import Deferred, PeerError
 
@@ -59,6 +59,13 @@ CONFLICTS: Final[Conflicts] = (
     (Lane.OTHERS, Lane.FETCH, Lane.PRODUCE),
 )
 
+_REQUEST_BYTES: Final = 1_000
+"""What a decoded request takes beside its values, with its place among those that wait."""
+_ELEMENT_BYTES: Final = 300
+"""The most that the object of an element takes, with its numbers and the heads of its strings."""
+_DECODED_BYTES: Final = 64
+"""The most that any byte of a frame becomes."""
+
 
 class KafkaRequest(Call):
     """A `penstock.session.Request`; it is its own call.
@@ -66,7 +73,7 @@ class KafkaRequest(Call):
     One that may have many elements is a LargeRequest, of which the message is not decoded yet.
     """
 
-    __slots__ = ("_handle", "_throttle_ms", "header", "lane", "message", "size")
+    __slots__ = ("_handle", "_throttle_ms", "header", "held_bytes", "lane", "message", "size")
 
     def __init__(
         self,
@@ -75,8 +82,10 @@ class KafkaRequest(Call):
         handle: Handle[Any, Any],
         size: int,
         message: Struct | None = None,
+        elements: int = 0,
     ) -> None:
         self.client = client
+        self.held_bytes = _REQUEST_BYTES + elements * _ELEMENT_BYTES
         self.size = size
         self._throttle_ms = 0
         self.version = header.version
@@ -151,13 +160,17 @@ class LargeRequest(KafkaRequest):
 
     async def _decoded_and_begun(self) -> Struct | None:
         header = self.header
-        message = await header.api.request.decode_in_steps(
-            self.frame, header.version, header.body_start
-        )
-        self.message = message
-        answer = await _ended(super()._begun())
-        self.message = None
-        await Pace().through(taking_apart(message))
+        with self.client.broker.memory.reading() as held:
+            most = min(self.size * _DECODED_BYTES, KAFKA_REQUEST_ELEMENTS * _ELEMENT_BYTES)
+            await held.grant(most, most)
+            message, elements = await header.api.request.decode_in_steps(
+                self.frame, header.version, header.body_start
+            )
+            held.set(elements * _ELEMENT_BYTES)
+            self.message = message
+            answer = await _ended(super()._begun())
+            self.message = None
+            await Pace().through(taking_apart(message))
         return answer
 
 
@@ -179,12 +192,12 @@ class KafkaSession:
             raise PeerError(f"{header.api.name} is not served")
         if header.version in handler.versions:
             try:
-                message = header.api.request.decode(
-                    frame, header.version, header.body_start, elements_max=KAFKA_ELEMENTS_AT_ONCE
+                message, elements = header.api.request.decode_counted(
+                    frame, header.version, header.body_start, KAFKA_ELEMENTS_AT_ONCE
                 )
             except TooManyElementsError:
                 return LargeRequest(self._client, header, handler.handle, frame)
-            return KafkaRequest(self._client, header, handler.handle, len(frame), message)
+            return KafkaRequest(self._client, header, handler.handle, len(frame), message, elements)
         if header.api.key == API_VERSIONS:
             in_version_0 = header._replace(version=0)
             message = header.api.request()

@@ -58,6 +58,7 @@ class PulsarRequest(Call):
 
     __slots__ = ("handler", "message")
     lane = None
+    held_bytes = 0
 
     def __init__(self, client: Client, handler: Handler, frame: frames.Frame) -> None:
         self.client = client

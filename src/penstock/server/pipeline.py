@@ -104,7 +104,7 @@ class Pipeline:
         if lane is None or self._lanes.is_free(lane):
             self._begin(request, size=len(frame))
         else:
-            slot = self._answers.reserve(len(frame))
+            slot = self._answers.reserve(len(frame) + request.held_bytes)
             self._lanes.park(lane, Parked(request, slot))
 
     @property
@@ -149,12 +149,12 @@ class Pipeline:
             if isinstance(answer, CoroutineType):
                 begun = begin(answer)
                 if not isinstance(begun, Ended):
-                    self._go_on_later(request, slot or self._reserve(request.lane, size), begun)
+                    self._go_on_later(request, slot or self._reserve(request, size), begun)
                     return
                 answer = begun.result
             if isinstance(answer, Deferred):
                 if not answer.ready.done():
-                    slot = slot or self._reserve(request.lane, size)
+                    slot = slot or self._reserve(request, size)
                     self._await(answer.ready).append(Ready(request, slot, answer))
                     return
                 answer = answer.result()
@@ -164,16 +164,16 @@ class Pipeline:
         except Exception as error:
             parts = request.refuse(error)
         if isinstance(parts, CoroutineType):
-            self._run_soon(request, slot or self._reserve(request.lane, size), parts)
+            self._run_soon(request, slot or self._reserve(request, size), parts)
         elif slot is not None:
             self._settle(request, slot, parts)
         elif parts is not None:
             self._answers.add(parts)
 
-    def _reserve(self, lane: int | None, size: int) -> Slot:
-        if lane is not None:
-            self._lanes.start(lane)
-        return self._answers.reserve(size)
+    def _reserve(self, request: AnyRequest, size: int) -> Slot:
+        if request.lane is not None:
+            self._lanes.start(request.lane)
+        return self._answers.reserve(size + request.held_bytes)
 
     def _await(self, awaited: Awaited) -> list[Ready]:
         """Return where a request waits; those that follow one another wait together."""

@@ -166,6 +166,7 @@ class _FaultyRequest:
         self._request = request
         self._session = session
         self.lane = request.lane
+        self.held_bytes = request.held_bytes
 
     def begin(self) -> Answer[Any]:
         session = self._session

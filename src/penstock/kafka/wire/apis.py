@@ -57,34 +57,38 @@ class MessageType(Generic[Message]):
         message: Message = self._classes[self.root.name](**values)
         return message
 
-    def decode(
-        self, data: Buffer, version: int, start: int = 0, *, elements_max: int | None = None
-    ) -> Message:
+    def decode(self, data: Buffer, version: int, start: int = 0) -> Message:
         """The message at `start`; what comes after it is ignored.
 
         Record sets are slices of `data`, so give a memoryview where they must not be copied; all
         other values are copies. Raises MalformedMessageError, and TooManyElementsError where all
-        arrays have more elements together than `elements_max`, or than any message may have.
+        arrays have more elements together than any message may have.
         """
+        return self.decode_counted(data, version, start, self._elements_max)[0]
+
+    def decode_counted(
+        self, data: Buffer, version: int, start: int, elements_max: int
+    ) -> tuple[Message, int]:
+        """As `decode`, with how many elements all arrays have together: at most `elements_max`."""
         decoder = self._decoders.get(version) or self._compile_decoder(version)
         copies = not self._holds_records and len(data) <= _COPIED_BYTES
         if copies and type(data) is not bytes:
             # Slices of bytes are the quickest to make strings of.
             data = bytes(data)
         try:
-            message: Message = decoder(data, start, elements_max or self._elements_max)
+            message, elements_left = decoder(data, start, elements_max)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise self._malformed(version, error) from None
-        return message
+        return message, elements_max - elements_left
 
-    async def decode_in_steps(self, data: Buffer, version: int, start: int) -> Message:
-        """As `decode`, between the turns of others where there are many elements."""
+    async def decode_in_steps(self, data: Buffer, version: int, start: int) -> tuple[Message, int]:
+        """As `decode`, between the turns of others; with how many elements there are."""
         decoder = self._stepping_decoders.get(version) or self._compile_stepping_decoder(version)
         try:
-            message: Message = await decoder(data, start, self._elements_max, Pace())
+            message, elements_left = await decoder(data, start, self._elements_max, Pace())
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise self._malformed(version, error) from None
-        return message
+        return message, self._elements_max - elements_left
 
     def encode(
         self,

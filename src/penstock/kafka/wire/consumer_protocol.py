@@ -51,7 +51,8 @@ def decode(message_type: MessageType[Message], data: Buffer) -> Message:
 
 async def decode_in_steps(message_type: MessageType[Message], data: Buffer) -> Message:
     """As `decode`, between the turns of others where there are many elements."""
-    return await message_type.decode_in_steps(data, _version(data), _VERSION.size)
+    message, _ = await message_type.decode_in_steps(data, _version(data), _VERSION.size)
+    return message
 
 
 def encode(

@@ -18,14 +18,15 @@ from penstock.kafka.wire.structs import default_expression
 from penstock.pace import Pace
 from penstock.session import Buffer
 
-Decoder = Callable[[Buffer, int, int], Any]
-SteppingDecoder = Callable[[Buffer, int, int, Pace], Coroutine[Any, Any, Any]]
+Decoder = Callable[[Buffer, int, int], tuple[Any, int]]
+SteppingDecoder = Callable[[Buffer, int, int, Pace], Coroutine[Any, Any, tuple[Any, int]]]
 
 
 def compile_decoder(
     root: StructType, layout: Layout, classes: dict[str, Any], *, in_steps: bool = False
 ) -> Any:
-    """The decoder of one version: from a buffer and a position in it to the root's object.
+    """The decoder of one version: from a buffer and a position in it to the root's object and how
+    many of the elements it may have are left.
 
     It takes besides how many elements all arrays may have together; one more raises
     TooManyElementsError. What goes `in_steps` is a coroutine function, a SteppingDecoder.
@@ -64,7 +65,7 @@ class _DecoderWriter:
     def write_root(self, root: StructType) -> None:
         self.text.line("end = len(data)")
         name = self._write_struct(root)
-        self.text.line(f"return {name}")
+        self.text.line(f"return {name}, elements_left")
 
     def _unpack_later(self, target: str, code: str) -> None:
         self._targets.append(target)

@@ -1,0 +1,91 @@
+"""Goal: Java's client of Pulsar is at home: it reads offsets as indexes, hears of topics,
+partitions and ends, is refused what there is not, and writes each message once over a crash.
+
+The client comes from Maven Central, through the ordinary Maven client; `PulsarProbe.java` uses it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+from penstock.clients.kafka.client import KafkaClient
+from versus.peers import maven
+from versus.peers.peer import NotAvailableError
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+
+ARTIFACTS = ["org.apache.pulsar:pulsar-client:4.0.4", "org.slf4j:slf4j-simple:2.0.13"]
+LIBRARIES = Path(__file__).parents[2] / "build" / "libraries"
+PROBE = Path(__file__).parents[1] / "support" / "PulsarProbe.java"
+RESULTS = [
+    "index [0, 1, 2, 3, 4]",
+    "schema NotAllowedException",
+    "delay NotAllowedException",
+    "pattern seen",
+    "partitions [0, 1, 2]",
+    "failover active",
+    "non-persistent passing",
+    "fenced ProducerFencedException",
+    "ended true",
+    "send TopicTerminatedException",
+    "once true",
+]
+
+
+@pytest.fixture(scope="module")
+def class_path() -> str:
+    try:
+        return maven.class_path(maven.fetch(LIBRARIES, "pulsar-client", ARTIFACTS))
+    except NotAvailableError as reason:
+        pytest.skip(f"Pulsar's Java client is not at hand: {reason}")
+
+
+def add_partition(server: BrokerProcess) -> None:
+    with KafkaClient(server.kafka) as client:
+        client.add_partitions("growing", 3)
+
+
+def terminate(server: BrokerProcess) -> None:
+    with KafkaClient(server.kafka) as client:
+        client.alter_topic_config("ended", {"penstock.terminated": "true"})
+
+
+def crash(server: BrokerProcess) -> None:
+    server.kill9()
+    server.start()
+
+
+STEPS: dict[str, Callable[[BrokerProcess], None]] = {
+    "grow": add_partition,
+    "end": terminate,
+    "kill": crash,
+}
+
+
+def test_the_java_client_is_at_home(server: BrokerProcess, class_path: str, tmp_path: Path) -> None:
+    with KafkaClient(server.kafka) as client:
+        client.create_topic("growing", 2)
+    command = ["java", "-cp", class_path, str(PROBE), server.pulsar]
+    errors = tmp_path / "errors.txt"
+    said = []
+    with (
+        errors.open("wb") as written,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=written, text=True
+        ) as probe,
+    ):
+        assert probe.stdin is not None
+        assert probe.stdout is not None
+        for line in map(str.strip, probe.stdout):
+            if line in STEPS:
+                STEPS[line](server)
+                probe.stdin.write("done\n")
+                probe.stdin.flush()
+            else:
+                said.append(line)
+    assert said == RESULTS, errors.read_text()[-3000:]
