@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy interop-librdkafka protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ SCALE := quick
 RESULT := docs/benchmarks/versus.json
 
 help: ## List the verbs
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) java kernels ## Flights in through three clients, out through three, and a table in Spark
 	$(BIN)/penstock demo
@@ -64,6 +64,9 @@ interop-iggy: $(INSTALLED) kernels ## The published clients of Iggy 0.5 to 0.8, 
 			build/iggy-clients/$$version/bin/pip install -q apache-iggy==$$version; } || exit 1; \
 	done
 	$(BIN)/pytest tests/interop/test_older_iggy.py --timeout 600
+
+interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
+	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)
 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
 	for proto in $(PROTOS); do \

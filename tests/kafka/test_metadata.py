@@ -101,6 +101,18 @@ async def test_topics_are_found_by_their_ids(dialog: Dialog) -> None:
     assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
 
 
+async def test_an_id_goes_before_a_name(dialog: Dialog) -> None:
+    """Java's Admin client leaves the name empty beside an id, instead of null."""
+    topic_id = await dialog.create_topic()
+    asked = api("Metadata").request.MetadataRequestTopic
+    both = [asked(name="", topic_id=topic_id), asked(name="other", topic_id=uuid4())]
+    response = await dialog.ask("Metadata", 13, topics=both, allow_auto_topic_creation=True)
+    known, unknown = response.topics
+    assert (known.error_code, known.name, known.topic_id) == (0, "orders", topic_id)
+    assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+    assert dialog.broker.topics.by_kafka_name("other") is None
+
+
 async def test_topics_of_other_protocols_have_their_kafka_names(dialog: Dialog) -> None:
     await dialog.broker.topics.create(TopicName("public", "shop", "orders"), 2)
     response = await describe(dialog, "shop.orders")

@@ -5,7 +5,8 @@ Versions 0-13.
 * No list of topics means all of them, in version 0 an empty one does too; an empty list means none.
 * A topic that is missing is created with the node's defaults where the request and the node's
   configuration allow it; versions 0-3 always allow it. It can be used when the answer is sent.
-* Version 12 on may name a topic by its id; an id that is not known is UNKNOWN_TOPIC_ID.
+* Version 12 on may name a topic by its id; an id that is not known is UNKNOWN_TOPIC_ID. An id
+  goes before a name: Java's Admin client sends an empty one beside it.
 * The broker's address is the one that the client has connected to, so each network that leads to
   the broker keeps working.
 """
@@ -54,7 +55,7 @@ async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
     failures = await _create_missing(request.topics, call, pace) if may_create else {}
     topics = await pace.each_awaited(
         request.topics,
-        lambda asked: _look_up(asked, request, call, pace, failures.get(asked.name)),
+        lambda asked: _look_up(asked, request, call, pace, failures.get(_name(asked))),
     )
     return _answer(topics, request, call)
 
@@ -66,11 +67,12 @@ async def _create_missing(
     failures: dict[str | None, BaseException] = {}
     missing: dict[str, NewTopic] = {}
     for asked in asked_topics:
-        if asked.name is not None and _is_missing(asked.name, call):
+        name = _name(asked)
+        if name is not None and _is_missing(name, call):
             try:
-                missing[asked.name] = _new_topic(asked.name, call)
+                missing[name] = _new_topic(name, call)
             except InvalidTopicNameError as error:
-                failures[asked.name] = error
+                failures[name] = error
         if pace.is_over():
             await pace.others()
 
@@ -82,6 +84,10 @@ async def _create_missing(
     return failures | {name: each for name, each in outcomes if not isinstance(each, expected)}
 
 
+def _name(asked: MetadataRequest.MetadataRequestTopic) -> str | None:
+    return None if asked.topic_id.int else asked.name
+
+
 def _new_topic(name: str, call: Call) -> NewTopic:
     return NewTopic(
         TopicName.from_kafka(name),
@@ -90,8 +96,8 @@ def _new_topic(name: str, call: Call) -> NewTopic:
     )
 
 
-def _is_missing(name: str | None, call: Call) -> bool:
-    return name is not None and call.broker.topics.by_kafka_name(name) is None
+def _is_missing(name: str, call: Call) -> bool:
+    return call.broker.topics.by_kafka_name(name) is None
 
 
 async def _look_up(
@@ -104,11 +110,11 @@ async def _look_up(
     if failure is not None:
         return _failure(asked, request, failure)
     try:
-        if asked.name is not None:
+        if (name := _name(asked)) is not None:
             # A name that no topic may have has another error than one that no topic has.
-            if _is_missing(asked.name, call):
-                TopicName.from_kafka(asked.name)
-            topic = topic_by_name(call.broker, asked.name)
+            if _is_missing(name, call):
+                TopicName.from_kafka(name)
+            topic = topic_by_name(call.broker, name)
         else:
             topic = topic_by_id(call.broker, asked.topic_id)
     except Exception as error:
@@ -121,7 +127,7 @@ def _failure(
 ) -> MetadataResponse.MetadataResponseTopic:
     return api("Metadata").response.MetadataResponseTopic(
         error_code=refusal(error).code,
-        name=asked.name,
+        name=_name(asked),
         topic_id=asked.topic_id,
         partitions=[],
         topic_authorized_operations=_topic_operations(request),

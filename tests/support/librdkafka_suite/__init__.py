@@ -1,0 +1,1 @@
+"""librdkafka's own tests, run against Penstock: `make interop-librdkafka`."""
