@@ -37,6 +37,7 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
+	$(BIN)/python benchmarks/produce_cost.py $(FLAGS)
 	$(BIN)/python benchmarks/fetch_sessions.py $(FLAGS)
 	$(BIN)/python benchmarks/iggy_dialects.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
