@@ -30,7 +30,7 @@ from collections.abc import Callable
 from itertools import islice
 from operator import attrgetter
 from typing import Final, Protocol, Self
-from weakref import WeakSet
+from weakref import ref
 
 from penstock import limits
 from penstock.pace import Pace
@@ -39,6 +39,8 @@ _LOOK_SECONDS: Final = 0.01
 """How often those who wait are looked at, and at most what is held counted anew."""
 _LOOKED_AT_TOGETHER: Final = 256
 """Of those who wait, in one turn of the event loop."""
+_EMPTYING_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
+"""How long caches are emptied at a stretch: each reader of a subscription is one."""
 _ASKED_TOGETHER: Final = 64
 """Holders of a shared account that are looked at when something of it is given back, or wanted."""
 _FOLLOWED_BYTES: Final = 4 * limits.KIB
@@ -174,7 +176,8 @@ class Memory:
         self.ample = budget // 4
         """As long as less is used nobody need ask."""
         self._for_large = budget * 3 // 4
-        self._caches: WeakSet[Cache] = WeakSet()
+        self._caches: OrderedDict[ref[Cache], None] = OrderedDict()
+        """The one that was emptied last is at the end."""
         self._reclaimer: Reclaimer | None = None
         self._waiting: dict[Wanted, None] = {}
         self._counted = self._measured = float("-inf")
@@ -182,7 +185,7 @@ class Memory:
 
     def add_cache(self, cache: Cache) -> None:
         """Have a cache emptied when memory is short."""
-        self._caches.add(cache)
+        self._caches[ref(cache, self._forget_cache)] = None
 
     def set_reclaimer(self, reclaimer: Reclaimer) -> None:
         """Say who is asked when memory is short. There is one."""
@@ -257,11 +260,24 @@ class Memory:
             return
         self._counted = now
         if self.used >= self.ample:
-            for cache in self._caches:
-                cache.empty()
+            self._empty_caches()
         if self._reclaimer is not None:
             self._reclaimer.recount()
         self.measure()
+
+    def _empty_caches(self) -> None:
+        """Empty all caches, or as many as one turn has time for, and others the next time."""
+        until = time.perf_counter() + _EMPTYING_SECONDS
+        for reference in tuple(self._caches):
+            cache = reference()
+            if cache is not None:
+                self._caches.move_to_end(reference)
+                cache.empty()
+            if time.perf_counter() >= until:
+                return
+
+    def _forget_cache(self, reference: ref[Cache]) -> None:
+        self._caches.pop(reference, None)
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()

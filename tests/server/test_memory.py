@@ -96,6 +96,33 @@ async def test_who_is_alone_may_have_more_than_there_is(budget):
     assert not budget.fits(LEAST + 1), "nobody else does"
 
 
+async def test_many_caches_are_emptied_in_steps_and_each_in_its_turn(budget):
+    """One takes a quarter of a turn, so a turn has some of them."""
+    emptied: list[int] = []
+
+    class Slow:
+        def __init__(self, number: int) -> None:
+            self.number = number
+            budget.add_cache(self)
+
+        def empty(self) -> None:
+            emptied.append(self.number)
+            time.sleep(limits.TURN_MICROSECONDS / 4_000_000)
+
+    caches = [Slow(number) for number in range(40)]
+    budget.receiving.take(BUDGET)
+    steps = []
+    while len(emptied) < 40:
+        before = len(emptied)
+        budget.fits(BUDGET)
+        steps.append(len(emptied) - before)
+        await asyncio.sleep(memory._LOOK_SECONDS)
+    assert max(steps) <= 4
+    assert sorted(emptied[:40]) == list(range(40))
+    del caches[:]
+    assert not budget._caches
+
+
 async def test_caches_are_emptied_before_anybody_waits(budget):
     cache = Kept(budget)
     cache.held.set(BUDGET - 10)

@@ -51,7 +51,7 @@ class Engine:
         # Of what is out and was forgotten.
         self._boundaries = Boundaries()
         self._moved = moved
-        self._account = account
+        self.account = account
         self._held = Holding(account)
         self._holes_end = cursor.last_block_end
         """Below lies what was acknowledged when nothing was out."""
@@ -69,7 +69,7 @@ class Engine:
     def has_room(self) -> bool:
         """Whether the node has memory for more that is out."""
         self.count()
-        return self._account.room(self._held.size) > 0
+        return self.account.room(self._held.size) > 0
 
     def has_little(self, holder: Holder) -> bool:
         """Whether a holder has so little that it gets more where there is no room for others.
@@ -87,10 +87,10 @@ class Engine:
 
     def wait_for_room(self, wake: Callable[[], None]) -> None:
         """Have `wake` called once another subscription has given memory back."""
-        self._account.wait(self._held, wake)
+        self.account.wait(self._held, wake)
 
     def stop_waiting(self) -> None:
-        self._account.forget(self._held)
+        self.account.forget(self._held)
 
     def may_acknowledge(self, start: int) -> bool:
         """Whether the batch at an offset was out, or there is memory to remember it even so."""

@@ -9,7 +9,7 @@ checks and changes nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.quotas import Entity, Quota, named
 from penstock.kafka.errors import RequestError, refusal
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from penstock.kafka.wire.messages import AlterClientQuotasRequest, AlterClientQuotasResponse
 
     Change = dict[Quota, float | None]
+    Parts = tuple[tuple[str, str | None], ...]
+
+TYPES: Final = (USER, CLIENT_ID)
 
 
 @handles(api("AlterClientQuotas"), 0, 1)
@@ -33,21 +36,25 @@ async def alter_client_quotas(
 ) -> AlterClientQuotasResponse:
     response = api("AlterClientQuotas").response
     pace = Pace()
-    times = await pace.counted(tuple(_parts(each)) for each in request.entries)
+    times = await pace.counted(_parts(each) for each in request.entries)
 
     async def altered(
         entry: AlterClientQuotasRequest.EntryData,
     ) -> AlterClientQuotasResponse.EntryData:
-        parts = _parts(entry)
         result = response.EntryData(
             error_message=None,
-            entity=[
-                response.EntityData(entity_type=each, entity_name=name) for each, name in parts
-            ],
+            entity=await pace.each(
+                entry.entity,
+                lambda each: response.EntityData(
+                    entity_type=each.entity_type, entity_name=each.entity_name
+                ),
+            ),
         )
         try:
-            check_asked_once(times[tuple(parts)])
-            entity, change = _entity(parts), await _change(entry, pace)
+            parts = _parts(entry)
+            entity = _entity(parts)
+            check_asked_once(times[parts])
+            change = await _change(entry, pace)
             if request.validate_only:
                 call.broker.quotas.check_room(entity, change)
             else:
@@ -59,17 +66,18 @@ async def alter_client_quotas(
     return response(entries=await pace.each_awaited(request.entries, altered))
 
 
-def _parts(entry: AlterClientQuotasRequest.EntryData) -> list[tuple[str, str | None]]:
-    return [(part.entity_type, part.entity_name) for part in entry.entity]
+def _parts(entry: AlterClientQuotasRequest.EntryData) -> Parts:
+    """Return the types and names of an entity, no more than tell that there are too many."""
+    return tuple((each.entity_type, each.entity_name) for each in entry.entity[: len(TYPES) + 1])
 
 
-def _entity(parts: list[tuple[str, str | None]]) -> Entity:
+def _entity(parts: Parts) -> Entity:
     by_type = dict(parts)
-    if not parts or len(by_type) < len(parts) or not by_type.keys() <= {USER, CLIENT_ID}:
+    if not parts or len(by_type) < len(parts) or not by_type.keys() <= set(TYPES):
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "quotas are for a user, a client-id, or one of each here"
         )
-    return Entity(*(named(by_type[kind]) if kind in by_type else "" for kind in (USER, CLIENT_ID)))
+    return Entity(*(named(by_type[kind]) if kind in by_type else "" for kind in TYPES))
 
 
 async def _change(entry: AlterClientQuotasRequest.EntryData, pace: Pace) -> Change:

@@ -32,7 +32,7 @@ class RoundRobin(Selector):
 
     def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
         super().__init__(partition, engine, wake)
-        self._chunks = ChunkOwners()
+        self._chunks = ChunkOwners(engine.account)
         self._blocked = False
         self._tasks = Tasks()
 
