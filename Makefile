@@ -37,6 +37,7 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 	$(BIN)/python benchmarks/startup.py $(FLAGS)
 	$(BIN)/python benchmarks/throughput.py $(FLAGS)
 	$(BIN)/python benchmarks/request_cost.py $(FLAGS)
+	$(BIN)/python benchmarks/produce_cost.py $(FLAGS)
 	$(BIN)/python benchmarks/fetch_sessions.py $(FLAGS)
 	$(BIN)/python benchmarks/iggy_dialects.py $(FLAGS)
 	$(BIN)/python benchmarks/log_append.py
@@ -57,13 +58,15 @@ soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random 
 interop: $(INSTALLED) kernels ## What each real client writes, each real client reads, old ones too: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop -m "soak or not soak" --timeout 3600
 
-interop-iggy: $(INSTALLED) kernels ## The published clients of Iggy 0.5 to 0.8, installed from PyPI
+interop-iggy: $(INSTALLED) kernels ## The clients of Iggy 0.5 to 0.8, and of 2023 (takes cargo and libssl-dev)
 	for version in 0.5.0 0.6.0 0.7.0 0.8.0; do \
 		test -x build/iggy-clients/$$version/bin/python || { \
 			$(BIN)/python -m venv build/iggy-clients/$$version && \
 			build/iggy-clients/$$version/bin/pip install -q apache-iggy==$$version; } || exit 1; \
 	done
-	$(BIN)/pytest tests/interop/test_older_iggy.py --timeout 600
+	OPENSSL_NO_VENDOR=1 cargo build --quiet --target-dir build/early-iggy \
+		--manifest-path tests/support/early_iggy/Cargo.toml
+	$(BIN)/pytest tests/interop/test_older_iggy.py tests/interop/test_early_iggy.py --timeout 600
 
 interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
 	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)

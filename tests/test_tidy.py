@@ -25,6 +25,7 @@ TEXT_SUFFIXES = {
     ".json",
     ".properties",
     ".pyi",
+    ".rs",
     ".schema",
 }
 OTHER_NAMES = {"Makefile", "LICENSE", ".gitignore", "py.typed", "run"}

@@ -4,6 +4,10 @@ happen to a log. Method: headers in, sequence numbers out.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import ItemsView
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +16,7 @@ from penstock import limits
 from penstock.broker.errors import TooManyProducersError
 from penstock.broker.producers.named import (
     SEQUENCES,
+    NamedProducer,
     NamedProducers,
     epoch_and_sequence,
     id_of_name,
@@ -138,6 +143,34 @@ def test_what_is_no_snapshot_changes_nothing(damage: bytes) -> None:
     with pytest.raises(ValueError, match="snapshot"):
         producers.restore(damage)
     assert last(producers) == (5, 0)
+
+
+def test_those_that_are_not_idle_are_not_looked_at_for_each_that_finds_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, looks = 1_000.0, 0
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("penstock.broker.producers.named.time", clock)
+    monkeypatch.setattr(limits, "PRODUCERS_LEAST", 0)
+    producers = states(Memory(1))
+    for number in range(100):
+        producers.update(header(1, number, key=number - 5_000))
+
+    class Counted(OrderedDict[int, NamedProducer]):
+        def items(self) -> ItemsView[int, NamedProducer]:
+            nonlocal looks
+            looks += 1
+            return super().items()
+
+    producers._producers = Counted(producers._producers)
+    now += limits.PRODUCER_IDLE_SECONDS / 2
+    for _ in range(50):
+        with pytest.raises(TooManyProducersError):
+            producers.check_room(ME)
+    assert (len(producers), looks) == (100, 1)
+    now += limits.PRODUCER_IDLE_SECONDS
+    producers.forget_idle()
+    assert len(producers) == 0
 
 
 def test_there_is_room_for_so_many(monkeypatch: pytest.MonkeyPatch) -> None:

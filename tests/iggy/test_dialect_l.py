@@ -436,6 +436,12 @@ async def test_descriptions_lie_as_they_did(
 async def test_topics_are_changed_and_go(broker: Broker, dialog: OlderDialog, release: str) -> None:
     words = Words(release)
     (topic,) = broker.topics.all()
+    assert await dialog.ask(101, words.send(words.to(2), b"x")) == OK
+    assert await dialog.ask(503, S + T + words.number(2) + u32(1)) == OK
+    assert await dialog.ask(503, S + T + words.number(3) + u32(1)) == (3007, b"")
+    assert await dialog.ask(305, S + T) == OK
+    assert await dialog.ask(205, S) == OK
+    assert topic.partitions[2].start_offset == 1
     update = struct.pack("<BQQB", 2, 0, 0, 1)
     assert await dialog.ask(304, S + T + update + name("u")) == OK
     assert topic.name.topic == "u"

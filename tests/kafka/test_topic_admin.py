@@ -211,7 +211,6 @@ async def test_the_first_version_says_what_is_a_default(dialog: Dialog) -> None:
 NOT_IN_EFFECT = {
     "retention.ms": "60000",
     "retention.bytes": "1000000",
-    "compression.type": "zstd",
     "message.timestamp.before.max.ms": "1000",
     "min.insync.replicas": "2",
     "min.compaction.lag.ms": "1",

@@ -128,6 +128,30 @@ async def test_who_does_not_answer_makes_room(
     assert (messages(peer), messages(other)) == ([], [(1, entry(b"x"))])
 
 
+@pytest.mark.parametrize("what", ["asked again", "closed"])
+async def test_who_is_not_wanted_any_more_is_not_left_behind(
+    peer: Peer, other: Peer, what: str
+) -> None:
+    """While the one in its place is asked whether it is there."""
+    await peer.subscribe(TOPIC)
+    other.say(subscribing())
+    await peer.hear(Command.PING)
+    if what == "closed":
+        close = api.CommandCloseConsumer(consumer_id=5, request_id=7)
+        other.say(Command(type=Command.CLOSE_CONSUMER, close_consumer=close))
+    else:
+        other.say(subscribing())
+    peer.lose()
+    if what == "closed":
+        assert (await other.hear(Command.SUCCESS)).request_id == 7
+        assert other.client.transient_consumers == {}
+        assert TOPIC not in other.client.transient_topics
+    else:
+        await other.hear(Command.SUCCESS)
+        (consumer,) = other.client.transient_consumers.values()
+        assert list(consumer.subscription.consumers) == [consumer]
+
+
 async def test_who_does_not_read_loses_messages_and_costs_little(peer: Peer, other: Peer) -> None:
     await peer.producer(TOPIC)
     await other.subscribe(TOPIC)

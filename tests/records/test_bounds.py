@@ -13,10 +13,12 @@ import cramjam
 import pytest
 
 from penstock.limits import INFLATED_BATCH_BYTES
+from penstock.records.blocks import BLOCKS_WALKED
 from penstock.records.bounds import gzip_bound, lz4_bound, snappy_bound, zstd_bound
 from penstock.records.compression import inflate, zstd
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kafka.compression import inflate_kafka
+from stored_batches import GuardedMemory
 
 
 def streamed(data: bytes) -> bytes:
@@ -74,3 +76,21 @@ def test_what_makes_no_sense_counts_as_the_most_there_may_be(bound: Bound) -> No
 def test_blocks_without_end_are_not_walked() -> None:
     empty_runs = bytes(cramjam.zstd.compress(b""))[:4] + b"\x00\x58" + b"\x02\x00\x00x" * 200_000
     assert zstd_bound(memoryview(empty_runs)) == INFLATED_BATCH_BYTES
+
+
+def of_small_blocks(count: int) -> bytes:
+    """A frame of zstd whose blocks are empty, three bytes each."""
+    return bytes.fromhex("28b52ffd0058") + bytes(3 * count) + b"\x01\x00\x00"
+
+
+def test_blocks_are_walked_as_many_as_there_may_be_and_no_more() -> None:
+    assert zstd_bound(memoryview(of_small_blocks(5_000))) == 0
+    assert zstd_bound(memoryview(of_small_blocks(BLOCKS_WALKED))) == INFLATED_BATCH_BYTES
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_no_frame_that_is_cut_off_is_read_behind_its_end(name: str) -> None:
+    _, compress, bound, _ = CODECS[name]
+    memory, body = GuardedMemory(pages=2), bytes(compress(random.Random(7).randbytes(400)))
+    for size in range(len(body)):
+        assert 0 <= bound(memory.place(body[:size])) <= INFLATED_BATCH_BYTES

@@ -35,3 +35,11 @@ COMPRESSED_AT_ONCE_BYTES: Final = Limit(
     protects="other clients' time",
     when_hit="the request is looked into in a thread",
 )
+
+RECOMPRESSED_BYTES: Final = Limit(
+    8 * MIB,
+    "bytes of batches that one request has put into the codecs of their topics, and that are not "
+    "written yet",
+    protects="memory from many small batches of one request that inflate to much",
+    when_hit="the request's next batch is looked at when these are written",
+)

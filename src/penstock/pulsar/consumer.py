@@ -78,7 +78,8 @@ class PulsarConsumer:
         self._kind = kind
         self._is_open = False
         self._active: bool | None = None
-        self._has_heard_of_end = False
+        self._is_at_end = False
+        self._knows_the_end = False
         # One message is filled in anew for every batch: it goes out a million times.
         self._command = BaseCommand(type=BaseCommand.MESSAGE)
         message = self._command.message
@@ -137,6 +138,8 @@ class PulsarConsumer:
         self._is_open = True
         if self._active is not None:
             self._say_whether_active(self._active)
+        if self._is_at_end:
+            self.reached_end()
 
     def reached_end(self) -> None:
         """Tell a client that understands it, once, that no more will come; see Receiver."""
@@ -144,9 +147,10 @@ class PulsarConsumer:
         knows = owner.client_version.startswith(JAVA_CLIENT)
         if not knows or owner.protocol_version < REACHED_END_VERSION:
             return
-        if self._has_heard_of_end or not self._is_open:
+        self._is_at_end = True
+        if self._knows_the_end or not self._is_open:
             return
-        self._has_heard_of_end = True
+        self._knows_the_end = True
         reached = CommandReachedEndOfTopic(consumer_id=self.id)
         owner.send(BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC, reachedEndOfTopic=reached))
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from penstock.pace import Pace
 from penstock.pulsar.topic_lists import TopicPattern, matching, topics_hash, topics_of
-from penstock.pulsar.topics import pulsar_names
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandWatchTopicUpdate
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.names import NamespaceName
     from penstock.broker.topics.topic import Topic
@@ -24,6 +26,22 @@ class WatcherOwner(Protocol):
 
     def send(self, command: BaseCommand) -> None:
         """Say something that the client did not ask for."""
+
+
+class _Change(NamedTuple):
+    """A topic that came or went, by its name without partitions; 0 partitions are none."""
+
+    name: str
+    partitions: int
+    is_there: bool
+
+
+def _names(changes: Iterable[_Change]) -> Iterator[tuple[str, bool]]:
+    for name, partitions, is_there in changes:
+        if not partitions:
+            yield name, is_there
+        for index in range(partitions):
+            yield f"{name}-partition-{index}", is_there
 
 
 class TopicWatcher:
@@ -42,8 +60,7 @@ class TopicWatcher:
         self._topics = topics
         self._namespace = namespace
         self._pattern = pattern
-        self._changed: dict[str, bool] = {}
-        """Names that came or went since the client was told, and whether they are there."""
+        self._changed: list[_Change] = []
         self._is_open = False
         self._gathering: asyncio.TimerHandle | None = None
         self._tasks = Tasks()
@@ -77,7 +94,8 @@ class TopicWatcher:
         self._note(topic, is_there=False)
 
     def _note(self, topic: Topic, *, is_there: bool) -> None:
-        self._changed |= dict.fromkeys(pulsar_names(topic), is_there)
+        count = len(topic.partitions) if topic.partitioned else 0
+        self._changed.append(_Change(topic.name.pulsar, count, is_there))
         self._gather()
 
     def _gather(self) -> None:
@@ -89,15 +107,16 @@ class TopicWatcher:
         self._tasks.start(self._told(), "telling a Pulsar client which topics there are")
 
     async def _told(self) -> None:
-        changed, self._changed = self._changed, {}
+        changes, self._changed = self._changed, []
+        # What happened last to a name counts.
+        changed: dict[str, bool] = {}
+        await Pace().each(_names(changes), lambda each: changed.update([each]))
         names = await matching(changed, self._pattern)
         if names:
-            update = CommandWatchTopicUpdate(
-                watcher_id=self._id,
-                new_topics=[name for name in names if changed[name]],
-                deleted_topics=[name for name in names if not changed[name]],
-                topics_hash=topics_hash(await self.names()),
-            )
+            update = CommandWatchTopicUpdate(watcher_id=self._id)
+            lists = {True: update.new_topics, False: update.deleted_topics}
+            await Pace().each(names, lambda name: lists[changed[name]].append(name))
+            update.topics_hash = topics_hash(await self.names())
             self._owner.send(
                 BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watchTopicUpdate=update)
             )

@@ -99,6 +99,10 @@ class NamedProducers(RememberedProducers[NamedProducer]):
 
     def __init__(self, account: SharedAccount) -> None:
         super().__init__(account, _PRODUCER_BYTES)
+        self._oldest = 0.0
+        """No producer has written before, as far as is known: all are looked at when one may have
+        been idle for too long, and not for each that finds no room.
+        """
 
     def last(self, producer_id: int) -> NamedProducer | None:
         """Return what a producer wrote last, which may not be flushed yet; None for a new one."""
@@ -126,13 +130,16 @@ class NamedProducers(RememberedProducers[NamedProducer]):
 
     def forget_idle(self) -> None:
         """Forget those that have not written for long."""
-        # They are in the order in which they came: to move one for each message would be dear.
         oldest = time.monotonic() - limits.PRODUCER_IDLE_SECONDS
+        if oldest <= self._oldest:
+            return
+        # They are in the order in which they came: to move one for each message would be dear.
         self._producers = OrderedDict(
             (each, producer)
             for each, producer in self._producers.items()
             if producer.used_at >= oldest
         )
+        self._oldest = min((each.used_at for each in self._producers.values()), default=oldest)
         self._count()
 
     def forget(self, producer_id: int) -> None:

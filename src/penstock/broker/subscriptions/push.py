@@ -46,6 +46,7 @@ class Push:
         failed: Callable[[], None],
     ) -> None:
         self.selector = selector_type(partition, engine, self.wake)
+        self._all_know_the_end = False
         self._partition = partition
         self._engine = engine
         self._failed = failed
@@ -69,6 +70,7 @@ class Push:
     def add(self, consumer: Consumer) -> None:
         """A consumer came; what it can't take is not sent to any."""
         self.selector.add(consumer)
+        self._all_know_the_end = False
         members = self.selector.consumers
         self._upcoming.set_from_file(all(each.receiver.takes_files for each in members))
         self.wake()
@@ -95,8 +97,10 @@ class Push:
         """Send one consumer's share; False when nothing can be sent before `wake`."""
         self._engine.count()
         if self._is_at_end:
-            for each in self.selector.consumers:
-                each.receiver.reached_end()
+            if not self._all_know_the_end:
+                self._all_know_the_end = True
+                for each in self.selector.consumers:
+                    each.receiver.reached_end()
             return False
         if self.selector.choose() is None or not self._upcoming.has_more:
             return False

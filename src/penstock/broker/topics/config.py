@@ -15,6 +15,8 @@ from penstock.broker.errors import (
 )
 from penstock.broker.settings import Flush
 from penstock.broker.topics.settings import (
+    AS_SENT,
+    CODECS,
     COMPACT,
     FOREVER,
     LOG_APPEND_TIME,
@@ -47,6 +49,13 @@ class Limits(NamedTuple):
     ahead_ms: int
 
 
+class Compression(NamedTuple):
+    """The codec in which batches are kept, as their attributes number it, and how hard it tries."""
+
+    codec: int
+    level: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
     """Settings that are read for every batch are fields of their own, resolved once."""
@@ -62,6 +71,8 @@ class TopicConfig:
     is_compacted: bool
     """Whether it says so, whatever comes of it: Kafka takes no record without a key then."""
     deduplication: bool
+    compression: Compression | None
+    """What the broker puts batches of Kafka producers into; None where they stay as sent."""
     stamps_append_time: bool
     """Whether messages have the broker's time, whatever time their producer gave them."""
 
@@ -78,6 +89,7 @@ class TopicConfig:
             is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
             terminated=explicit.get(TERMINATED) == "true",
             deduplication=explicit.get("deduplication", "true") == "true",
+            compression=_compression(explicit, node),
             stamps_append_time=_stamps_append_time(explicit, node),
         )
 
@@ -169,6 +181,15 @@ def _limits(explicit: Explicit, node: BrokerSettings, magic: Magic) -> Limits:
 
 def _stamps_append_time(explicit: Explicit, node: BrokerSettings) -> bool:
     return _read("message_timestamp_type", explicit, node) == LOG_APPEND_TIME
+
+
+def _compression(explicit: Explicit, node: BrokerSettings) -> Compression | None:
+    name = str(_read("compression_type", explicit, node))
+    if name == AS_SENT:
+        return None
+    setting = f"compression_{name}_level"
+    level = int(_read(setting, explicit, node)) if setting in SETTINGS else None
+    return Compression(CODECS[name], level)
 
 
 def _checked(name: str, text: str, *, compacted: bool) -> str:

@@ -34,6 +34,10 @@ FOREVER: Final = 2**63 - 1
 NO_LIMIT: Final = -1
 COMPACT: Final = "compact"
 LOG_APPEND_TIME: Final = "LogAppendTime"
+AS_SENT: Final = "producer"
+"""Of a topic that keeps what is compressed as it was sent."""
+CODECS: Final = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+"""As the attributes of a Kafka batch number them."""
 
 
 class Kind(StrEnum):
@@ -145,15 +149,13 @@ def _switch(meaning: str, instead: str) -> Setting:
     )
 
 
-def _level(codec: str, default: int, least: int) -> Setting:
+def _level(codec: str, default: int, least: int, most: int) -> Setting:
     return Setting(
         kind=Kind.INTEGER,
         default=default,
         least=least,
-        most=INT_MAX,
+        most=most,
         meaning=f"How hard the broker compresses with {codec}.",
-        effect=Effect.REFUSED,
-        instead="batches are kept as they were sent",
     )
 
 
@@ -336,15 +338,14 @@ _STORED: Final = {
 _COMPRESSED: Final = {
     "compression_type": Setting(
         kind=Kind.TEXT,
-        default="producer",
-        choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
-        meaning="The codec in which batches are kept.",
-        effect=Effect.REFUSED,
-        instead="batches are kept as they were sent",
+        default=AS_SENT,
+        choices=(AS_SENT, *CODECS),
+        meaning="The codec in which batches of Kafka producers are kept: as they were sent, or in "
+        "this one, into which the broker puts them.",
     ),
-    "compression_gzip_level": _level("gzip", -1, -1),
-    "compression_lz4_level": _level("lz4", 9, 1),
-    "compression_zstd_level": _level("zstd", 3, -131_072),
+    "compression_gzip_level": _level("gzip", -1, -1, 9),
+    "compression_lz4_level": _level("lz4", 9, 1, 17),
+    "compression_zstd_level": _level("zstd", 3, -131_072, 22),
     "compression_label": Setting(
         kind=Kind.TEXT,
         default="none",

@@ -36,8 +36,10 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.message_sets import is_message_set, to_batch
+from penstock.kafka.recompression import Sound, bytes_taken, in_codec, is_due
 from penstock.kafka.wire import ErrorCode, api
-from penstock.log.header import NO_TIMESTAMP, BatchHeader, append_time
+from penstock.limits import RECOMPRESSED_BYTES
+from penstock.log.header import NO_TIMESTAMP, append_time
 from penstock.pace import Pace
 from penstock.requests.validation import in_thread
 from penstock.session import Deferred, PeerError, ended
@@ -67,7 +69,7 @@ class Target(NamedTuple):
     result: ProduceResponse.PartitionProduceResponse
 
 
-Checked: TypeAlias = dict[int, BatchHeader | Exception]
+Checked: TypeAlias = dict[int, Sound | Exception]
 """What became of batches that were checked before, by the `id` of their part of the answer."""
 NOTHING_CHECKED: Final[Checked] = {}
 
@@ -79,55 +81,84 @@ class Written(NamedTuple):
     result: ProduceResponse.PartitionProduceResponse
 
 
+class Appended(NamedTuple):
+    """What became of all batches of a request."""
+
+    answer: ProduceResponse
+    written: list[Written]
+    pace: Pace
+
+
 @handles(api("Produce"), 0, 13)
 def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | None]:
     if call.version < FIRST_VERSION_WITH_BATCHES:
-        return _produce_message_sets(call.client.produces.turn(), request, call)
+        return _produce_one_by_one(call.client.produces.turn(), request, call)
     if call.is_large:
         return _produce_in_steps(request, call)
     answer = _RESPONSE(responses=[])
     targets = list(filter(None, _find_all(request, call, answer)))
+    if any(map(_is_recompressed, targets)):
+        return _produce_one_by_one(call.client.produces.turn(), request, call)
     closed = [target.partition for target in targets if not target.partition.is_open]
     if closed or call.client.produces.waiting or not _are_quick(targets):
         return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
     return _produce(request, call, answer, targets, NOTHING_CHECKED)
 
 
-async def _produce_message_sets(
+async def _produce_one_by_one(
     turn: AbstractAsyncContextManager[None], request: ProduceRequest, call: Call
 ) -> ProduceResponse | None:
-    """Do as `produce` with what has to become a batch first, which may take a while."""
+    """Do as `produce` where the broker makes other batches of what was sent."""
     if request.acks > ACKS_WRITTEN and call.version <= LAST_VERSION_WITH_MORE_ACKS:
         request.acks = ACKS_DURABLE
-    pace = Pace()
-    written: list[Written] = []
-    answer = _RESPONSE(responses=[])
     async with turn:
-        found = await _opened(request, call, answer, pace)
-        for target in found:
-            if target is not None:
-                await _append_set(target, request.acks, call, written)
-            if pace.is_over():
-                await pace.others()
-    outcome = _outcome(request, answer, written)
-    reply = await outcome if isinstance(outcome, Awaitable) else outcome
+        appended = await _append_one_by_one(request, call)
+    return await _answered(request, appended)
+
+
+async def _append_one_by_one(request: ProduceRequest, call: Call) -> Appended:
+    """Append one batch after the other. What the broker has made anew is counted nowhere once it is
+    appended, so where that is much, the next is made when it is written.
+    """
+    pace = Pace()
+    answer = _RESPONSE(responses=[])
+    found = await _opened(request, call, answer, pace)
+    written: list[Written] = []
+    made_bytes = safe = 0
+    for target in found:
+        if target is not None:
+            made_bytes += await _append_anew(target, request.acks, call, written)
+        if made_bytes > RECOMPRESSED_BYTES:
+            for each in written[safe:]:
+                await ended(each.ready)
+            made_bytes, safe = 0, len(written)
+        if pace.is_over():
+            await pace.others()
     await pace.emptied(found)
-    await pace.emptied(written)
+    return Appended(answer, written, pace)
+
+
+async def _answered(request: ProduceRequest, appended: Appended) -> ProduceResponse | None:
+    outcome = _outcome(request, appended.answer, appended.written)
+    reply = await outcome if isinstance(outcome, Awaitable) else outcome
+    await appended.pace.emptied(appended.written)
     return reply
 
 
-async def _append_set(target: Target, acks: int, call: Call, written: list[Written]) -> None:
-    """Append what a message set becomes."""
+async def _append_anew(target: Target, acks: int, call: Call, written: list[Written]) -> int:
+    """Append what a message set or a batch becomes; returns how many bytes of it were made."""
     batch = target.records
     try:
-        if batch and is_message_set(batch):
+        if call.version < FIRST_VERSION_WITH_BATCHES and batch and is_message_set(batch):
             batch = await to_batch(batch, call.broker.memory)
     except Exception as error:
         _refuse(target.result, error)
-    else:
-        target = target._replace(records=batch)
-        checked = await _checked_ahead([target], call)
-        _append(target, acks, call.version, checked, written)
+        return 0
+    target = target._replace(records=batch)
+    checked = await _checked_ahead([target], call)
+    _append(target, acks, call.version, checked, written)
+    sound = checked.get(id(target.result))
+    return len(sound.batch) if isinstance(sound, Sound) and sound.batch is not batch else 0
 
 
 async def _produce_in_turn(
@@ -146,8 +177,14 @@ async def _produce_in_turn(
     return await outcome if isinstance(outcome, Awaitable) else outcome
 
 
+def _is_recompressed(target: Target) -> bool:
+    return is_due(target.records, target.partition.topic.config)
+
+
 def _are_quick(targets: list[Target]) -> bool:
-    return records.is_loaded() and are_quick(target.records for target in targets)
+    if not records.is_loaded() or any(map(_is_recompressed, targets)):
+        return False
+    return are_quick(target.records for target in targets)
 
 
 async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
@@ -157,7 +194,10 @@ async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
     """
 
     def size() -> int:
-        return max(inflated_bytes(target.records) for target in targets)
+        return max(
+            inflated_bytes(batch) + bytes_taken(batch, partition.topic.config)
+            for partition, batch, _ in targets
+        )
 
     def check() -> Checked:
         return {id(target.result): _outcome_of(target, call.version) for target in targets}
@@ -168,23 +208,25 @@ async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
     return await in_thread(call.broker.memory, size, check)
 
 
-def _outcome_of(target: Target, version: int) -> BatchHeader | Exception:
+def _outcome_of(target: Target, version: int) -> Sound | Exception:
     try:
         return _check(target, version)
     except Exception as error:  # It is raised where the batch would be appended.
         return error
 
 
-def _header_of(target: Target, version: int, checked: Checked) -> BatchHeader:
+def _sound(target: Target, version: int, checked: Checked) -> Sound:
     found = checked.get(id(target.result)) or _check(target, version)
     if isinstance(found, Exception):
         raise found
     return found
 
 
-def _check(target: Target, version: int) -> BatchHeader:
+def _check(target: Target, version: int) -> Sound:
+    config = target.partition.topic.config
     header = check_batch(target.records, version)
-    return check_records(target.records, header, target.partition.topic.config)
+    header = check_records(target.records, header, config)
+    return in_codec(target.records, header, config)
 
 
 def _produce(
@@ -201,21 +243,7 @@ def _produce(
 
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
-    pace = Pace()
-    answer = _RESPONSE(responses=[])
-    found = await _opened(request, call, answer, pace)
-    written: list[Written] = []
-    for target in found:
-        if target is not None:
-            checked = await _checked_ahead([target], call)
-            _append(target, request.acks, call.version, checked, written)
-        if pace.is_over():
-            await pace.others()
-    outcome = _outcome(request, answer, written)
-    reply = await outcome if isinstance(outcome, Awaitable) else outcome
-    await pace.emptied(found)
-    await pace.emptied(written)
-    return reply
+    return await _answered(request, await _append_one_by_one(request, call))
 
 
 async def _opened(
@@ -290,9 +318,10 @@ def _append(
     target: Target, acks: int, version: int, checked: Checked, written: list[Written]
 ) -> None:
     """Put a batch in line to be written, or refuse it."""
-    partition, batch, result = target
+    partition, _, result = target
     try:
-        offset = partition.append([batch], _header_of(target, version, checked))
+        batch, header = _sound(target, version, checked)
+        offset = partition.append([batch], header)
         result.base_offset = offset
         result.log_start_offset = partition.start_offset
         result.log_append_time_ms = append_time(batch)

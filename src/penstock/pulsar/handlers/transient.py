@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock import limits
 from penstock.pulsar.client import consumer_bytes, producer_bytes
@@ -26,8 +27,13 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from penstock.broker.subscriptions.subscription import SubscriptionKind
     from penstock.pulsar.client import Client
+
+
+RequestT = TypeVar("RequestT", CommandProducer, CommandSubscribe)
 
 
 async def open_producer(client: Client, request: CommandProducer) -> BaseCommand | None:
@@ -44,10 +50,11 @@ async def open_producer(client: Client, request: CommandProducer) -> BaseCommand
     check_one_more("producer", count, limits.PULSAR_CONNECTION_PRODUCERS, name)
     check_room("producer", client, producer_bytes(name))
     if request.producer_id not in client.transient_producers:
-        made = await client.transient_topics.add_producer(request.topic, name, client)
-        if client.is_gone:
+        with _opening(client, client.opening_producers, request.producer_id, request) as is_wanted:
+            made = await client.transient_topics.add_producer(request.topic, name, client)
+        if not is_wanted():
             client.transient_topics.remove_producer(made)
-            return None
+            return None  # The client went, closed it, or asked again, before it had it.
         client.transient_producers[request.producer_id] = made
         client.held.grow(producer_bytes(name))
     made_success = CommandProducerSuccess(
@@ -70,15 +77,32 @@ async def open_consumer(client: Client, request: CommandSubscribe, kind: Subscri
         return
     topics = client.transient_topics
     made = TransientConsumer(request.consumer_id, name, request.priority_level, client)
-    await topics.add_consumer(request.topic, request.subscription, kind, made)
-    if client.is_gone:
+    with _opening(client, client.opening_consumers, made.id, request) as is_wanted:
+        await topics.add_consumer(request.topic, request.subscription, kind, made)
+    if not is_wanted():
         topics.remove_consumer(made)
-        return
+        return  # The client went, closed it, or asked again, before it had it.
     client.transient_consumers[made.id] = made
     client.held.grow(consumer_bytes(name))
     # First, so that what the consumer is told unasked comes after it.
     client.send(success(request.request_id))
     made.subscription.opened(made)
+
+
+@contextmanager
+def _opening(
+    client: Client, opening: dict[int, RequestT], number: int, request: RequestT
+) -> Iterator[Callable[[], bool]]:
+    """Note that a request is being answered; yield what says whether it is still wanted then."""
+    opening[number] = request
+    wanted = False
+    try:
+        yield lambda: wanted and not client.is_gone
+    finally:
+        # Else the client closed it, or asked again.
+        wanted = opening.get(number) is request
+        if wanted:
+            del opening[number]
 
 
 def _check_topic(client: Client, name: str) -> None:

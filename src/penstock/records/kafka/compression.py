@@ -23,15 +23,22 @@ def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATC
     return inflate(_CODECS, codec, compressed, limit)
 
 
-def compress_kafka(codec: int, body: memoryview) -> bytes:
-    """Return the records of a batch compressed by gzip (1), snappy (2) or lz4 (3)."""
+def compress_kafka(codec: int, body: memoryview, level: int | None = None) -> bytes:
+    """Return the records of a batch, compressed where `codec`, as in its attributes, says so.
+
+    `level` is how hard gzip, lz4 or zstd try, None for what the codec itself has as the default.
+    """
+    if codec == _NONE:
+        return bytes(body)
     if codec == _GZIP:
-        stream = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+        stream = zlib.compressobj(-1 if level is None else level, wbits=16 + zlib.MAX_WBITS)
         return stream.compress(body) + stream.flush()
     if codec == _SNAPPY:
         return bytes(cramjam.snappy.compress_raw(body))
+    if codec == _ZSTD:
+        return bytes(cramjam.zstd.compress(body, level))
     # Java's client reads no frame whose blocks depend on one another.
-    frame = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+    frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     frame.compress(bytes(body))
     return bytes(frame.finish())
 
@@ -52,7 +59,7 @@ def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
     return np.concatenate(parts) if parts else np.empty(0, np.uint8)
 
 
-_GZIP, _SNAPPY, _LZ4, _ZSTD = 1, 2, 3, 4
+_NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 3, 4
 _CODECS: Final[dict[int, Inflater]] = {
     _GZIP: deflate(16 + zlib.MAX_WBITS, gzip_bound),
     _SNAPPY: _snappy_or_xerial,
