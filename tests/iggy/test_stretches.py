@@ -75,7 +75,7 @@ async def broker_with_many(folder: Path) -> AsyncIterator[tuple[Broker, Dialog]]
         copy = Topic(
             uuid.uuid4(),
             TopicName(*topic.name.in_namespace, f"t{number}"),
-            iggy_topic_id=index.take_iggy_id(topic.name.in_namespace),
+            iggy_topic_id=index.take_iggy_id(topic.name.in_namespace, None),
             partitioned=True,
             config=topic.config,
             created_at_us=1,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 
+from penstock import limits
 from penstock.server import acceptor
 from penstock.server.acceptor import ACCEPTED_TOGETHER, Acceptor
 
@@ -63,20 +64,33 @@ async def until(condition, seconds=5):
             await asyncio.sleep(0.002)
 
 
-async def test_a_turn_takes_a_few_only(listening):
-    clients = connected(listening, 3 * ACCEPTED_TOGETHER)
+async def most_in_a_turn(listening, connections):
+    """Return how many connections at most a turn takes, until it has taken so many."""
+    clients = connected(listening, connections)
     scripted = Scripted(listening)
     taking = Acceptor(scripted, Counted)
     taken = [0]
-    while scripted.accepted < len(clients):
+    while scripted.accepted < connections:
         await asyncio.sleep(0)
         taken.append(scripted.accepted)
-    steps = [later - earlier for earlier, later in pairwise(taken)]
-    assert max(steps) == ACCEPTED_TOGETHER
-    await until(lambda: Counted.open == len(clients))
+    await until(lambda: Counted.open == connections)
     taking.close()
     for client in clients:
         client.close()
+    return max(later - earlier for earlier, later in pairwise(taken))
+
+
+async def test_a_turn_takes_a_few_only(listening, monkeypatch):
+    monkeypatch.setattr(acceptor, "perf_counter", lambda: 0.0)
+    assert await most_in_a_turn(listening, 3 * ACCEPTED_TOGETHER) == ACCEPTED_TOGETHER
+
+
+async def test_a_turn_takes_fewer_where_that_takes_long(listening, monkeypatch):
+    """Those who are there would wait behind more and more who come."""
+    quarters = count()
+    share = limits.TURN_MICROSECONDS / 1_000_000
+    monkeypatch.setattr(acceptor, "perf_counter", lambda: next(quarters) * share / 4)
+    assert await most_in_a_turn(listening, 20) == 4
 
 
 async def test_no_file_left_is_waited_for_without_trying_all_the_time(

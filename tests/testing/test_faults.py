@@ -11,6 +11,7 @@ import pulsar
 import pytest
 from aiokafka import AIOKafkaProducer
 from apache_iggy import IggyClient, Partitioning, SendMessage
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from penstock.testing import Penstock, UnknownNameError
 
@@ -282,10 +283,21 @@ def test_late_pulsar_messages_keep_their_place(
     assert values(inside, topic) == sent
 
 
-@pytest.mark.parametrize(("carried_out", "stored"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize(
+    ("carried_out", "deduplication", "stored"),
+    [(False, "true", 1), (True, "true", 1), (False, "false", 1), (True, "false", 2)],
+)
 def test_a_pulsar_connection_is_cut(
-    inside: Penstock, topic: str, pulsar_client: pulsar.Client, carried_out: bool, stored: int
+    inside: Penstock,
+    topic: str,
+    pulsar_client: pulsar.Client,
+    carried_out: bool,
+    deduplication: str,
+    stored: int,
 ) -> None:
+    config = {"penstock.deduplication": deduplication}
+    admin = AdminClient({"bootstrap.servers": inside.kafka})
+    admin.create_topics([NewTopic(topic, 1, config=config)])[topic].result(SECONDS)
     producer = pulsar_client.create_producer(topic)
     inside.disconnect_next("SEND", carried_out=carried_out)
     producer.send(b"value")

@@ -1,7 +1,8 @@
 """Takes new connections from a listening socket, a few in each turn of the event loop.
 
 The loops' own servers take all that wait at once: a flood of connections would have every file
-that the process may open before the first of them is refused.
+that the process may open before the first of them is refused. Nor are they taken for longer than
+what they send is looked at: those who are there would wait behind ever more newcomers.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import ipaddress
 import logging
 import socket
 from collections.abc import Callable
+from time import perf_counter
 from typing import Final
 
+from penstock import limits
 from penstock.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
 ACCEPTED_TOGETHER: Final = 32
 """Connections in one turn."""
+_SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 RETRY_SECONDS: Final = 1.0
 """How long no connection is taken after the operating system had no file left for one."""
 
@@ -60,6 +64,7 @@ class Acceptor:
         self._loop.add_reader(self._listening, self._accept)
 
     def _accept(self) -> None:
+        until = perf_counter() + _SHARE_SECONDS
         for _ in range(ACCEPTED_TOGETHER):
             try:
                 connection, _ = self._listening.accept()
@@ -69,6 +74,8 @@ class Acceptor:
                 self._pause(error)
                 return
             self._tasks.start(self._connect(connection), "a new connection")
+            if perf_counter() >= until:
+                return
 
     async def _connect(self, connection: socket.socket) -> None:
         try:

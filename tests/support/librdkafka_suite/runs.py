@@ -75,7 +75,7 @@ def _output(tests: Path, number: str, scenario: str, folder: Path, address: str)
     }
     process = subprocess.Popen(
         [tests / "test-runner", "-p1", "-L", "-s", scenario],
-        cwd=folder,
+        cwd=_working_folder(tests, folder),
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -86,6 +86,14 @@ def _output(tests: Path, number: str, scenario: str, folder: Path, address: str)
         process.kill()
         output, _ = process.communicate()
     return output.decode(errors="replace")
+
+
+def _working_folder(tests: Path, folder: Path) -> Path:
+    """Tests leave files where they run, and one reads the source beside that."""
+    (folder / "src").symlink_to(tests.parent / "src")
+    working = folder / "tests"
+    working.mkdir()
+    return working
 
 
 def _kafka_tools(folder: Path) -> Path:

@@ -20,6 +20,13 @@ PROGRAMS: Final = {
     "make": "apt-get install make",
     "g++": "apt-get install g++",
 }
+INCLUDED: Final = Path("/usr/include")
+HEADERS: Final = {
+    "zlib.h": "zlib1g-dev",
+    "openssl/ssl.h": "libssl-dev",
+    "rapidjson/document.h": "rapidjson-dev",
+}
+"""Without one of these the suite builds, and some tests would leave themselves out."""
 
 _MARK: Final = f"{PACKAGE}-*/tests/test.c"
 _TEST: Final = re.compile(r"^ +_TEST\((\w+),((?:[^()]|\([^()]*\))*)\)", re.MULTILINE)
@@ -35,6 +42,9 @@ def obtain(cache: Path) -> Path:
     for program, remedy in PROGRAMS.items():
         if shutil.which(program) is None:
             raise NotAvailableError(f"{program} is not installed: {remedy}")
+    for header, package in HEADERS.items():
+        if not (INCLUDED / header).exists():
+            raise NotAvailableError(f"{header} is missing: apt-get install {package}")
     source = _source(cache)
     tests = source / "tests"
     if not (tests / "test-runner").exists():
