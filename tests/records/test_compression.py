@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from types import SimpleNamespace
 
 import cramjam
 import pytest
@@ -11,7 +12,8 @@ from aiokafka.codec import snappy_encode
 
 from penstock import records
 from penstock.records import MalformedBatchError
-from penstock.records.kafka.compression import inflate_kafka
+from penstock.records.kafka import compression
+from penstock.records.kafka.compression import compress_kafka, inflate_kafka
 from penstock.records.pulsar.compression import inflate_pulsar
 from stored_batches import Record, kafka_batch, read
 
@@ -126,3 +128,31 @@ def test_more_records_than_may_be_in_memory(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("penstock.records.decoding.DECODED_ROWS", 8)
     with pytest.raises(MalformedBatchError, match="9 records or headers"):
         list(records.decode_run(run))
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("size", [0, 1, 16 << 10, 100_000])
+def test_what_is_compressed_for_a_topic_is_inflated_again(codec: int, size: int) -> None:
+    text = memoryview((TEXT * 2)[:size])
+    for level in (None, 1, 9):
+        made = memoryview(compress_kafka(codec, text, level))
+        assert (bytes(inflate_kafka(codec, made)) if codec else made) == text
+
+
+def test_lz4_which_keeps_the_interpreter_is_called_for_a_little_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+
+    class Frame:
+        def compress(self, piece: bytes) -> None:
+            sizes.append(len(piece))
+
+        def finish(self) -> bytes:
+            return b""
+
+    made = SimpleNamespace(Compressor=lambda **_: Frame())
+    monkeypatch.setattr(compression, "cramjam", SimpleNamespace(lz4=made))
+    compress_kafka(3, memoryview(bytes(1_000_000)), 17)
+    assert sum(sizes) == 1_000_000
+    assert max(sizes) <= 16 << 10

@@ -14,6 +14,9 @@ from penstock.records.columns import Bytes
 from penstock.records.compression import Inflater, deflate, growing, inflate, snappy, zstd
 from penstock.records.errors import MalformedBatchError
 
+_LZ4_PIECE_BYTES: Final = 16 << 10
+"""What is compressed in one call, which keeps the interpreter: other codecs' calls release it."""
+
 
 def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATCH_BYTES) -> Bytes:
     """Return the records of a compressed batch; `codec` is the low bits of its attributes.
@@ -39,7 +42,8 @@ def compress_kafka(codec: int, body: memoryview, level: int | None = None) -> by
         return bytes(cramjam.zstd.compress(body, level))
     # Java's client reads no frame whose blocks depend on one another.
     frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
-    frame.compress(bytes(body))
+    for start in range(0, len(body), _LZ4_PIECE_BYTES):
+        frame.compress(bytes(body[start : start + _LZ4_PIECE_BYTES]))
     return bytes(frame.finish())
 
 
