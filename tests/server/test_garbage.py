@@ -15,7 +15,7 @@ import pytest
 from penstock.server import garbage as garbage_module
 from penstock.server.garbage import Garbage
 
-WALKED_MOST = 100_000
+WALKED_MOST = 30_000
 
 
 class Cycle:

@@ -21,10 +21,10 @@ from typing import Final
 _MADE: Final = 700
 """Objects made, and not freed, from one collection of the youngest to the next; Python's own."""
 _WALKED_YOUNGEST: Final = 10
-_WALKED_YOUNG: Final = 5
-"""A full collection walks through what so many collections, and one more, left: 46,200 objects."""
+_WALKED_YOUNG: Final = 1
+"""A full collection walks through what so many collections, and one more, left: 15,400 objects."""
 
-_FULL_BEFORE_ALL: Final = 32
+_FULL_BEFORE_ALL: Final = 96
 _FULL_AT_LATEST: Final = 8 * _FULL_BEFORE_ALL
 
 _LOOK_SECONDS: Final = 1.0
