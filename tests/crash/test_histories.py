@@ -47,6 +47,12 @@ def test_what_a_correct_log_may_do_is_no_anomaly(truth: str) -> None:
     assert kinds(history(truth=truth, read=TRUE)) == set()
 
 
+def test_what_was_sent_again_may_be_anywhere() -> None:
+    """Its writer is told that it is there, and not where."""
+    found = history(WRITTEN + "ok 0 - c\n", truth=TRUE + "read 0 2 c\n", idempotent={"writer"})
+    assert kinds(found) == set()
+
+
 @pytest.mark.parametrize("read", ["", "read 0 1 b\n", "read 0 0 a\n", TRUE + "read 0 2 "])
 def test_a_reader_may_begin_and_end_anywhere(read: str) -> None:
     assert kinds(history(read=read)) == set()
@@ -55,6 +61,7 @@ def test_a_reader_may_begin_and_end_anywhere(read: str) -> None:
 WRONG = {
     "lost": (history(truth="read 0 0 a\n", read=""), Kind.LOST),
     "moved": (history(truth="read 0 0 a\nread 0 2 b\n", read=""), Kind.LOST),
+    "lost, and nobody said where it was": (history(WRITTEN + "ok 0 - c\n"), Kind.LOST),
     "twice": (
         history(truth=TRUE + "read 0 2 c\nread 0 3 c\n", idempotent={"writer"}),
         Kind.DUPLICATED,

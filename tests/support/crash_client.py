@@ -101,7 +101,8 @@ def write_pulsar(address: str, topic: str, prefix: str) -> None:
         if result == pulsar.Result.Ok:
             with lock:
                 offset = place.entry_id() + max(0, place.batch_index())
-                tell("ok", place.partition(), offset, value)
+                is_new = place.entry_id() >= 0  # Else it was sent again, and was there already.
+                tell("ok", place.partition(), offset if is_new else "-", value)
 
     client = connect_pulsar(address)
     producer = client.create_producer(

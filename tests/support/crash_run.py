@@ -84,7 +84,7 @@ class CrashRun:
             writers={name: self._events(name) for name in self._clients if name[0] == "w"},
             readers={name: self._events(name) for name in followers},
             truths=truths,
-            idempotent=["write-kafka"],
+            idempotent=["write-kafka", "write-pulsar"],
             caught_up=followers if caught_up else [],
         )
 

@@ -113,9 +113,14 @@ def _truth_is_one(truths: Mapping[str, Sequence[Event]], first: str) -> Iterator
 
 
 def _written_is_there(history: History, truth: Truth) -> Iterator[Anomaly]:
+    everywhere = set(truth.values())
     for writer, events in history.writers.items():
         for event in events:
-            if event.verb == "ok" and event.place and truth.get(event.place) != event.value:
+            if event.verb != "ok":
+                continue
+            if event.place is None and event.value not in everywhere:
+                yield Anomaly(Kind.LOST, f"{writer}'s {event.value}, wherever it is")
+            elif event.place and truth.get(event.place) != event.value:
                 found = truth.get(event.place, "nothing")
                 yield Anomaly(Kind.LOST, f"{writer}'s {event.value} at {event.place}: {found}")
 
