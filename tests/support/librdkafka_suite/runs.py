@@ -23,6 +23,7 @@ PASSED: Final = "PASSED"
 
 _ROW: Final = re.compile(r"^\| *(\w+) *\| *([A-Z_]+) *\| *[\d.]+s *\|(.*)$", re.MULTILINE)
 _FAILURE: Final = re.compile(r'^### Test "(\w+)[^"]*" failed at .*\n(.*)$', re.MULTILINE)
+_SUCCESS: Final = re.compile(r"=+ Test (\w+) PASSED =+$", re.MULTILINE)
 _COLOUR: Final = re.compile(r"\x1b\[[\d;]*m")
 
 
@@ -53,11 +54,12 @@ def run(tests: Path, number: str, scenario: str, names: list[str], logs: Path) -
 
 
 def read(output: str) -> dict[str, Result]:
-    """Return what the suite says of each test. It ends before its summary where one failed."""
+    """Return what the suite says of each test; where one failed, it may end without a summary."""
     plain = _COLOUR.sub("", output)
+    passed = [Result(name, PASSED, "") for name in _SUCCESS.findall(plain)]
     failed = [Result(name, "FAILED", reason) for name, reason in _FAILURE.findall(plain)]
     summary = [Result(name, state, reason.strip()) for name, state, reason in _ROW.findall(plain)]
-    return {result.name: result for result in (*failed, *summary)}
+    return {result.name: result for result in (*passed, *failed, *summary)}
 
 
 def _output(tests: Path, number: str, scenario: str, folder: Path, address: str) -> str:
@@ -74,7 +76,7 @@ def _output(tests: Path, number: str, scenario: str, folder: Path, address: str)
         "TEST_KAFKA_VERSION": KAFKA_RELEASE,
     }
     process = subprocess.Popen(
-        [tests / "test-runner", "-p1", "-L", "-s", scenario],
+        [tests / "test-runner", "-p2", "-L", "-s", scenario],
         cwd=_working_folder(tests, folder),
         env=environment,
         stdout=subprocess.PIPE,

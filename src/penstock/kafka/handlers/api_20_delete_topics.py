@@ -33,8 +33,8 @@ async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopic
     else:
         asked = await pace.each(request.topic_names, lambda name: (name, NO_UUID))
     times = await pace.counted(asked)
-    found = await pace.each(asked, lambda each: _found(*each, times[each], call))
-    topics = [each for each in found if isinstance(each, Topic)]
+    topics: list[Topic] = []
+    found = await pace.each(asked, lambda each: _found(*each, times[each], call, topics))
     failures = iter(await call.broker.topics.delete_all(topics))
 
     results = []
@@ -54,13 +54,17 @@ async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopic
     return response(responses=results)
 
 
-def _found(name: str | None, topic_id: UUID, times: int, call: Call) -> Topic | Exception:
-    """Return what is to be deleted, or why nothing is."""
+def _found(
+    name: str | None, topic_id: UUID, times: int, call: Call, topics: list[Topic]
+) -> Topic | Exception:
+    """Return what is to be deleted, after adding it to `topics`, or why nothing is."""
     try:
         check_asked_once(times)
-        return _find(name, topic_id, call)
+        topic = _find(name, topic_id, call)
     except Exception as error:
         return error
+    topics.append(topic)
+    return topic
 
 
 def _find(name: str | None, topic_id: UUID, call: Call) -> Topic:
