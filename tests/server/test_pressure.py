@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 
@@ -110,6 +111,12 @@ async def sockets_are_full(memory):
         await asyncio.sleep(0.05)
 
 
+def take_little(peer):
+    """Have the system take so little for a peer that it is never seen to get on by that alone."""
+    receiving = peer.writer.get_extra_info("socket")
+    receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)
+
+
 async def test_who_never_reads_is_cut_for_those_who_do(host, caplog, monkeypatch):
     monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0.1)
     caplog.set_level("INFO")
@@ -119,6 +126,7 @@ async def test_who_never_reads_is_cut_for_those_who_do(host, caplog, monkeypatch
     early, late, good = [await host.connect() for _ in range(3)]
     now = asyncio.get_running_loop().time()
     for number, peer in enumerate((early, late)):
+        take_little(peer)
         peer.send(b"hello")
         await peer.answer()
         for _ in range(30):
