@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from penstock.pipeline.session import open_session
 
-
 TIMEOUT_SECONDS = 600
 """A call to Spark that is cut short leaves its answer for the next one, in whichever test."""
 
