@@ -100,7 +100,8 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
     if any(map(_is_recompressed, targets)):
         return _produce_one_by_one(call.client.produces.turn(), request, call)
     closed = [target.partition for target in targets if not target.partition.is_open]
-    if closed or call.client.produces.waiting or not _are_quick(targets):
+    is_quick = records.is_loaded() and are_quick(target.records for target in targets)
+    if closed or call.client.produces.waiting or not is_quick:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
     return _produce(request, call, answer, targets, NOTHING_CHECKED)
 
@@ -181,12 +182,6 @@ def _is_recompressed(target: Target) -> bool:
     return is_due(target.records, target.partition.topic.config)
 
 
-def _are_quick(targets: list[Target]) -> bool:
-    if not records.is_loaded() or any(map(_is_recompressed, targets)):
-        return False
-    return are_quick(target.records for target in targets)
-
-
 async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
     """Check batches in a thread where that takes longer than others can wait.
 
@@ -203,7 +198,8 @@ async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
         return {id(target.result): _outcome_of(target, call.version) for target in targets}
 
     await records.prepare()
-    if _are_quick(targets):
+    is_quick = are_quick(target.records for target in targets)
+    if is_quick and not any(map(_is_recompressed, targets)):
         return NOTHING_CHECKED
     return await in_thread(call.broker.memory, size, check)
 
