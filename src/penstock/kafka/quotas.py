@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.broker.quotas import Quota
 from penstock.limits import KAFKA_THROTTLE_SECONDS
+from penstock.pace import Pace
 from penstock.session import Signal, ended
 
 if TYPE_CHECKING:
-    from penstock.kafka.client import Client
+    from penstock.kafka.client import Call, Client
     from penstock.kafka.wire.messages import FetchResponse
 
 QUOTA_OF_KEY: Final = {
@@ -55,10 +56,14 @@ async def unthrottled(client: Client) -> None:
         client.throttled_until = NOT_THROTTLED
 
 
-def bytes_fetched(reply: FetchResponse) -> int:
-    """Return how many bytes of records an answer has."""
-    return sum(
-        sum(map(len, partition.records)) if isinstance(partition.records, list) else 0
-        for topic in reply.responses
-        for partition in topic.partitions
-    )
+async def throttle_reader(answer: FetchResponse, call: Call) -> None:
+    """Count what an answer has of records, and say in it for how long its client is throttled."""
+    pace = Pace()
+    size = 0
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            if isinstance(partition.records, list):
+                size += sum(map(len, partition.records))
+            if pace.is_over():
+                await pace.others()
+    answer.throttle_time_ms = throttled_ms(call.client, Quota.CONSUMED_BYTES, call.client_id, size)

@@ -17,7 +17,7 @@ from penstock.broker.quotas import Quota
 from penstock.kafka.client import Call, Client
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.handlers.api_18_api_versions import API_VERSIONS, unsupported_version
-from penstock.kafka.quotas import bytes_fetched, throttled_ms, unthrottled
+from penstock.kafka.quotas import throttled_ms, unthrottled
 from penstock.kafka.wire import (
     ManyElementsError,
     TooManyElementsError,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.kafka.handlers.registry import Handle
     from penstock.kafka.wire import RequestHeader, Struct
-    from penstock.kafka.wire.messages import FetchResponse, ProduceResponse
+    from penstock.kafka.wire.messages import ProduceResponse
     from penstock.session import Answer, Buffers, Conflicts, Encoded, Transport
 
 
@@ -107,20 +107,17 @@ class KafkaRequest(Call):
     def _begun(self) -> Answer[Struct | None]:
         answer = self._handle(self.message, self)
         if self.header.api.key == PRODUCE and self.client.broker.quotas:
-            self._spend(Quota.PRODUCED_BYTES, self.size)
+            self._throttle_ms = throttled_ms(
+                self.client, Quota.PRODUCED_BYTES, self.client_id, self.size
+            )
         return answer
-
-    def _spend(self, quota: Quota, amount: int) -> None:
-        self._throttle_ms = throttled_ms(self.client, quota, self.client_id, amount)
 
     def encode(self, reply: Struct | None) -> Encoded:
         if reply is None:
             return None
         header = self.header
-        if header.api.key == FETCH and self.client.broker.quotas:
-            self._spend(Quota.CONSUMED_BYTES, bytes_fetched(cast("FetchResponse", reply)))
         if self._throttle_ms:
-            cast("FetchResponse | ProduceResponse", reply).throttle_time_ms = self._throttle_ms
+            cast("ProduceResponse", reply).throttle_time_ms = self._throttle_ms
         try:
             return encode_response(header.api, header.version, header.correlation_id, reply)
         except ManyElementsError:

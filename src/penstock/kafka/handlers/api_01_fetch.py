@@ -42,6 +42,7 @@ from penstock.kafka.handlers.reading import (
     terms_of,
 )
 from penstock.kafka.handlers.registry import handles
+from penstock.kafka.quotas import throttle_reader
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
 from penstock.session import Signal, ended
@@ -67,9 +68,13 @@ _READING_BYTES: Final = 450
 @handles(api("Fetch"), 0, 18)
 async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     if request.session_epoch > FULL_AND_NEW_SESSION:
-        return await _fetch_news(request, call)
-    call.client.end_fetch_session()
-    return await _fetch_all(request, call)
+        answer = await _fetch_news(request, call)
+    else:
+        call.client.end_fetch_session()
+        answer = await _fetch_all(request, call)
+    if call.broker.quotas:
+        await throttle_reader(answer, call)
+    return answer
 
 
 async def _fetch_all(request: FetchRequest, call: Call) -> FetchResponse:
