@@ -28,6 +28,7 @@ from penstock.clients.kafka.groups import (
 )
 from penstock.clients.kafka.readers import Reader, described, of_group
 from penstock.kafka.wire import ErrorCode, api
+from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.log.header import walk
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 """As a timestamp: the first offset that can still be read."""
 
-TOPIC: Final = 2
-"""As the type of a resource."""
 SET: Final = 0
 REMOVE: Final = 1
 """What is done to a configuration key."""
@@ -246,7 +245,7 @@ class KafkaClient:
     def topic_config(self, name: str) -> dict[str, str | None]:
         """Every configuration key of a topic with its value."""
         resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
-            resource_type=TOPIC, resource_name=name, configuration_keys=None
+            resource_type=ConfigResource.TOPIC, resource_name=name, configuration_keys=None
         )
         request = DESCRIBE_CONFIGS.request(resources=[resource])
         (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
@@ -262,7 +261,9 @@ class KafkaClient:
             )
             for key, value in changes.items()
         ]
-        asked = types.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs)
+        asked = types.AlterConfigsResource(
+            resource_type=ConfigResource.TOPIC, resource_name=name, configs=configs
+        )
         (result,) = self._connection.send(ALTER_CONFIGS, types(resources=[asked])).responses
         check(result.error_code, result.error_message)
 

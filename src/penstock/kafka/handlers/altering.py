@@ -8,14 +8,15 @@ changed while it runs. What is only validated goes through all checks and change
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from penstock.broker.errors import InvalidSettingError
 from penstock.broker.topics.config import checked
-from penstock.kafka.errors import ACCEPTED, Refusal, RequestError, refusal
+from penstock.kafka.errors import ACCEPTED, RequestError, refusal
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
 from penstock.kafka.topic_configs import invalid_config
 from penstock.kafka.wire import ErrorCode
+from penstock.kafka.wire.config_resources import ConfigResource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.pace import Pace
-
-TOPIC: Final = 2
 
 Change: TypeAlias = "Callable[[TopicConfig], dict[str, str]]"
 """Returns what is set for a topic after it. Raises RequestError."""
@@ -39,33 +38,41 @@ class Resource(Protocol):
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
+ResultT = TypeVar("ResultT")
 
 
 async def alter(
     resources: Iterable[ResourceT],
     change_of: Callable[[ResourceT], Awaitable[Change]],
+    result_type: Callable[..., ResultT],
     call: Call,
     pace: Pace,
     *,
     validate_only: bool,
-) -> list[Refusal]:
-    """Make the change of each resource; return in their order why it was not made, or ACCEPTED."""
+) -> list[ResultT]:
+    """Make the change of each resource; return of each, in their order, what the answer has."""
     times = await pace.counted((each.resource_type, each.resource_name) for each in resources)
 
-    async def altered(resource: ResourceT) -> Refusal:
+    async def altered(resource: ResourceT) -> ResultT:
+        code, message = ACCEPTED
         try:
             check_asked_once(times[resource.resource_type, resource.resource_name])
             topic = _topic(resource, call)
             await _configure(topic, await change_of(resource), call, validate_only=validate_only)
         except Exception as error:
-            return refusal(error)
-        return ACCEPTED
+            code, message = refusal(error)
+        return result_type(
+            error_code=code,
+            error_message=message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
 
     return await pace.each_awaited(resources, altered)
 
 
 def _topic(resource: Resource, call: Call) -> Topic:
-    if resource.resource_type != TOPIC:
+    if resource.resource_type != ConfigResource.TOPIC:
         raise RequestError(
             ErrorCode.INVALID_REQUEST, "only the settings of topics are changed while a node runs"
         )

@@ -30,7 +30,7 @@ from penstock.kafka.handlers.topics import (
     ALL_TOPIC_OPERATIONS,
     OPERATIONS_NOT_ASKED,
     topic_by_id,
-    topic_by_name,
+    topic_by_legal_name,
 )
 from penstock.kafka.wire import api
 from penstock.pace import Pace
@@ -111,10 +111,7 @@ async def _look_up(
         return _failure(asked, request, failure)
     try:
         if (name := _name(asked)) is not None:
-            # A name that no topic may have has another error than one that no topic has.
-            if _is_missing(name, call):
-                TopicName.from_kafka(name)
-            topic = topic_by_name(call.broker, name)
+            topic = topic_by_legal_name(call.broker, name)
         else:
             topic = topic_by_id(call.broker, asked.topic_id)
     except Exception as error:

@@ -12,24 +12,20 @@ would have no bound otherwise, and clients ask for sets.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import ConfigEntry, ConfigSource, topic_entries
 from penstock.kafka.handlers.node_configs import group_entries, node_entries
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
+from penstock.kafka.handlers.topics import check_asked_once, topic_by_legal_name
 from penstock.kafka.wire import ErrorCode, api
+from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeConfigsRequest, DescribeConfigsResponse
-
-TOPIC: Final = 2
-BROKER: Final = 4
-GROUP: Final = 32
 
 
 @handles(api("DescribeConfigs"), 0, 4)
@@ -68,17 +64,15 @@ def _entries(
     resource: DescribeConfigsRequest.DescribeConfigsResource, call: Call
 ) -> list[ConfigEntry]:
     name = resource.resource_name
-    if resource.resource_type == TOPIC:
-        if call.broker.topics.by_kafka_name(name) is None:
-            TopicName.from_kafka(name)
-        return topic_entries(topic_by_name(call.broker, name).config)
-    if resource.resource_type == BROKER:
+    if resource.resource_type == ConfigResource.TOPIC:
+        return topic_entries(topic_by_legal_name(call.broker, name).config)
+    if resource.resource_type == ConfigResource.BROKER:
         this_node = call.broker.cluster.this_node.node_id
         if name not in ("", str(this_node)):
             raise RequestError(ErrorCode.INVALID_REQUEST, f"there is no node {name}")
         # Without a name it asks for what was changed for all nodes while they run: nothing.
         return node_entries(call) if name else []
-    if resource.resource_type == GROUP:
+    if resource.resource_type == ConfigResource.GROUP:
         if not name:
             raise RequestError(ErrorCode.INVALID_REQUEST, "the group has no name")
         return group_entries()
@@ -94,7 +88,7 @@ def _describe(
     return response.DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
-        read_only=resource_type != TOPIC,
+        read_only=resource_type != ConfigResource.TOPIC,
         is_default=entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=False,

@@ -34,17 +34,13 @@ async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfig
         )
         return lambda _config: explicit
 
-    refusals = await alter(
-        request.resources, change_of, call, pace, validate_only=request.validate_only
-    )
-    results = await pace.each(
-        zip(request.resources, refusals, strict=True),
-        lambda each: response.AlterConfigsResourceResponse(
-            error_code=each[1].code,
-            error_message=each[1].message,
-            resource_type=each[0].resource_type,
-            resource_name=each[0].resource_name,
-        ),
+    results = await alter(
+        request.resources,
+        change_of,
+        response.AlterConfigsResourceResponse,
+        call,
+        pace,
+        validate_only=request.validate_only,
     )
     return response(responses=results)
 

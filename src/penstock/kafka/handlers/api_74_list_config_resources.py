@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
+from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
         ListConfigResourcesRequest,
         ListConfigResourcesResponse,
     )
-
-TOPIC: Final = 2
-BROKER: Final = 4
-BROKER_LOGGER: Final = 8
-CLIENT_METRICS: Final = 16
-GROUP: Final = 32
-TYPES: Final = frozenset({TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP})
 
 FIRST_VERSION_WITH_TYPES: Final = 1
 
@@ -38,17 +32,19 @@ async def list_config_resources(
     if call.version < FIRST_VERSION_WITH_TYPES:
         return response(config_resources=[])
     pace = Pace()
-    types = set(await pace.counted(request.resource_types)) or TYPES
-    if not types <= TYPES:
+    types = set(await pace.counted(request.resource_types)) or set(ConfigResource)
+    if not types <= set(ConfigResource):
         return response(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     resource = response.ConfigResource
     resources = []
-    if TOPIC in types:
+    if ConfigResource.TOPIC in types:
         resources = await pace.each(
             tuple(call.broker.topics.all()),
-            lambda topic: resource(resource_type=TOPIC, resource_name=topic.name.kafka),
+            lambda topic: resource(
+                resource_type=ConfigResource.TOPIC, resource_name=topic.name.kafka
+            ),
         )
-    for kind in types & {BROKER, BROKER_LOGGER}:
+    for kind in types & {ConfigResource.BROKER, ConfigResource.BROKER_LOGGER}:
         for node_id in call.broker.cluster.node_ids:
             resources.append(resource(resource_type=kind, resource_name=str(node_id)))
     return response(config_resources=resources)

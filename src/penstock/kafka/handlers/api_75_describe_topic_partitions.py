@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.topics.names import TopicName
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import ALL_TOPIC_OPERATIONS, topic_by_name
+from penstock.kafka.handlers.topics import ALL_TOPIC_OPERATIONS, topic_by_legal_name
 from penstock.kafka.wire import ErrorCode, api
 from penstock.limits import KAFKA_PARTITIONS_DESCRIBED
 from penstock.pace import Pace
@@ -90,9 +89,7 @@ class _Page:
     def _topic(self, name: str, first: int) -> Topic:
         if first < 0:
             raise RequestError(ErrorCode.INVALID_REQUEST, "the cursor's partition is below 0")
-        if self._call.broker.topics.by_kafka_name(name) is None:
-            TopicName.from_kafka(name)
-        return topic_by_name(self._call.broker, name)
+        return topic_by_legal_name(self._call.broker, name)
 
     def _partition(
         self, partition: Partition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Isolation
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
@@ -45,6 +46,16 @@ def topic_by_name(broker: Broker, name: str) -> Topic:
     if topic is None:
         raise RequestError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic is named {name}")
     return topic
+
+
+def topic_by_legal_name(broker: Broker, name: str) -> Topic:
+    """As `topic_by_name`; a name that no topic may have has another error than one that none has.
+
+    Raises InvalidTopicNameError besides.
+    """
+    if broker.topics.by_kafka_name(name) is None:
+        TopicName.from_kafka(name)
+    return topic_by_name(broker, name)
 
 
 def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
