@@ -28,6 +28,7 @@ LAYERS = [
     {"penstock.metadata"},
     {
         "penstock.addresses",
+        "penstock.xxh32",
         "penstock.session",
         "penstock.limits",
         "penstock.tasks",

@@ -18,7 +18,7 @@ from penstock.iggy.wire.identifiers import Identifier
 from penstock.iggy.wire.legacy import LegacyCodec
 from penstock.iggy.wire.older import read_request
 from penstock.iggy.wire.versions_l import VERSIONS, of_library
-from penstock.iggy.wire.xxh32 import xxh32
+from penstock.xxh32 import xxh32
 
 RECORDED = {
     version: recorded(f"apache-iggy-{version}") for version in ("0.5.0", "0.6.0", "0.7.0", "0.8.0")

@@ -24,7 +24,7 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
-from penstock.iggy.wire.xxh32 import xxh32
+from penstock.xxh32 import xxh32
 
 READER = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
 GROUP = Consumer(ConsumerKind.GROUP, Identifier("g"))

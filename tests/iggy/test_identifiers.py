@@ -9,7 +9,7 @@ from iggy_messages import consumers, identifiers, partitionings, strategies
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.fields import Block, Reader
 from penstock.iggy.wire.identifiers import Consumer, Identifier, Partitioning, PollingStrategy
-from penstock.iggy.wire.xxh32 import xxh32
+from penstock.xxh32 import xxh32
 
 
 @given(identifiers | consumers | partitionings | strategies)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.errors import UnknownPartitionError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
-from penstock.iggy.wire.xxh32 import xxh32
 from penstock.limits import IGGY_POLLED_PLACES
+from penstock.xxh32 import xxh32
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.fields import read_kind
-from penstock.iggy.wire.xxh32 import xxh32
+from penstock.xxh32 import xxh32
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.xxh32 import xxh32
+
 _MAGIC_SIZE: Final = 4
 _HAS_CONTENT_SIZE: Final = 0x08
 _HAS_DICTIONARY: Final = 0x01
-_PRIMES: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
-_WORD: Final = 0xFFFFFFFF
 
 
 def with_right_checksum(frame: memoryview) -> memoryview:
@@ -28,25 +28,3 @@ def with_right_checksum(frame: memoryview) -> memoryview:
     mended = bytearray(frame)
     mended[end] = right
     return memoryview(mended)
-
-
-def xxh32(data: memoryview) -> int:
-    """Return the XXH32 with seed 0 of fewer than 16 bytes, which the descriptor of a frame has."""
-    assert len(data) < 16, "longer ones begin with another step"
-    number = _PRIMES[4] + len(data)
-    position = 0
-    while position + 4 <= len(data):
-        number += int.from_bytes(data[position : position + 4], "little") * _PRIMES[2]
-        number = _rotate(number, 17) * _PRIMES[3]
-        position += 4
-    for byte in data[position:]:
-        number = _rotate(number + byte * _PRIMES[4], 11) * _PRIMES[0]
-    number &= _WORD
-    number = (number ^ number >> 15) * _PRIMES[1] & _WORD
-    number = (number ^ number >> 13) * _PRIMES[2] & _WORD
-    return number ^ number >> 16
-
-
-def _rotate(number: int, bits: int) -> int:
-    number &= _WORD
-    return (number << bits | number >> (32 - bits)) & _WORD

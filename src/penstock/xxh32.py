@@ -1,4 +1,5 @@
-"""XXH32, by which Iggy maps a key to a partition and a consumer's name to its number.
+"""XXH32, by which Iggy maps a key to a partition and a consumer's name to its number, and which is
+the checksum in the header of an lz4 frame.
 
 Source: the xxHash specification, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md.
 """
@@ -14,8 +15,8 @@ _STRIPE: Final = struct.Struct("<IIII")
 _LANE: Final = struct.Struct("<I")
 
 
-def xxh32(data: bytes) -> int:
-    """Return the hash of `data` with seed 0. Meant for names and keys, which are short."""
+def xxh32(data: bytes | memoryview) -> int:
+    """Return the hash of `data` with seed 0. Meant for names, keys and headers, which are short."""
     one, two, three, four, five = _PRIMES
     stripes_end = len(data) - len(data) % _STRIPE.size
     if stripes_end:
