@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from faulty_files import FaultyFileSystem, Survival
+from patience import PATIENCE_SECONDS
 from penstock import records
 from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.settings import BrokerSettings
@@ -60,7 +61,7 @@ class Gate:
     def _pass(self, operation: str, path: Path) -> None:
         if operation == "fdatasync" and path.suffix == ".log":
             self.flushes += 1
-            assert self._open.wait(10)
+            assert self._open.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ async def test_what_nobody_waits_for_is_flushed_at_once_on_a_quiet_topic(
     changed = asyncio.Event()
     partition.add_listener(changed.set)
     partition.written(partition.append(batch()))
-    await asyncio.wait_for(changed.wait(), 10)
+    await asyncio.wait_for(changed.wait(), PATIENCE_SECONDS)
     assert partition.readable_end() == 10
     partition.remove_listener(changed.set)
     # The interval of an hour has only begun, so that this one waits.
@@ -216,7 +217,7 @@ async def test_a_reader_at_the_end_does_not_wait_for_the_interval(open_partition
     for end in (10, 20, 30):
         changed.clear()
         partition.written(partition.append(batch()))
-        await asyncio.wait_for(changed.wait(), 10)
+        await asyncio.wait_for(changed.wait(), PATIENCE_SECONDS)
         assert partition.readable_end() == end
     partition.close()
 

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from faulty_broker import CHANGING, NAMING, SYNCING, FaultyBroker
+from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from stand import Stand
 from wire_clients import CLIENTS, KafkaWire, RefusedError, WireClient, kafka_produce_fields
@@ -124,8 +125,8 @@ def test_real_clients_get_everything_through_a_full_disk_in_order(
         send(sent[100:200])
         time.sleep(1)
     send(sent[200:])
-    assert kafka.flush(20) == 0
-    assert done.wait(20)
+    assert kafka.flush(PATIENCE_SECONDS) == 0
+    assert done.wait(PATIENCE_SECONDS)
     client.close()
     assert errors == [None] * len(sent)
     assert set(results) == {pulsar.Result.Ok}
