@@ -21,7 +21,8 @@ from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
-from penstock.broker.topics.partition import Isolation, Partition
+from penstock.broker.topics.partition import Partition
+from penstock.broker.transactions.isolation import Isolation
 from penstock.iggy.kept import Kept
 from penstock.iggy.offsets import current_offset
 from penstock.iggy.polling import Wanted, poll

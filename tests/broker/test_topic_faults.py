@@ -235,7 +235,7 @@ async def test_a_log_that_can_not_be_opened_is_opened_later(
             assert {type(each).__name__ for each in outcomes} == {"LogNotOpenError"}
             assert tries == 1
         assert "orders-0 can't be opened" in caplog.text
-        partition._let_try_again()
+        partition._opening.again()
         await partition.opened()
         assert partition.end_offset == 1
 
