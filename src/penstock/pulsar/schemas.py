@@ -53,7 +53,7 @@ _VERSION: Final = struct.Struct(">q")
 
 def schema_of(said: api.Schema) -> Schema | None:
     """Return the schema that a client said; None for plain bytes. Raises RefusedError."""
-    if not said.HasField("type") and said.ByteSize():
+    if not said.HasField("type") and said.ListFields():
         raise RefusedError(api.IncompatibleSchema, "the schema is of a type that is not known here")
     if said.type in _NONE:
         return None
