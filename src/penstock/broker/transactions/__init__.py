@@ -1,0 +1,1 @@
+"""Transactions: what is written in several places takes effect whole or not at all."""
