@@ -43,6 +43,7 @@ from penstock.slow_steps import blocked_by
 from penstock.tasks import all_uninterrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.broker.settings import BrokerSettings
@@ -110,7 +111,7 @@ class Broker:
             self.memory,
         )
         self.transactions.add_participant(self.pending_offsets)
-        self.topics.on_delete(self._forget)
+        self.topics.deletion.on_partitions(self._forget)
 
     @classmethod
     async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
@@ -171,7 +172,7 @@ class Broker:
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 
-    def _forget(self, topic: Topic) -> None:
-        self.offsets.forget_partitions(partition.id for partition in topic.partitions)
-        self.exclusive_epochs.forget(partition.id for partition in topic.partitions)
-        self.subscriptions.forget(topic)
+    def _forget(self, _topic: Topic, partitions: Sequence[Partition]) -> None:
+        self.offsets.forget_partitions(partition.id for partition in partitions)
+        self.exclusive_epochs.forget(partition.id for partition in partitions)
+        self.subscriptions.forget(partitions)

@@ -36,7 +36,7 @@ class InvalidTopicNameError(BrokerError):
 
 
 class InvalidPartitionCountError(BrokerError):
-    """A topic has between 1 and the limit of partitions, and never gets fewer."""
+    """A topic can't have this many partitions, or can't lose so many."""
 
 
 class InvalidSettingError(BrokerError):

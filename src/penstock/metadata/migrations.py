@@ -145,6 +145,17 @@ def _keep_quotas(database: Database) -> None:
     )
 
 
+def _keep_deletions_of_partitions(database: Database) -> None:
+    words = database.words
+    _run(
+        database,
+        f"""CREATE TABLE "deleted_partitions" (
+        "topic_id" {words[Kind.UUID]} NOT NULL REFERENCES "topics" ("id") ON DELETE CASCADE,
+        "id" {words[Kind.INTEGER]} NOT NULL, "number" {words[Kind.INTEGER]} NOT NULL,
+        PRIMARY KEY ("topic_id", "id"))""",
+    )
+
+
 def _keep_transactions(database: Database) -> None:
     words = database.words
     text, number, big = words[Kind.TEXT], words[Kind.INTEGER], words[Kind.BIGINT]
@@ -182,6 +193,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _find_offsets_by_partition,
     _keep_exclusive_epochs,
     _keep_quotas,
+    _keep_deletions_of_partitions,
     _keep_transactions,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes

@@ -64,6 +64,17 @@ DELETED_TOPICS: Final = Table(
     key=("id",),
 )
 
+DELETED_PARTITIONS: Final = Table(
+    "deleted_partitions",
+    # The same of topics that are still there.
+    (
+        Column("topic_id", Kind.UUID, references="topics"),
+        Column("id", Kind.INTEGER),
+        Column("number", Kind.INTEGER),
+    ),
+    key=("topic_id", "id"),
+)
+
 COMMITTED_OFFSETS: Final = Table(
     "committed_offsets",
     (
@@ -218,6 +229,7 @@ TABLES: Final = (
     TOPICS,
     PARTITIONS,
     DELETED_TOPICS,
+    DELETED_PARTITIONS,
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
     CURSOR_BLOCKS,

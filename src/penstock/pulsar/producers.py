@@ -17,6 +17,8 @@ from penstock.requests.queue import Queue
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.broker.broker import Broker
     from penstock.broker.producers.epochs import ExclusiveEpochs
     from penstock.broker.topics.partition import Partition
@@ -196,7 +198,7 @@ class Producers:
         self._numbers = itertools.count()
         # A name is never given twice, not even after a restart: clients keep theirs.
         self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
-        broker.topics.on_delete(self._forget)
+        broker.topics.deletion.on_partitions(self._forget)
 
     def new_name(self) -> str:
         """Return a name for a producer whose client leaves it to the broker."""
@@ -219,8 +221,8 @@ class Producers:
             if not producers:
                 del self._by_partition[producer.partition.id]
 
-    def _forget(self, topic: Topic) -> None:
-        for partition in topic.partitions:
+    def _forget(self, _topic: Topic, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
             producers = self._by_partition.pop(partition.id, None)
             if producers is not None:
                 producers.drop_all()

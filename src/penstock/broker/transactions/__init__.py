@@ -1,1 +1,1 @@
-"""Transactions: what is written in several places takes effect whole or not at all."""
+"""Transactions: what partitions and their readers make of them, and who decides."""

@@ -28,7 +28,6 @@ UNAVAILABLE: Final = {
     Command.UPDATE_PERMISSIONS: "the root user may do everything",
     Command.CREATE_PERSONAL_ACCESS_TOKEN: "the root user logs in with a password",
     Command.DELETE_PERSONAL_ACCESS_TOKEN: "the root user logs in with a password",
-    Command.DELETE_PARTITIONS: "a topic never gets fewer partitions, as in Kafka and Pulsar",
 }
 
 

@@ -142,12 +142,22 @@ class UpdateTopic(Message):
     options: Options
 
 
-class PartitionsRequest(Message):
-    """Add this many partitions to a topic, or take them away."""
+class CreatePartitions(Message):
+    """Add this many partitions to a topic."""
 
     stream: Identifier
     topic: Identifier
     partitions_count: U32
+
+
+class DeletePartitions(Message):
+    """Take the last ones of a topic away, this many."""
+
+    stream: Identifier
+    topic: Identifier
+    partitions_count: U32
+    or_all: Annotated[bool, unsaid(False)] = False
+    """Whether it is all of them where the topic has fewer, and no mistake."""
 
 
 class DeleteSegments(Message):
