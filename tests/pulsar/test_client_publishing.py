@@ -88,7 +88,7 @@ def test_a_schema_is_refused_at_once(client: pulsar.Client, topic: str) -> None:
         client.create_producer(topic, schema=pulsar.schema.StringSchema())
     with pytest.raises(pulsar.NotAllowedError):
         client.subscribe(topic, "sub", schema=pulsar.schema.StringSchema())
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25, "a client gives up after 30 s"
 
 
 def test_empty_and_null_payloads_differ(client: pulsar.Client, topic: str) -> None:
