@@ -146,6 +146,18 @@ class GroupsThrottledError(ThrottledError):
     what = "consumer groups"
 
 
+class IncompatibleSchemaError(BrokerError):
+    """The schema is none, or can't read what the topic's last one wrote, or the other way round."""
+
+
+class UnknownSchemaError(BrokerError):
+    """The topic has no schema, or none of this version."""
+
+
+class TooManySchemasError(BrokerError):
+    """There is no room for one more version of a schema."""
+
+
 class TooManyQuotasError(BrokerError):
     """There is no room for one more quota."""
 

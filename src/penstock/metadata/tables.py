@@ -173,6 +173,22 @@ QUOTAS: Final = Table(
     key=("user_name", "client_id", "quota"),
 )
 
+SCHEMAS: Final = Table(
+    "schemas",
+    (
+        Column("topic_id", Kind.UUID, references="topics"),
+        Column("version", Kind.INTEGER),
+        Column("kind", Kind.TEXT),
+        Column("name", Kind.TEXT),
+        Column("definition", Kind.BYTES),
+        Column("properties", Kind.TEXT),
+        # Schemas that say the same, however they are written, have the same one.
+        Column("digest", Kind.TEXT),
+        Column("created_at_ms", Kind.BIGINT),
+    ),
+    key=("topic_id", "version"),
+)
+
 TABLES: Final = (
     PROPERTIES,
     NAMESPACES,
@@ -188,5 +204,6 @@ TABLES: Final = (
     CLASSIC_GROUPS,
     CLASSIC_MEMBERS,
     QUOTAS,
+    SCHEMAS,
 )
 """All of them, each after those that it references."""
