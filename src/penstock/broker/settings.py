@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from penstock.broker.advertised import Advertised
 from penstock.broker.groups.settings import GroupSettings
+from penstock.broker.transactions.settings import TransactionSettings
 from penstock.limits import MEMORY_BYTES_LEAST, PULSAR_MESSAGE_BYTES, TOPIC_PARTITIONS
 from penstock.log import LogConfig
 
@@ -40,6 +41,7 @@ class BrokerSettings:
     flush: Flush = Flush.ACKNOWLEDGED
     log: LogConfig = field(default_factory=LogConfig)
     groups: GroupSettings = field(default_factory=GroupSettings)
+    transactions: TransactionSettings = field(default_factory=TransactionSettings)
     memory_bytes: int = MEMORY_BYTES_LEAST
     pulsar_message_bytes: int = PULSAR_MESSAGE_BYTES
     pulsar_advertised_listeners: Mapping[str, Advertised] = field(default_factory=dict)
