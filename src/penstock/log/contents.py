@@ -13,7 +13,7 @@ from penstock.log.scan import Bounds, Place
 from penstock.log.segments import segment_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from penstock.log.appender import Appender
@@ -58,6 +58,8 @@ class Contents:
 
     async def read(self, offset: int, max_bytes: int, end: int) -> Batches:
         """Return whole batches below `end`, all of one segment, as `Log` says."""
+        if self.look_ups.are_barred:
+            await self.look_ups.allowed()
         segment = self._segment_at(offset)
         if segment is None or offset >= end:
             return no_batches(offset)
@@ -102,16 +104,18 @@ class Contents:
 
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
-        self.refuse_closed()
         start = self.start_offset
-        for segment in tuple(self.segments):
-            if segment.end_offset <= start:
-                continue
+        while True:
+            await self.look_ups.allowed()
+            self.refuse_closed()
+            segment = next((each for each in self.segments if each.end_offset > start), None)
+            if segment is None:
+                return None
             look_up = partial(_find_time, segment, segment.bounds, timestamp_ms, start)
             found = await self._look_up(look_up, segment, start)
             if found is not None:
                 return max(found, self.start_offset)
-        return None
+            start = segment.end_offset
 
     def move_start(self, offset: int) -> None:
         """Let nothing below `offset` be read any more."""
@@ -134,6 +138,29 @@ class Contents:
         for segment in taken:
             self.look_ups.forget(segment)
         return taken
+
+    def segments_between(self, start: int, end: int) -> list[Segment]:
+        """Return the full segments that hold the offsets from one boundary of some to another.
+
+        Empty where these are none.
+        """
+        full = self.segments[:-1]
+        found = [each for each in full if start <= each.base_offset and each.end_offset <= end]
+        if not found or (found[0].base_offset, found[-1].end_offset) != (start, end):
+            return []
+        return found
+
+    def replace(self, sources: Sequence[Segment], replacement: Segment) -> None:
+        """Have a new segment in the place of some; nobody reads these now."""
+        first = self.segments.index(sources[0])
+        last = first + len(sources)
+        assert self.segments[first:last] == list(sources), "they follow one another"
+        assert all(segment.file is None for segment in sources), "full segments are flushed"
+        for segment in sources:
+            self.look_ups.forget(segment)
+        self.look_ups.forget_between(replacement.base_offset, replacement.end_offset)
+        self.segments[first:last] = [replacement]
+        self._found_bytes += replacement.size - sum(segment.size for segment in sources)
 
     def close(self) -> None:
         """Close the files; whoever is about to look something up hears of it."""
@@ -165,6 +192,8 @@ class Contents:
         """Return where sound batches begin and end, if there are enough of them."""
         end = self._appender.end_offset if end is None else end
         segment = self._segment_at(offset)
+        if self.look_ups.are_barred:
+            return None
         if segment is None or offset >= end:
             return None
         start = self.look_ups.place_of(segment, offset)

@@ -23,6 +23,7 @@ from penstock.log.header import HEADER_SIZE, BatchHeader, read_header
 from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
+from penstock.log.rewriting import Rewriting
 from penstock.log.rounds import Round
 from penstock.log.segments import remove_segments
 from penstock.log.states import States
@@ -73,6 +74,8 @@ class LocalLog:
         )
         self._commit.concluded = self._conclude_round
         self._lacks_checkpoint = False
+        self._removing = asyncio.Lock()
+        """Of whoever takes full segments away, or puts others in their place."""
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
     @classmethod
@@ -273,8 +276,45 @@ class LocalLog:
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
-        remove = partial(remove_segments, self._files, self._contents.take_below(self._trimmed_to))
-        await self._flusher.run(remove)
+        async with self._removing:
+            remove = partial(
+                remove_segments, self._files, self._contents.take_below(self._trimmed_to)
+            )
+            await self._flusher.run(remove)
+
+    async def rewriting(self, start: int, end: int) -> Rewriting | None:
+        """Return how the full segments from `start` to `end` are written anew, as `Log` says."""
+        self._refuse_unless_writable()
+        sources = self._contents.segments_between(start, end)
+        if not sources:
+            return None
+        if self._checkpoint.segment_base < end:
+            # Recovery reads on from a place in the checkpoint, which must not be in one of these.
+            self._appender.unchecked_bytes = self._config.checkpoint_bytes
+            await self._commit.whole_round()
+        if self._checkpoint.segment_base < end:
+            return None
+        files = self._files
+        return Rewriting(self.directory, files, self._config, sources, self.leader_epoch)
+
+    async def replace(self, rewriting: Rewriting) -> bool:
+        """Put what was written anew in its place, as `Log` says."""
+        async with self._removing:
+            self._refuse_unless_writable()
+            sources = self._contents.segments_between(rewriting.start, rewriting.end)
+            if tuple(sources) != rewriting.sources:
+                await self._flusher.run(rewriting.discard)
+                return False
+            async with self._look_ups.barring():
+                try:
+                    await self._flusher.run(rewriting.put)
+                except OSError as error:
+                    if rewriting.has_begun:
+                        logger.exception("%s: segments can't be replaced", self.directory)
+                        self._commit.fail(LogFailedError(f"{self.directory}: {error}"))
+                    raise LogWriteError.of(error) from error
+                self._contents.replace(sources, rewriting.replaced)
+        return True
 
     async def finish(self) -> None:
         """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do."""
@@ -309,7 +349,8 @@ class LocalLog:
     async def released(self) -> None:
         """Return when nothing uses the files of a log that was abandoned."""
         await self._commit.idle()
-        self._release()
+        async with self._removing:
+            self._release()
 
     @property
     def _is_checkpointed(self) -> bool:
