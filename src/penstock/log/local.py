@@ -247,13 +247,17 @@ class LocalLog:
         batches = await self.read(offset, HEADER_SIZE)
         return read_header(batches.data) if batches.data else None
 
+    def batches(self, start: int, end: int) -> AsyncGenerator[tuple[BatchHeader, memoryview], None]:
+        """Yield batches and their headers, as `Log` says."""
+        return stored_batches(self, start, end)
+
     async def headers(
         self, start: int, end: int | None = None
     ) -> AsyncGenerator[BatchHeader, None]:
         """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones."""
         await self._all_written()
         end = self.written_offset if end is None else min(end, self.written_offset)
-        async with aclosing(stored_batches(self, start, end)) as batches:
+        async with aclosing(self.batches(start, end)) as batches:
             async for header, _ in batches:
                 yield header
 

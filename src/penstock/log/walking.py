@@ -18,10 +18,7 @@ _READ_BYTES: Final = 1 << 20
 async def stored_batches(
     log: Log, start: int, end: int
 ) -> AsyncGenerator[tuple[BatchHeader, memoryview], None]:
-    """Yield the batches that hold `start` up to `end`, but for damaged ones, with their headers.
-
-    All of them are written. Raises OffsetOutOfRangeError, LogReadError and LogClosedError.
-    """
+    """Yield batches and their headers, as `Log.batches` says."""
     assert end <= log.written_offset, "what is not written can't be read"
     while start < end:
         try:

@@ -224,7 +224,7 @@ class Partition(Followed):
         is_transactional = header.attributes & ATTRIBUTE_TRANSACTIONAL
         if is_transactional or header.producer_id in self.transactions.open:
             self.transactions.check(header)
-            self._verification.verify(header.producer_id, header.producer_epoch, self)
+            self._verification.verify(header.producer_id, header.producer_epoch, self.id)
         return self._put(parts, header)
 
     def end_transaction(

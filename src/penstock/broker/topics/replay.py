@@ -7,8 +7,6 @@ import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.log.walking import stored_batches
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -48,7 +46,7 @@ async def replay(log: Log, states: Mapping[str, BatchState], log_name: str) -> N
     replay_from = {name: _restore(log, name, state, log_name) for name, state in states.items()}
     start = min(replay_from.values(), default=log.end_offset)
     count = 0
-    async with aclosing(stored_batches(log, start, log.written_offset)) as batches:
+    async with aclosing(log.batches(start, log.written_offset)) as batches:
         async for header, batch in batches:
             count += 1
             if count % _TOGETHER == 0:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from penstock.broker.errors import InvalidTransactionStateError
 
-if TYPE_CHECKING:
-    from penstock.broker.topics.partition import Partition
-
-Verify: TypeAlias = "Callable[[int, int, Partition], None]"
-"""Called with a producer's id and epoch, and the partition that it writes to, for each batch of a
-transaction. It raises BrokerError unless the transaction is open and has that partition."""
+Verify: TypeAlias = Callable[[int, int, int], None]
+"""Called with a producer's id and epoch, and the id of the partition that it writes to, for each
+batch of a transaction. It raises BrokerError unless the transaction is open and has that partition.
+"""
 
 
 class Verification:
@@ -22,8 +20,7 @@ class Verification:
         self.verify: Verify = _refuse
 
 
-def _refuse(producer_id: int, producer_epoch: int, partition: Partition) -> None:
+def _refuse(producer_id: int, producer_epoch: int, partition_id: int) -> None:  # noqa: ARG001
     raise InvalidTransactionStateError(
-        f"producer {producer_id} of epoch {producer_epoch} has no open transaction on "
-        f"{partition.name}"
+        f"producer {producer_id} of epoch {producer_epoch} has no open transaction"
     )
