@@ -83,10 +83,6 @@ class InvalidProducerEpochError(BrokerError):
     """A newer instance of this producer has written."""
 
 
-class InvalidTransactionStateError(BrokerError):
-    """The producer's transaction is in no state in which this may be done."""
-
-
 class TooManyProducersError(BrokerError):
     """The partition remembers as many idempotent producers as it may; later there may be room."""
 
