@@ -2,8 +2,8 @@
 
 What counts is the processor time of the loop's thread in one pass of the loop, so that a machine
 that others use too makes no stretch longer; and it is told in seconds of the machine that the bars
-were set on, so that a slower one doesn't either. A frame goes straight into the pipeline of a session:
-what the test itself does on the loop is outside of what is measured.
+were set on, so that a slower one doesn't either. A frame goes straight into the pipeline of a
+session: what the test itself does on the loop is outside of what is measured.
 """
 
 from __future__ import annotations
