@@ -17,6 +17,7 @@ from penstock.broker.node import Leadership, begin_leadership, refuse_without_da
 from penstock.broker.producers.epochs import ExclusiveEpochs
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.quotas import Quotas
+from penstock.broker.schemas.registry import Schemas
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
@@ -29,6 +30,7 @@ from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
+from penstock.metadata.schemas import SchemaRepository
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
@@ -93,7 +95,9 @@ class Broker:
         self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
         self.quotas = Quotas(QuotaRepository(store))
+        self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.topics.deletion.on_partitions(self._forget)
+        self.topics.deletion.on_topic(self.schemas.forget)
 
     @classmethod
     async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
@@ -147,6 +151,7 @@ class Broker:
         self.subscriptions.load()
         self.exclusive_epochs.load()
         self.quotas.load()
+        self.schemas.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())

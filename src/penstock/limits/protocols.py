@@ -107,6 +107,13 @@ IGGY_ITEMS_AT_ONCE: Final = Limit(
     when_hit="it is encoded in steps, between which others have their turn",
 )
 
+KAFKA_RECORDS_NAMED: Final = Limit(
+    1_000,
+    "records of one batch that are named in its refusal",
+    protects="memory: a small batch may inflate to a million of them",
+    when_hit="the first ones are named",
+)
+
 KAFKA_MEMBER_PROTOCOLS: Final = Limit(
     1_000,
     "protocols that one member of a Kafka consumer group offers; clients have a handful",
@@ -362,6 +369,13 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     "partitions that one Iggy request makes (Iggy's own limit)",
     protects="file descriptors and the time of other clients",
     when_hit="the request is refused",
+)
+
+IGGY_SNAPSHOT_LINES: Final = Limit(
+    2_000,
+    "lines of one section of a snapshot that an Iggy client asks for: files, or processes",
+    protects="memory, and other clients' time from the thread that gathers them",
+    when_hit="the section ends there, and says so",
 )
 
 IGGY_SILENCE_SECONDS: Final = Limit(

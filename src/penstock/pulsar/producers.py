@@ -48,6 +48,8 @@ class Producer:
     topic_epoch: int | None = None
     looks: Queue = field(default_factory=Queue)
     """Where a message waits for a look at what is in it, and those behind it for their turn."""
+    schema_version: bytes = b""
+    """What its client writes beside its messages; empty without a schema."""
     name_is_ours: bool = False
     """Whether the broker made the name, so that nobody comes back under it once it is closed."""
     last_sequence: int = -1
@@ -203,6 +205,10 @@ class Producers:
     def new_name(self) -> str:
         """Return a name for a producer whose client leaves it to the broker."""
         return f"{self._prefix}-{next(self._numbers)}"
+
+    def are_there(self, partition: Partition) -> bool:
+        """Whether a partition has producers, or some that wait to be one."""
+        return partition.id in self._by_partition
 
     async def add(self, producer: Producer) -> None:
         """Let a producer in; see PartitionProducers."""

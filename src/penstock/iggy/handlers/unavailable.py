@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
 UNAVAILABLE: Final = {
-    Command.GET_SNAPSHOT: "a diagnostic archive of a server's files",
     Command.ATTACH_CONSUMER_SESSION: "asked only in a cluster of several nodes",
     Command.GET_POLL_ROUTING: "asked only in a cluster of several nodes",
     Command.POLL_MESSAGES_ON_PRIMARY: "asked only in a cluster of several nodes",

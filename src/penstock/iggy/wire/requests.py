@@ -21,6 +21,7 @@ from penstock.iggy.wire.fields import (
     OptionalU32,
     Reader,
     RestView,
+    ShortBytes,
     ShortText,
     Text,
     unsaid,
@@ -140,6 +141,13 @@ class UpdateTopic(Message):
     topic: Identifier
     name: Name
     options: Options
+
+
+class GetSnapshot(Message):
+    """A number of how the archive is compressed, and of each section that is to be in it."""
+
+    compression: U8
+    sections: ShortBytes
 
 
 class CreatePartitions(Message):
