@@ -196,6 +196,12 @@ class Log(Protocol):
         where that could not be made durable yet, LogFailedError and LogClosedError.
         """
 
+    async def roll(self) -> None:
+        """Have a new piece take what comes, so that what there is can be written anew.
+
+        Raises LogWriteError, LogFailedError and LogClosedError.
+        """
+
     async def rewriting(self, start: int, end: int) -> Rewriting | None:
         """Return how the full pieces that hold the offsets from `start` up to `end`, both where one
         begins, are written anew as one; None where there are none, or not flushed. Raises LogError.

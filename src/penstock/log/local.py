@@ -287,6 +287,14 @@ class LocalLog:
             )
             await self._flusher.run(remove)
 
+    async def roll(self) -> None:
+        """Have a new segment take what comes, as `Log` says."""
+        self._refuse_unless_writable()
+        if self.end_offset > self.start_offset:
+            self._appender.begin_segment()
+            self._appender.unchecked_bytes = self._config.checkpoint_bytes
+            await self._commit.whole_round()
+
     async def rewriting(self, start: int, end: int) -> Rewriting | None:
         """Return how the full segments from `start` to `end` are written anew, as `Log` says."""
         self._refuse_unless_writable()

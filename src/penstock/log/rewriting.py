@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from penstock.log.config import MAX_SEGMENT_SPAN
 from penstock.log.errors import CorruptBatchError
 from penstock.log.files import write_all
 from penstock.log.header import HEADER_SIZE, read_header
@@ -117,6 +118,8 @@ class Rewriting:
             path = self._replacement.stem.with_suffix(".log")
             self._file = self._files.open(path, write=True, create=True)
             self._file.truncate(0)
+        if self.size + len(batches) > MAX_SEGMENT_SPAN:
+            raise OSError(errno.EFBIG, "what is left takes more than it did", str(self.start))
         write_all(self._file, [batches], self.size)
         self._index.add_run(
             [self.size + position for position in positions],
@@ -143,8 +146,10 @@ class Rewriting:
         self.is_sealed = True
 
     def discard(self) -> None:
-        """Remove what was written. Raises OSError."""
+        """Remove what was written, unless it has taken its place. Raises OSError."""
         self._close()
+        if self.has_begun:
+            return
         self._replacement.discard(self._files)
 
     def put(self) -> None:
