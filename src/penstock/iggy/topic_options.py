@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock.broker.retention.policy import NO_LIMIT
 from penstock.broker.settings import Flush
-from penstock.broker.topics.settings import NO_LIMIT, SETTINGS, Value
+from penstock.broker.topics.settings import SETTINGS, Value
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.options import Typed, ValueKind
 

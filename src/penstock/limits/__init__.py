@@ -16,6 +16,7 @@ from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
+from penstock.limits.retention import *  # noqa: F403  # each of them
 from penstock.limits.schemas import *  # noqa: F403  # each of them
 from penstock.limits.validation import *  # noqa: F403  # each of them
 

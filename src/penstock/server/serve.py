@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
+from penstock.broker.retention.policy import QuotaPolicy
 from penstock.broker.settings import Anonymous, BrokerSettings, Flush
 from penstock.log import LogConfig
 from penstock.records.kernels import library as kernel_library
@@ -224,8 +225,19 @@ def broker_settings(config: Config) -> BrokerSettings:
         flush=Flush(config.flush),
         log=LogConfig(
             segment_bytes=config.segment_bytes,
+            segment_ms=config.segment_ms,
+            segment_jitter_ms=config.segment_jitter_ms,
+            file_delete_delay_ms=config.file_delete_delay_ms,
             flush_interval_seconds=config.flush_interval_ms / 1000,
         ),
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        retention_topic_bytes=config.retention_topic_bytes,
+        retention_check_ms=config.retention_check_ms,
+        message_ttl_ms=config.message_ttl_ms,
+        backlog_quota_bytes=config.backlog_quota_bytes,
+        backlog_quota_ms=config.backlog_quota_ms,
+        backlog_quota_policy=QuotaPolicy(config.backlog_quota_policy),
         memory_bytes=config.memory_bytes or default_budget(),
         pulsar_message_bytes=config.pulsar_message_bytes,
         iggy_user=config.iggy_user,

@@ -24,6 +24,7 @@ from penstock.broker.topics.config import (
     TopicConfig,
     checked,
     not_in_effect,
+    shared_config,
 )
 from penstock.broker.topics.deletion import Deletion, deleted_meanwhile
 from penstock.broker.topics.index import TopicIndex
@@ -74,7 +75,6 @@ class Topics:
         self._namespaces = namespaces
         self._settings = settings
         self._conversions = ConversionCache(memory)
-        self._default_config = TopicConfig.of(NOTHING_SET, settings)
         self.changes = TopicChanges()
         self._index = TopicIndex(self.changes)
         self._partitions_by_id: dict[int, Partition] = {}
@@ -87,6 +87,7 @@ class Topics:
         self._maker = PartitionMaker(storage, self._identities, self._conversions, self._open_log)
         self._creating = Joined(self._create_together, "creating topics")
         self._deleting = Joined(self._delete_together, "deleting topics")
+        self._on_configured: list[Callable[[Topic], None]] = []
         self._before_open: list[Callable[[Partition, Log], Awaitable[None]]] = []
 
     def get(self, name: TopicName) -> Topic | None:
@@ -111,6 +112,10 @@ class Topics:
 
     def in_namespace(self, namespace: NamespaceName) -> list[Topic]:
         return self._index.in_namespace(namespace)
+
+    def on_configured(self, listener: Callable[[Topic], None]) -> None:
+        """Have `listener` called with each topic that has another configuration now."""
+        self._on_configured.append(listener)
 
     def before_open(self, restore: Callable[[Partition, Log], Awaitable[None]]) -> None:
         """Have `restore` awaited for each partition that the last run left, before it is open.
@@ -147,16 +152,18 @@ class Topics:
         partitions: int | None = None,
         *,
         partitioned: bool = True,
+        config: Explicit = NOTHING_SET,
         address: str | None = None,
     ) -> Topic:
-        """Return the topic of this name, created now with the node's defaults where it is missing.
+        """Return the topic of this name, created now as `create` does where it is missing.
 
         Raises what `create` raises.
         """
         count = self._settings.default_partitions if partitions is None else partitions
+        asked = NewTopic(name, count, partitioned, config, address)
         while (found := self.get(name)) is None:
             try:
-                return await self.create(name, count, partitioned=partitioned, address=address)
+                return await self._creating.ask(asked)
             except TopicExistsError:
                 if self.get(name) is None:
                     raise  # Under another protocol's name.
@@ -383,6 +390,8 @@ class Topics:
         _warn(topic)
         for partition in topic.partitions:
             partition.reconfigured()
+        for listener in self._on_configured:
+            listener(topic)
 
     async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:
@@ -414,8 +423,7 @@ class Topics:
                     await self._namespaces.delete(name)
 
     def _config(self, explicit: Explicit) -> TopicConfig:
-        # One object for all that leave everything to the node, which are most.
-        return TopicConfig.of(explicit, self._settings) if explicit else self._default_config
+        return shared_config(tuple(explicit.items()), self._settings)
 
     def _partition(self, topic: Topic, index: int, partition_id: int) -> Partition:
         assert index == len(topic.partitions), "partitions are numbered without gaps"
@@ -424,9 +432,8 @@ class Topics:
 
     async def _open_log(self, partition: Partition) -> Log:
         identity = self._identities.of_partition(partition)
-        log = await self._storage.open_log(
-            identity, partition.topic.config.segment_bytes, partition.leader_epoch
-        )
+        config = partition.topic.config.log
+        log = await self._storage.open_log(identity, config, partition.leader_epoch)
         for restore in self._before_open:
             await restore(partition, log)
         return log

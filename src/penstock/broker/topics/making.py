@@ -139,7 +139,7 @@ class PartitionMaker:
         return made
 
     async def _open(self, topic: Topic, index: int, partition_id: int) -> Partition:
-        log = self._storage.new_log(topic.id, index, topic.config.segment_bytes)
+        log = self._storage.new_log(topic.id, index, topic.config.log)
         return await Partition.open(
             topic, index, partition_id, log, self._conversions, self._open_log
         )

@@ -20,7 +20,7 @@ from penstock.log.interface import LogSummary, Outcome
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from penstock.broker.reading.conversion_cache import ConversionCache
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
+    from penstock.log.interface import StoredSegment
     from penstock.memory import Memory
     from penstock.records import Encoding
     from penstock.session import Buffer, FileRange
@@ -360,6 +361,14 @@ class Partition:
         for listener in tuple(self._trim_listeners):
             await listener()
 
+    async def bytes_behind(self, offset: int) -> int:
+        """Return how many bytes are stored from the batch with `offset` on. Raises LogError."""
+        return await self._log.bytes_behind(offset)
+
+    def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
+        """Yield what a part of the log holds after the other, the oldest first. Raises LogError."""
+        return self._log.stored_segments()
+
     def add_trim_listener(self, listener: Callable[[], Awaitable[None]]) -> None:
         """Have `listener` awaited when the start offset has moved, for good."""
         self._trim_listeners[listener] = None
@@ -376,8 +385,10 @@ class Partition:
 
     def reconfigured(self) -> None:
         """The topic has another configuration: more may be safe now, or has to become so."""
-        if self.is_open and self.safe_offset < self.end_offset:
-            self._log.flush_soon()
+        if self.is_open:
+            self._log.reconfigure(self.topic.config.log)
+            if self.safe_offset < self.end_offset:
+                self._log.flush_soon()
         self._notify()
 
     def forget(self) -> None:
