@@ -18,6 +18,7 @@ from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
 from penstock.limits.retention import *  # noqa: F403  # each of them
 from penstock.limits.schemas import *  # noqa: F403  # each of them
+from penstock.limits.transactions import *  # noqa: F403  # each of them
 from penstock.limits.validation import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(
