@@ -241,6 +241,16 @@ def settings_of(
     return settings
 
 
+def check_size(settings: Mapping[str, str], segment_bytes: int) -> None:
+    """Raise IggyError where a whole topic would get less room than one of its segments."""
+    size = int(settings.get("retention_topic_bytes", NO_LIMIT))
+    if NO_LIMIT != size < segment_bytes:
+        raise IggyError(
+            ErrorCode.INVALID_TOPIC_SIZE,
+            f"max_topic_size is {size}, and a segment has up to {segment_bytes}",
+        )
+
+
 def refuse_any(options: Mapping[str, Typed]) -> None:
     """Raise IggyError where a resource that has no options is given one."""
     for name in options:

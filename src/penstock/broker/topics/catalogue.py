@@ -21,10 +21,10 @@ from penstock.broker.topics.changes import TopicChanges
 from penstock.broker.topics.config import (
     NOTHING_SET,
     Explicit,
+    SharedConfigs,
     TopicConfig,
     checked,
     not_in_effect,
-    shared_config,
 )
 from penstock.broker.topics.deletion import Deletion, deleted_meanwhile
 from penstock.broker.topics.index import TopicIndex
@@ -76,6 +76,7 @@ class Topics:
         self._namespaces = namespaces
         self._settings = settings
         self._conversions = ConversionCache(memory)
+        self._configs = SharedConfigs(settings)
         self.verification = Verification()
         self.changes = TopicChanges()
         self._index = TopicIndex(self.changes)
@@ -392,7 +393,7 @@ class Topics:
         config = checked(config, topic.config.explicit)
         await self._repository.update(_update_of(topic, name, config))
         self._index.rename(topic, name)
-        topic.config = self._config(config)
+        topic.config = self._configs.of(config)
         await self._storage.rewrite([self._identities.of_topic(topic)])
         _warn(topic)
         for partition in topic.partitions:
@@ -429,9 +430,6 @@ class Topics:
                 if is_empty:
                     await self._namespaces.delete(name)
 
-    def _config(self, explicit: Explicit) -> TopicConfig:
-        return shared_config(tuple(explicit.items()), self._settings)
-
     def _partition(self, topic: Topic, index: int, partition_id: int) -> Partition:
         assert index == len(topic.partitions), "partitions are numbered without gaps"
         epoch = self._storage.leader_epoch
@@ -452,7 +450,7 @@ class Topics:
             TopicName(row.tenant, row.namespace, row.topic),
             iggy_topic_id=row.iggy_topic_id,
             partitioned=row.partitioned,
-            config=self._config(canonical(row.config)),
+            config=self._configs.of(canonical(row.config)),
             created_at_us=row.created_at_us,
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.errors import (
@@ -46,6 +45,8 @@ Explicit: TypeAlias = Mapping[str, str]
 NOTHING_SET: Final[Explicit] = {}
 
 TERMINATED: Final = "terminated"
+
+_SHARED_MOST: Final = 256
 
 
 class Limits(NamedTuple):
@@ -151,10 +152,21 @@ def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
     return SETTINGS[name].default_on(node) if text is None else SETTINGS[name].read(text)
 
 
-@lru_cache(maxsize=256)
-def shared_config(explicit: tuple[tuple[str, str], ...], node: BrokerSettings) -> TopicConfig:
-    """Return one object for all topics of which the same was set, which most are."""
-    return TopicConfig.of(dict(explicit), node)
+class SharedConfigs:
+    """One object for all topics of a node of which the same was set, which most are."""
+
+    def __init__(self, node: BrokerSettings) -> None:
+        self._node = node
+        self._known: dict[tuple[tuple[str, str], ...], TopicConfig] = {}
+
+    def of(self, explicit: Explicit) -> TopicConfig:
+        """Return what TopicConfig.of does."""
+        key = tuple(explicit.items())
+        if key not in self._known:
+            if len(self._known) == _SHARED_MOST:
+                del self._known[next(iter(self._known))]
+            self._known[key] = TopicConfig.of(explicit, self._node)
+        return self._known[key]
 
 
 def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
