@@ -1,4 +1,4 @@
-"""The work of compaction, for a thread of its own: the compiled functions release the interpreter."""
+"""The work of compaction, for a thread of its own: compiled functions release the interpreter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Looks after the compacted topics of a node: one log at a time, in a thread of its own.
 
-It looks every `compaction_check_ms`, and at a topic whose settings have changed at once. Of the logs
+It looks every `compaction_check_ms`, and at once when settings of a topic have changed. Of the logs
 that are due the dirtiest comes first. A log that is closed waits until somebody opens it.
 """
 
@@ -171,7 +171,9 @@ class Compaction:
         rewritings = await self._rewritings(partition, due)
         if not rewritings:
             raise LogError("its segments have changed")
-        cleaner = await self._in_thread(Cleaner, self._job(partition, due, rewritings), self._throttle)
+        cleaner = await self._in_thread(
+            Cleaner, self._job(partition, due, rewritings), self._throttle
+        )
         known_to = await self._in_thread(cleaner.map_keys)
         for rewriting in rewritings:
             if rewriting.start >= known_to:
@@ -181,7 +183,7 @@ class Compaction:
         return cleaner.tally.records, cleaner.tally.records_kept
 
     async def _rewritings(self, partition: Partition, due: Due) -> list[Rewriting]:
-        runs = due.runs(partition.topic.config.segment_bytes)
+        runs = due.runs(partition.topic.config.log.segment_bytes)
         found = [await partition.compaction.rewriting(*run) for run in runs]
         return [] if None in found else [each for each in found if each is not None]
 
@@ -197,9 +199,7 @@ class Compaction:
             aborted=partition.aborted(due.segments[0].base_offset, due.end),
         )
 
-    async def _rewrite(
-        self, partition: Partition, cleaner: Cleaner, rewriting: Rewriting
-    ) -> None:
+    async def _rewrite(self, partition: Partition, cleaner: Cleaner, rewriting: Rewriting) -> None:
         try:
             is_needed = await self._in_thread(cleaner.clean, rewriting)
             if is_needed and not partition.deleted:

@@ -1,4 +1,4 @@
-"""What a partition knows of its compaction: how far it has come, and how its log is written anew."""
+"""What a partition knows of its compaction: how far it has come, and how its log is rewritten."""
 
 from __future__ import annotations
 

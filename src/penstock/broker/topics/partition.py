@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.broker.compaction.on_partition import PartitionCompaction
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.reading.by_time import find_time
@@ -75,6 +76,7 @@ class Partition(Followed):
         self.deleted = False
         self.producers = ProducerStates(conversions.memory.producers)
         self.transactions = PartitionTransactions(conversions.memory.producers)
+        self.compaction = PartitionCompaction(conversions)
         self._verification = verification or Verification()
         self._leader_epochs = LeaderEpochs()
         self._open_log = open_log
@@ -471,6 +473,7 @@ class Partition(Followed):
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)
+        self.compaction.open(log)
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
         self._reader = BatchReader(log, self._conversions)

@@ -137,6 +137,7 @@ def _values(settings: BrokerSettings) -> dict[str, tuple[str, ConfigType]]:
     creates = str(settings.auto_create_topics).lower()
     return {
         "auto.create.topics.enable": (creates, ConfigType.BOOLEAN),
+        "log.cleaner.backoff.ms": (str(settings.compaction_check_ms), ConfigType.LONG),
         "log.retention.check.interval.ms": (str(settings.retention_check_ms), ConfigType.LONG),
         **{name: (str(number), ConfigType.INT) for name, number in numbers.items()},
     }
