@@ -114,6 +114,7 @@ class Broker:
             self.memory,
         )
         self.transactions.add_participant(self.pending_offsets)
+        self.topics.verification.verify = self.transactions.verify
         self.topics.deletion.on_partitions(self._forget)
         self.topics.deletion.on_topic(self.schemas.forget)
 
