@@ -40,10 +40,15 @@ from penstock.kafka.batches import (
     check_batch,
     check_records,
     inflated_bytes,
-    is_transactional,
 )
 from penstock.kafka.errors import RequestError, refusal
-from penstock.kafka.handlers.produced_in_transactions import Refused, Target, has_a_part, join
+from penstock.kafka.handlers.produced_in_transactions import (
+    Refused,
+    Target,
+    check_named,
+    has_a_part,
+    join,
+)
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.message_sets import is_message_set, to_batch
@@ -63,7 +68,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer, Awaited, Buffer
+    from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 LAST_VERSION_WITH_MORE_ACKS: Final = 0
@@ -305,10 +310,7 @@ def _find(
 ) -> Target | None:
     batch = part.records or b""
     try:
-        if transactional_id is None and is_transactional(batch):
-            raise RequestError(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id"
-            )
+        check_named(batch, transactional_id)
         return Target(topic.partition(part.index), batch, result)
     except Exception as error:
         _refuse(result, error)

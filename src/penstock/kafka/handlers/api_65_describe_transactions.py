@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.errors import RequestError
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once
 from penstock.kafka.handlers.transactions import partition_names
@@ -42,13 +42,14 @@ def _describe(
 ) -> DescribeTransactionsResponse.TransactionState:
     response = api("DescribeTransactions").response
     state = response.TransactionState(transactional_id=transactional_id)
+    found = call.broker.transactions.describe(transactional_id)
+    if found is None:
+        state.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        return state
     try:
         check_asked_once(times)
-        found = call.broker.transactions.describe(transactional_id)
-        if found is None:
-            raise RequestError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-    except Exception as error:
-        state.error_code = refusal(error).code
+    except RequestError as error:
+        state.error_code = error.code
         return state
     row = found.row
     state.transaction_state = row.state

@@ -49,6 +49,14 @@ Refused: TypeAlias = dict[int, Exception]
 _NOTHING_REFUSED: Final[Refused] = {}
 
 
+def check_named(batch: Buffer, transactional_id: str | None) -> None:
+    """Refuse a batch of a transaction in a request that does not say whose it is."""
+    if transactional_id is None and is_transactional(batch):
+        raise RequestError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id"
+        )
+
+
 def has_a_part(targets: Iterable[Target], call: Call) -> bool:
     """Whether the partitions of all batches of transactions have a part in those."""
     verify = call.broker.transactions.verify

@@ -29,7 +29,7 @@ def refusal_in(error: BaseException, version: int, first_with_fenced: int) -> Re
 
 
 def partition_names(broker: Broker, partition_ids: frozenset[int]) -> dict[str, list[int]]:
-    """Return the numbers of partitions by the names of their topics, but for those that are gone."""
+    """Return the numbers of partitions by their topics' names, but for those that are gone."""
     names: dict[str, list[int]] = {}
     for partition_id in partition_ids:
         partition = broker.topics.partition(partition_id)
