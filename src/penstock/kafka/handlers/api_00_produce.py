@@ -16,16 +16,17 @@ begins later (KAFKA-18659).
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
-Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index.
-
-Deviations: wrong offsets inside a compressed batch are refused, where Kafka writes it anew, and so
-are wrong ones in one that is not, which Kafka stores. What inflates to more than may be read is
-MESSAGE_TOO_LARGE. A batch that is sent again is answered without the time at which it was appended,
-where the topic has that.
+Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index. All
+records without a key on a compacted topic are named, and all that are too far ahead of the clock.
 
 A batch of a transaction goes to a partition that was added to it; from version 12 on it adds the
 partition by itself (`produced_in_transactions`). Where the request has no transactional id, it is
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+
+Deviations: of the records at fault the first KAFKA_RECORDS_NAMED are named. Wrong offsets inside a
+compressed batch are refused, where Kafka writes it anew, and so are wrong ones in one that is not,
+which Kafka stores. What inflates to more than may be read is MESSAGE_TOO_LARGE. A batch that is
+sent again is answered without the time at which it was appended, where the topic has that.
 """
 
 from __future__ import annotations
@@ -382,11 +383,12 @@ def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseExcepti
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
     result.log_append_time_ms = NO_TIMESTAMP
-    if isinstance(error, RequestError) and error.record is not None:
-        record = _RESPONSE.BatchIndexAndErrorMessage(
-            batch_index=error.record, batch_index_error_message=str(error)
-        )
-        result.record_errors = [record]
+    if isinstance(error, RequestError):
+        named = _RESPONSE.BatchIndexAndErrorMessage
+        result.record_errors = [
+            named(batch_index=index, batch_index_error_message=str(error))
+            for index in error.records
+        ]
 
 
 def _answer(answer: ProduceResponse, acks: int) -> ProduceResponse | None:
