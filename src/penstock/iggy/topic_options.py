@@ -241,9 +241,11 @@ def settings_of(
     return settings
 
 
-def check_size(settings: Mapping[str, str], segment_bytes: int) -> None:
-    """Raise IggyError where a whole topic would get less room than one of its segments."""
+def check_size(settings: Mapping[str, str], node: BrokerSettings) -> None:
+    """Raise IggyError where a whole topic is given less room than one of its segments."""
     size = int(settings.get("retention_topic_bytes", NO_LIMIT))
+    default = SETTINGS["segment_bytes"].default_on(node)
+    segment_bytes = int(settings.get("segment_bytes", default))
     if NO_LIMIT != size < segment_bytes:
         raise IggyError(
             ErrorCode.INVALID_TOPIC_SIZE,

@@ -25,7 +25,7 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
     stream = find_stream(call.broker, request.stream)
     check_partitions(request.partitions_count, at_least=0)
     config = settings_of(request.options, call.broker.settings)
-    check_size(config, int(config.get("segment_bytes", call.broker.settings.log.segment_bytes)))
+    check_size(config, call.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
     topic = await call.broker.topics.create(
         name,

@@ -21,6 +21,7 @@ async def update_topic(request: requests.UpdateTopic, call: Call) -> None:
     topic = find_topic(call.broker, request.stream, request.topic)
     changes = settings_of(request.options, call.broker.settings, update=True)
     config = {**topic.config.explicit, **changes}
-    check_size(changes, topic.config.log.segment_bytes)
+    if "retention_topic_bytes" in changes:
+        check_size(config, call.broker.settings)
     name = TopicName.from_iggy(topic.name.in_namespace.iggy, request.name)
     await call.broker.topics.update(topic, name, config)
