@@ -8,7 +8,7 @@ from penstock.limits.limit import MIB, Limit
 
 COMPACTION_MAP_BYTES: Final = Limit(
     32 * MIB,
-    "bytes of the table of keys and their last offsets while a log is compacted: 1 million keys",
+    "bytes of the table of keys and their last offsets while a log is compacted: 786,432 keys",
     protects="memory",
     when_hit="the log is compacted as far as the keys go, and the rest in further passes",
 )

@@ -44,12 +44,8 @@ class _PatientFile:
         time.sleep(0)
 
 
-class Rewriting:
-    """Full segments of one log that follow one another, and the one that is to take their place.
-
-    `LocalLog.rewriting` makes it. Then one thread, any, reads the `batches`, writes what replaces
-    them and seals it, and `LocalLog.replace` puts it in its place.
-    """
+class SegmentRewriting:
+    """The `Rewriting` of a log in local files."""
 
     def __init__(
         self,
@@ -79,15 +75,17 @@ class Rewriting:
         self._synced = 0
 
     @property
+    def source_count(self) -> int:
+        """How many segments it replaces."""
+        return len(self.sources)
+
+    @property
     def source_bytes(self) -> int:
-        """Bytes of the segments that it replaces."""
+        """Bytes of those that it replaces."""
         return sum(segment.size for segment in self.sources)
 
     def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
-        """Yield all batches that are stored there, whole ones, about so many bytes at a time.
-
-        Raises CorruptBatchError where one is damaged, and OSError.
-        """
+        """Yield all batches that are stored there, as `Rewriting` says."""
         for segment in self.sources:
             place, bounds = Place(0, segment.base_offset), segment.bounds
             with closing(self._files.open(segment.path)) as file:
@@ -108,11 +106,7 @@ class Rewriting:
         last_offsets: Sequence[int],
         timestamps: Sequence[int],
     ) -> None:
-        """Add batches that follow on those before, without a gap between offsets.
-
-        Of each batch: where it begins in `batches`, its last offset and its highest timestamp.
-        Raises OSError.
-        """
+        """Add batches that follow on those before, as `Rewriting` says."""
         assert read_header(batches).base_offset == self._next_offset, "offsets have no gaps"
         if self._file is None:
             path = self._replacement.stem.with_suffix(".log")

@@ -13,7 +13,7 @@ from penstock.records.compaction.aborted import Transactions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.log.rewriting import Rewriting
+    from penstock.log.interface import Rewriting
     from penstock.records.compaction.cleaning import Cleaned, Pass, Tally
     from penstock.records.compaction.offset_map import OffsetMap
 
@@ -106,7 +106,7 @@ class Cleaner:
         self._write(rewriting, self._pass.end())
         is_changed = self.tally.batches_changed > changed
         is_changed = is_changed or rewriting.size != rewriting.source_bytes
-        if not is_changed and len(rewriting.sources) == 1:
+        if not is_changed and rewriting.source_count == 1:
             return False
         rewriting.seal()
         return True

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.log.rewriting import Rewriting
+    from penstock.log.interface import Rewriting
 
 logger = logging.getLogger(__name__)
 

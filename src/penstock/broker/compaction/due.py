@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
-
-from penstock.log.config import MAX_SEGMENT_SPAN
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.broker.compaction.policy import CompactionPolicy
     from penstock.log.interface import StoredSegment
+
+
+_MOST_OFFSETS: Final = (1 << 31) - 1
+"""Of one segment, in which offsets are relative and have 31 bits, as Kafka's have."""
 
 
 class Known(NamedTuple):
@@ -41,7 +43,7 @@ class Due(NamedTuple):
         end = start
         for segment in self.segments:
             is_full = size + segment.size_bytes > segment_bytes
-            if size and (is_full or segment.end_offset - start > MAX_SEGMENT_SPAN):
+            if size and (is_full or segment.end_offset - start > _MOST_OFFSETS):
                 yield start, end
                 start, size = segment.base_offset, 0
             size += segment.size_bytes

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from penstock.broker.compaction.policy import CompactionPolicy
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.log import Log
-    from penstock.log.interface import StoredSegment
-    from penstock.log.rewriting import Rewriting
+    from penstock.log.interface import Rewriting, StoredSegment
 
 _STATE: Final = struct.Struct(">Bqqq")
 _VERSION: Final = 1
@@ -43,6 +42,7 @@ class PartitionCompaction:
     def cleaned(self, end: int) -> None:
         """All below an offset was compacted, as far as keys are known from there."""
         self.known = self.known._replace(cleaned_to=max(end, self.known.cleaned_to))
+        self._opened.keep_states()
 
     async def prepare(self, policy: CompactionPolicy, now_ms: int) -> None:
         """Have the last segment closed where what is in it is to be compacted. Raises LogError."""
@@ -51,6 +51,7 @@ class PartitionCompaction:
             await log.roll()
             self._answered_ms = policy.requested_ms
             self.known = self.known._replace(asked_to=log.flushed_offset)
+            log.keep_states()
         elif policy.is_on and policy.max_lag_ms < now_ms:
             start = log.full_segment_ends[-1] if log.full_segment_ends else log.start_offset
             first = await log.batch_at(start) if start < log.flushed_offset else None

@@ -305,7 +305,9 @@ def _refusal(setting: Setting) -> str:
 
 
 def _instead(name: str) -> str:
-    return SETTINGS[name].instead if name in SETTINGS else f"{name} is not known"
+    if name not in SETTINGS:
+        return f"{name} is not known"
+    return SETTINGS[name].instead or f"the default of {name} holds"
 
 
 def _holds(name: str, text: str) -> bool:
