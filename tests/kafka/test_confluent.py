@@ -229,13 +229,6 @@ def test_an_offset_out_of_range_is_told(shared_server: BrokerProcess) -> None:
         assert message.error().code() == KafkaError._AUTO_OFFSET_RESET
 
 
-def test_transactions_are_refused_for_good(shared_server: BrokerProcess) -> None:
-    producer = Producer({"bootstrap.servers": shared_server.kafka, "transactional.id": "t"})
-    with pytest.raises(KafkaException) as refusal:
-        producer.init_transactions(DEADLINE_SECONDS)
-    assert not refusal.value.args[0].retriable()
-
-
 def test_messages_that_are_too_large_are_refused(shared_server: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
     small = NewTopic("confluent-small", 1, config={"max.message.bytes": "1000"})

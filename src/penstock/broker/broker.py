@@ -10,6 +10,7 @@ from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.creations import group_creations
 from penstock.broker.groups.census import Census
 from penstock.broker.groups.offsets import CommittedOffsets
+from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.store import DurableGroupStore
 from penstock.broker.groups.topic_groups import TopicGroups
@@ -22,12 +23,16 @@ from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
+from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.markers import Markers
+from penstock.broker.transactions.store import TransactionStore
 from penstock.log.layout import DATABASE_FILE
 from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
+from penstock.metadata.pending_offsets import PendingOffsetRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
 from penstock.metadata.schemas import SchemaRepository
@@ -35,6 +40,7 @@ from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
 from penstock.metadata.topics import TopicRepository
+from penstock.metadata.transactions import TransactionRepository
 from penstock.slow_steps import blocked_by
 from penstock.tasks import all_uninterrupted
 
@@ -96,6 +102,19 @@ class Broker:
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
         self.quotas = Quotas(QuotaRepository(store))
         self.schemas = Schemas(SchemaRepository(store), self.memory)
+        self.pending_offsets = PendingOffsets(
+            PendingOffsetRepository(store), self.offsets, self.topics.has_partition, self.memory
+        )
+        self.transactions = Coordinator(
+            TransactionStore(TransactionRepository(store)),
+            Markers(self.topics.partition, leadership.epoch),
+            self.producer_ids,
+            self.topics.has_partition,
+            settings.transactions,
+            self.memory,
+        )
+        self.transactions.add_participant(self.pending_offsets)
+        self.topics.verification.verify = self.transactions.verify
         self.topics.deletion.on_partitions(self._forget)
         self.topics.deletion.on_topic(self.schemas.forget)
 
@@ -138,6 +157,7 @@ class Broker:
         await self.subscriptions.close()
         self.groups.stop()
         await self._group_store.close()
+        await self.transactions.close()
         await self.topics.close()
         await self._store.close()
         self._storage.close()
@@ -152,6 +172,8 @@ class Broker:
         self.exclusive_epochs.load()
         self.quotas.load()
         self.schemas.load()
+        self.pending_offsets.load()
+        self.transactions.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())

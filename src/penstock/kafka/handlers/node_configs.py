@@ -131,6 +131,8 @@ def _values(settings: BrokerSettings) -> dict[str, tuple[str, ConfigType]]:
         "group.max.size": groups.members_max,
         "group.min.session.timeout.ms": groups.session_timeout_ms_min,
         "num.partitions": settings.default_partitions,
+        "transaction.max.timeout.ms": settings.transactions.max_timeout_ms,
+        "transactional.id.expiration.ms": settings.transactions.id_expiration_ms,
     }
     creates = str(settings.auto_create_topics).lower()
     return {
