@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from penstock.broker.advertised import advertised_listeners
+
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
 DEFAULT_FILE: Final = Path("penstock.toml")
 _FILE_VARIABLE: Final = "PENSTOCK_CONFIG"
@@ -72,6 +74,10 @@ def _milliseconds(text: str) -> int:
     return _number(text, 0, 10_000, "a whole number of milliseconds from 0 to 10000")
 
 
+def _long_time(text: str) -> int:
+    return _number(text, 1, (1 << 31) - 1, "a whole number of milliseconds from 1 to 2147483647")
+
+
 def _number(text: str, least: int, most: int, expected: str) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
         raise ValueError(expected)
@@ -111,6 +117,11 @@ def _switch(text: str) -> bool:
     if text.lower() not in words:
         raise ValueError("true or false")
     return words[text.lower()]
+
+
+def _listeners(text: str) -> str:
+    advertised_listeners(text)
+    return text
 
 
 def _text(text: str) -> str:
@@ -192,12 +203,36 @@ class Config:
             "when they connect, and those that may send larger ones in chunks of it.",
         ),
     )
+    pulsar_advertised_listeners: str = field(
+        default="",
+        metadata=_about(
+            _listeners,
+            "Addresses for Pulsar clients that ask for a listener by its name, as "
+            "outside:pulsar://broker.example.com:6650; several have commas between.",
+        ),
+    )
     auto_create_topics: bool = field(
         default=True, metadata=_about(_switch, "Create a topic when a client first names it.")
     )
     default_partitions: int = field(
         default=1,
         metadata=_about(_count, "Partitions of a topic that is created without saying how many."),
+    )
+    transaction_max_timeout_ms: int = field(
+        default=900_000,
+        metadata=_about(
+            _long_time,
+            "The longest that a producer may ask for a transaction to be open; what is open for "
+            "longer than was asked for is aborted.",
+        ),
+    )
+    transactional_id_expiration_ms: int = field(
+        default=604_800_000,
+        metadata=_about(
+            _long_time,
+            "A transactional id is forgotten when it was not used for so long; its producer begins "
+            "anew.",
+        ),
     )
     iggy_user: str = field(default="iggy", metadata=_about(_text, "Name of the Iggy user."))
     iggy_password: str = field(

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
+from penstock.broker.advertised import advertised_listeners
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
 from penstock.broker.settings import Anonymous, BrokerSettings, Flush
+from penstock.broker.transactions.settings import TransactionSettings
 from penstock.log import LogConfig
 from penstock.records.kernels import library as kernel_library
 from penstock.server.allocator import keep_freed_memory
@@ -226,8 +228,12 @@ def broker_settings(config: Config) -> BrokerSettings:
             segment_bytes=config.segment_bytes,
             flush_interval_seconds=config.flush_interval_ms / 1000,
         ),
+        transactions=TransactionSettings(
+            config.transaction_max_timeout_ms, config.transactional_id_expiration_ms
+        ),
         memory_bytes=config.memory_bytes or default_budget(),
         pulsar_message_bytes=config.pulsar_message_bytes,
+        pulsar_advertised_listeners=advertised_listeners(config.pulsar_advertised_listeners),
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
         iggy_anonymous=Anonymous(config.iggy_anonymous),
