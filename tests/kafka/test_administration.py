@@ -76,7 +76,7 @@ async def test_what_is_not_named_is_no_longer_set(dialog: Dialog) -> None:
     assert await alter(dialog, ("segment.bytes", "3000000"), validate_only=True) == 0
     assert await alter(dialog, ("segment.bytes", None)) == ErrorCode.INVALID_REQUEST
     assert await alter(dialog, ("no.such", "1")) == ErrorCode.INVALID_CONFIG
-    assert await alter(dialog, ("retention.ms", "60000")) == ErrorCode.INVALID_CONFIG
+    assert await alter(dialog, ("min.insync.replicas", "2")) == ErrorCode.INVALID_CONFIG
     assert await alter(dialog, *[("segment.bytes", "1")] * 2) == ErrorCode.INVALID_REQUEST
     assert await alter(dialog, kind=4) == ErrorCode.INVALID_REQUEST
     assert explicit() == before

@@ -182,9 +182,9 @@ def test_topics_are_administered(shared_server: BrokerProcess) -> None:
     resource = ConfigResource(ResourceType.TOPIC, "confluent-admin")
     assert admin.describe_configs([resource])[resource].result()["segment.bytes"].value == "2000000"
     assert len(admin.describe_cluster().result().nodes) == 1
-    expiring = NewTopic("confluent-expiring", 1, 1, config={"retention.ms": "60000"})
-    with pytest.raises(KafkaException, match=r"retention\.ms is 60000.* not in effect") as refusal:
-        admin.create_topics([expiring])["confluent-expiring"].result()
+    flushed = NewTopic("confluent-flushed", 1, 1, config={"flush.ms": "1000"})
+    with pytest.raises(KafkaException, match=r"flush\.ms is 1000.* not in effect") as refusal:
+        admin.create_topics([flushed])["confluent-flushed"].result()
     assert refusal.value.args[0].code() == KafkaError.INVALID_CONFIG
     admin.delete_topics(["confluent-admin"])["confluent-admin"].result()
     with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):

@@ -18,6 +18,7 @@ from penstock.broker.node import Leadership, begin_leadership, refuse_without_da
 from penstock.broker.producers.epochs import ExclusiveEpochs
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.quotas import Quotas
+from penstock.broker.retention.retention import Retention
 from penstock.broker.schemas.registry import Schemas
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
@@ -101,6 +102,8 @@ class Broker:
         self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
         self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
         self.quotas = Quotas(QuotaRepository(store))
+        check_ms = settings.retention_check_ms
+        self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
         self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.pending_offsets = PendingOffsets(
             PendingOffsetRepository(store), self.offsets, self.topics.has_partition, self.memory
@@ -133,7 +136,7 @@ class Broker:
         except BaseException:
             store.close_now()
             raise
-        storage = Storage(data_folder, settings.log, leadership.epoch)
+        storage = Storage(data_folder, leadership.epoch)
         broker = cls(store, storage, settings, leadership)
         with blocked_by("reading what the database %s has", data_folder / DATABASE_FILE):
             broker._load()
@@ -153,6 +156,7 @@ class Broker:
 
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
+        await self.retention.close()
         await all_uninterrupted()
         await self.subscriptions.close()
         self.groups.stop()
@@ -175,6 +179,7 @@ class Broker:
         self.pending_offsets.load()
         self.transactions.load()
         self.topics.watch()
+        self.retention.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 

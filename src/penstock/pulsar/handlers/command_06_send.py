@@ -218,7 +218,7 @@ def _take(
         Magic.PULSAR,
         body,
         record_count=count,
-        base_timestamp=timestamp,
+        base_timestamp=_publish_time(entry),
         max_timestamp=timestamp,
         attributes=ATTRIBUTE_CHUNK if entry.is_chunk else 0,
         producer_id=key,
@@ -263,7 +263,15 @@ def _refuse_what_is_not_served(request: CommandSend, entry: Entry) -> None:
 
 def _timestamp(entry: Entry) -> int:
     """The entry's time in ms: the event's where the producer gave one, else the publishing's."""
-    timestamp = entry.metadata.event_time or entry.metadata.publish_time
+    return _time_or_now(entry.metadata.event_time or entry.metadata.publish_time)
+
+
+def _publish_time(entry: Entry) -> int:
+    """The time in ms from which on the entry's age is counted for its subscriptions."""
+    return _time_or_now(entry.metadata.publish_time)
+
+
+def _time_or_now(timestamp: int) -> int:
     return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
 
 
