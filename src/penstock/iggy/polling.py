@@ -102,7 +102,10 @@ async def poll(
 def _add_from_file(polled: Polled, partition: Partition, position: int, count: int) -> int:
     """Add large batches that are wanted whole; return where to go on, `position` if at none."""
     left = count - polled.messages
+    committed = partition.committed_from(position)
     for header, body in partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY):
+        if committed.hides(header):
+            break
         polled.add(Cut([body], header.record_count, header.last_offset))
         position = header.next_offset
     return position
@@ -123,7 +126,7 @@ async def _read(
         if following != position:
             return following
     try:
-        max_bytes = polled.size_of(wanted.messages - polled.messages)
+        max_bytes = _size_of_read(polled, partition, position, wanted)
         if run is not None and position == run.end:
             max_bytes = max(max_bytes, IGGY_READ_AHEAD_BYTES)
         max_bytes = min(max_bytes, partition.bytes_from(position))
@@ -131,6 +134,7 @@ async def _read(
             return None
         await held.grant(max_bytes)
         leader_epoch = partition.leader_epoch
+        committed = partition.committed_from(position)
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
@@ -142,11 +146,19 @@ async def _read(
         return None
     if not chunk:
         return None
-    run = Run(chunk, leader_epoch)
+    run = Run(chunk, leader_epoch, committed)
     kept.keep(partition, run)
     following = _take(polled, run, position, wanted)
     held.set(polled.held_bytes)
     return following
+
+
+def _size_of_read(polled: Polled, partition: Partition, position: int, wanted: Wanted) -> int:
+    left = wanted.messages - polled.messages
+    size = polled.size_of(left)
+    # A batch that is larger than what is asked for is looked through before it is read.
+    found = partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY)
+    return max(size, found[0].header.size) if found else size
 
 
 def _take(polled: Polled, run: Run, position: int, wanted: Wanted) -> int | None:
