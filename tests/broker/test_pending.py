@@ -18,12 +18,13 @@ SIZE = 3
 """Messages in a batch; blocks end inside of batches."""
 FIRST = BLOCK - 20
 COUNT = 40
+KINDS = """
+    hand_out hand_out hand_out acknowledge part hold hold commit abort release leave restart forget
+    through
+"""
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(
-            ["hand_out", "hand_out", "hand_out", "acknowledge", "part", "hold", "hold", "commit"]
-            + ["abort", "release", "leave", "restart", "forget", "through"]
-        ),
+        st.sampled_from(KINDS.split()),
         st.integers(0, 2),
         st.integers(0, COUNT - 1),
         st.integers(1, (1 << SIZE) - 1),
@@ -98,7 +99,7 @@ class Machine:
             self.pending[who] |= wanted
 
     def commit(self, who: int, *_: object) -> None:
-        for _step in self.engine.commit(who):
+        for _step in self.engine.committing(who):
             pass
         self.acknowledged |= self.pending[who]
         self.pending[who].clear()

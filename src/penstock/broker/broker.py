@@ -27,6 +27,7 @@ from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
+from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
 from penstock.metadata.store import MetadataStore
@@ -90,7 +91,12 @@ class Broker:
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
         self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
-        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
+        self.subscriptions = Subscriptions(
+            SubscriptionRepository(store),
+            PendingAcknowledgementRepository(store),
+            self.topics,
+            self.memory,
+        )
         self.quotas = Quotas(QuotaRepository(store))
         self.topics.on_delete(self._forget)
 

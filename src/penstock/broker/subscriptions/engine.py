@@ -235,7 +235,7 @@ class Engine:
             self.leases.settle(lease, (closed >> (low - start) & span(0, high - low)).bit_count())
         self.pending.add(producer_id, start, closed)
 
-    def commit(self, producer_id: int) -> Iterator[None]:
+    def committing(self, producer_id: int) -> Iterator[None]:
         """Acknowledge what a transaction has, a block in each step."""
         for number, bits in sorted(self.pending.blocks_of(producer_id).items()):
             start = number * BLOCK

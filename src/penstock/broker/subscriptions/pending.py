@@ -11,7 +11,7 @@ from penstock.broker.subscriptions.bitmaps import BLOCK, blocks_between, runs, s
 from penstock.pace import drop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from penstock.broker.subscriptions.cursor import Cursor
 
@@ -28,6 +28,7 @@ class Pending:
         self._by_producer: dict[int, dict[int, int]] = {}
         self._blocks: dict[int, int] = {}
         self._size = 0
+        self._changed: dict[int, set[int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
@@ -71,10 +72,14 @@ class Pending:
     def add(self, producer_id: int, start: int, closed: int) -> None:
         """Note the offset `start` + i for each bit i that is set; none is another transaction's."""
         mine = self._by_producer.setdefault(producer_id, {})
+        changed = self._changed.setdefault(producer_id, set())
         for number, bits in _cut(start, closed):
-            if number not in mine:
-                self._size += 1
-            mine[number] = mine.get(number, 0) | bits
+            before = mine.get(number, 0)
+            if before | bits == before:
+                continue
+            self._size += not before
+            changed.add(number)
+            mine[number] = before | bits
             self._blocks[number] = self._blocks.get(number, 0) | bits
 
     def remove(self, producer_id: int, start: int, end: int) -> None:
@@ -88,6 +93,18 @@ class Pending:
                 self._size -= _keep(mine, number, ~part)
         if not mine:
             self._by_producer.pop(producer_id, None)
+            self._changed.pop(producer_id, None)
+
+    def take_changes(self, producer_id: int) -> dict[int, int]:
+        """Return the blocks of a transaction that were added to since the last time."""
+        changed = self._changed.pop(producer_id, set())
+        mine = self.blocks_of(producer_id)
+        return {number: mine[number] for number in changed if number in mine}
+
+    def give_back_changes(self, producer_id: int, numbers: Iterable[int]) -> None:
+        """Count changes that were taken as not taken."""
+        if producer_id in self._by_producer:
+            self._changed.setdefault(producer_id, set()).update(numbers)
 
     def cut_off(self, end: int) -> None:
         """Forget what lies at or above an offset; see Cursor.cut_off."""
@@ -109,8 +126,8 @@ class Pending:
             yield pending
 
     def clear(self) -> None:
-        drop(self._by_producer, self._blocks)
-        self._by_producer, self._blocks = {}, {}
+        drop(self._by_producer, self._blocks, self._changed)
+        self._by_producer, self._blocks, self._changed = {}, {}, {}
         self._size = 0
 
 
