@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from patience import PATIENCE_SECONDS
 from versus.accounting import disk_bytes, look
 from versus.processes import free_port, on_cpus, running, wait_for_port
 
@@ -28,7 +29,7 @@ time.sleep(600)
 
 
 def ends(pid: int) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         if time.monotonic() > deadline:
             return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from patience import PATIENCE_SECONDS, until
 from penstock.broker.subscriptions import store as module
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.store import CursorStore
@@ -65,7 +66,7 @@ async def test_a_save_in_the_turn_in_which_the_last_one_ends_is_written(
     await asyncio.sleep(0)
     store._begin().add_done_callback(lambda _: again.append(store._begin()))
     await store.save(subscription)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not again:
             await asyncio.sleep(0)
         await again[0]
@@ -83,9 +84,7 @@ async def test_what_was_not_written_is_written_again(
     repository.failures = 2
     with pytest.raises(MetadataError):
         await store.save(subscription)
-    async with asyncio.timeout(10):
-        while not repository.saved:
-            await asyncio.sleep(0.01)
+    await until(lambda: repository.saved)
     assert repository.saved == [CursorRow(1, "sub", 0, 0, [(0, 0b11000)])]
     await store.save(subscription)
     assert repository.saved[1].blocks == []

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from partition_logs import log_of
+from patience import until
 from penstock.broker.broker import Broker
 from penstock.broker.giving_up import delete_segments, purge
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
@@ -100,9 +101,7 @@ async def test_a_purge_goes_on_where_its_client_leaves(tmp_path: Path) -> None:
         purging = asyncio.create_task(partition.trim(3))
         await asyncio.sleep(0)
         purging.cancel()
-        async with asyncio.timeout(10):
-            while subscription.cursor.position < 3:
-                await asyncio.sleep(0.01)
+        await until(lambda: subscription.cursor.position >= 3)
         assert log_of(partition).segment_count == 1
 
 
@@ -134,9 +133,7 @@ async def test_cursors_pass_what_is_given_up(tmp_path: Path) -> None:
             assert (each.cursor.position, each.backlog) == (9, 3)
         assert member.unacknowledged == 0
         subscription.add_permits(member, 10)
-        async with asyncio.timeout(10):
-            while receiver_of(member).offsets != [0, 9]:
-                await asyncio.sleep(0.01)
+        await until(lambda: receiver_of(member).offsets == [0, 9])
         await append_messages(partition, 1)
         await partition.trim(partition.readable_end())
         assert idle.backlog == 0

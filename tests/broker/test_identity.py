@@ -5,7 +5,6 @@ Method: take it away, or put something else in its place, and start again.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
 import sqlite3
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from patience import until
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError, StorageError
 from penstock.broker.settings import BrokerSettings
@@ -222,9 +222,7 @@ async def test_a_log_that_is_removed_under_the_broker_is_closed_and_the_others_s
                 await partition.opened()
         shutil.rmtree(orders / "0")
         lost, kept = topic_of(broker).partitions
-        async with asyncio.timeout(10):
-            while "orders-0 is closed" not in caplog.text:
-                await asyncio.sleep(0.05)
+        await until(lambda: "orders-0 is closed" in caplog.text)
         with pytest.raises(LogClosedError):
             lost.append(batch())
         with pytest.raises(LogClosedError):

@@ -21,7 +21,8 @@ from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.leader_epochs import UNKNOWN_EPOCH, LeaderEpochs
 from penstock.broker.topics.names import TopicName
-from penstock.broker.topics.partition import Isolation, Partition
+from penstock.broker.topics.partition import Partition
+from penstock.broker.transactions.isolation import Isolation
 from penstock.log import Flusher, LocalLog, LogConfig, OffsetOutOfRangeError
 from penstock.log.header import HEADER, Magic, build_header, walk
 from penstock.memory import Memory

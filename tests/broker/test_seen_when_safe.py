@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from faulty_files import FaultyFileSystem, Survival
+from patience import PATIENCE_SECONDS
 from penstock import records
 from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.settings import BrokerSettings
@@ -20,7 +21,8 @@ from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
-from penstock.broker.topics.partition import Isolation, Partition
+from penstock.broker.topics.partition import Partition
+from penstock.broker.transactions.isolation import Isolation
 from penstock.iggy.kept import Kept
 from penstock.iggy.offsets import current_offset
 from penstock.iggy.polling import Wanted, poll
@@ -59,7 +61,7 @@ class Gate:
     def _pass(self, operation: str, path: Path) -> None:
         if operation == "fdatasync" and path.suffix == ".log":
             self.flushes += 1
-            assert self._open.wait(10)
+            assert self._open.wait(PATIENCE_SECONDS)
 
 
 @pytest.fixture
@@ -195,7 +197,7 @@ async def test_what_nobody_waits_for_is_flushed_at_once_on_a_quiet_topic(
     changed = asyncio.Event()
     partition.add_listener(changed.set)
     partition.written(partition.append(batch()))
-    await asyncio.wait_for(changed.wait(), 10)
+    await asyncio.wait_for(changed.wait(), PATIENCE_SECONDS)
     assert partition.readable_end() == 10
     partition.remove_listener(changed.set)
     # The interval of an hour has only begun, so that this one waits.
@@ -215,7 +217,7 @@ async def test_a_reader_at_the_end_does_not_wait_for_the_interval(open_partition
     for end in (10, 20, 30):
         changed.clear()
         partition.written(partition.append(batch()))
-        await asyncio.wait_for(changed.wait(), 10)
+        await asyncio.wait_for(changed.wait(), PATIENCE_SECONDS)
         assert partition.readable_end() == end
     partition.close()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from partition_logs import open_logs
+from patience import until
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     ConsumerBusyError,
@@ -336,9 +337,7 @@ async def test_failover_waits_for_the_acknowledgements_of_a_living_predecessor(
     await settled()
     assert receiver_of(second).offsets == []
     await subscription.acknowledge_through(1)  # On its way when the turn changed.
-    async with asyncio.timeout(5):
-        while not receiver_of(second).offsets:
-            await asyncio.sleep(0.01)
+    await until(lambda: receiver_of(second).offsets)
     assert receiver_of(second).offsets == [2]
 
 

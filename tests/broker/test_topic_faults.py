@@ -17,6 +17,7 @@ import pytest
 
 from kafka_dialog import Dialog
 from partition_logs import log_of
+from patience import PATIENCE_SECONDS, until
 from penstock.broker.errors import (
     StorageError,
     TopicExistsError,
@@ -49,12 +50,6 @@ def batch(body: bytes = b"hello") -> list[bytearray]:
 
 def folders(data_folder: Path) -> list[str]:
     return [each.name for each in (data_folder / "topics").iterdir()]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not is_so():
-            await asyncio.sleep(0.01)
 
 
 async def until_soon(is_so: Callable[[], bool]) -> None:
@@ -177,7 +172,7 @@ async def test_a_deletion_does_not_wait_for_a_flush(
 
     def slow(_file: RealFile) -> None:
         began.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE_SECONDS)
 
     async with running(tmp_path) as broker:
         topic = await broker.topics.create(ORDERS, 1)
@@ -240,7 +235,7 @@ async def test_a_log_that_can_not_be_opened_is_opened_later(
             assert {type(each).__name__ for each in outcomes} == {"LogNotOpenError"}
             assert tries == 1
         assert "orders-0 can't be opened" in caplog.text
-        partition._let_try_again()
+        partition._opening.again()
         await partition.opened()
         assert partition.end_offset == 1
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from partition_logs import open_logs
+from patience import until
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
     InvalidPartitionCountError,
@@ -38,13 +39,6 @@ async def running(folder: Path, settings: BrokerSettings | None = None) -> Async
         yield broker
     finally:
         await broker.close()
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Return when it is; what is removed in the background takes a moment."""
-    async with asyncio.timeout(10):
-        while not is_so():
-            await asyncio.sleep(0.01)
 
 
 def batch(body: bytes = b"hello", magic: Magic = Magic.KAFKA, **fields: int) -> list[bytearray]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafka_dialog import Dialog
+from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
 from penstock.broker.errors import StorageError, TopicExistsError, UnknownTopicError
 from penstock.broker.topics.joined import Joined
@@ -211,7 +212,7 @@ async def test_what_is_asked_for_as_a_group_ends_is_done() -> None:
     first = joined.ask(1)
     first.add_done_callback(lambda _: again.append(joined.ask(2)))
     assert await first == 2
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         assert await again[0] == 4
         outcomes = await joined.ask_all([0, *range(1, 2 * TOPICS_CHANGED_TOGETHER)])
     assert isinstance(outcomes[0], ValueError)

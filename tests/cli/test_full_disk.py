@@ -46,4 +46,4 @@ def test_what_fails_on_a_disk_with_room_is_told_as_it_is(
 ) -> None:
     told = failing_start(tmp_path, monkeypatch, error, free=START_BYTES)
     assert str(error) in told
-    assert "full" not in told
+    assert "is full" not in told

@@ -18,6 +18,7 @@ from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.broker.topics.storage import Storage
 from penstock.cli.app import app
 from penstock.cli.failure import CommandError
 from penstock.log.header import Magic, build_header
@@ -167,6 +168,27 @@ async def test_an_older_database_gets_what_came_after_it(data: Path) -> None:
     async with running(data) as broker:
         assert await read(await partition_of(broker, ORDERS)) == 5
         assert await read(await partition_of(broker, new.name)) == 1
+
+
+async def test_partitions_that_were_deleted_do_not_come_back(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut_short(*_: object) -> list[Exception | None]:
+        return [OSError("power is gone")]
+
+    with monkeypatch.context() as crash:
+        crash.setattr(Storage, "doom", cut_short)
+        crash.setattr(Storage, "remove_partitions", cut_short)
+        async with running(data) as broker:
+            partition = await partition_of(broker, ORDERS, 1)
+            topic = broker.topics.get(ORDERS)
+            assert topic is not None
+            await broker.topics.remove_partitions(topic, 1)
+    assert (folder_of(data, ORDERS) / "1").exists()
+    assert await recovered(data) == (0, {"findings": [], "done": []})
+    await recovered(data, "--rebuild")
+    async with running(data) as broker:
+        assert not broker.topics.has_partition(partition.id)
 
 
 async def test_the_epoch_is_found_in_the_logs_where_nothing_else_has_it(data: Path) -> None:

@@ -22,6 +22,9 @@ from wire_clients import PULSAR_CONNECT, PulsarWire, pulsar_request
 
 COSTS_OF_PINGS = 1.2
 """What an acknowledgement may cost, in PINGs: about 0.6, and 1.6 to 2 where it is taken alone."""
+MEDIAN_SECONDS = 0.02
+BUSY_MEDIAN_SECONDS = 0.5
+"""What a PING may take on a machine that others use too; what is looked for takes seconds."""
 EXCLUSIVE, SHARED = api.CommandSubscribe.Exclusive, api.CommandSubscribe.Shared
 
 
@@ -92,14 +95,21 @@ class Peer:
 
 
 @pytest.mark.parametrize(
-    ("count", "kind"),
+    ("count", "kind", "median_seconds"),
     [
-        (20_000, EXCLUSIVE),
-        (20_000, SHARED),
-        pytest.param(900_000, EXCLUSIVE, marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
+        (20_000, EXCLUSIVE, BUSY_MEDIAN_SECONDS),
+        (20_000, SHARED, BUSY_MEDIAN_SECONDS),
+        pytest.param(
+            900_000,
+            EXCLUSIVE,
+            MEDIAN_SECONDS,
+            marks=[pytest.mark.soak, pytest.mark.timeout(1800)],
+        ),
     ],
 )
-def test_single_acknowledgements_in_random_order(stand: Stand, count: int, kind: int) -> None:
+def test_single_acknowledgements_in_random_order(
+    stand: Stand, count: int, kind: int, median_seconds: float
+) -> None:
     broker = stand.start()
     peer = Peer(stand, broker)
     peer.publish(count)
@@ -114,7 +124,7 @@ def test_single_acknowledgements_in_random_order(stand: Stand, count: int, kind:
     assert stand.watch.grown_mib * MIB < 2 * count + 8 * MIB
     print(f"{len(taken) / spent:,.0f} a second of CPU, {spent / pings:.2f} PINGs each")  # noqa: T201
     print(f"{stand.watch.grown_mib:.1f} MiB more, PING {pinger.report()}")  # noqa: T201
-    assert pinger.median < 0.02
+    assert pinger.median < median_seconds
 
 
 def _cpu(stand: Stand, work) -> float:

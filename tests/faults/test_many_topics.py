@@ -19,6 +19,8 @@ from stand import PROTOCOLS, Stand
 from wire_clients import IggyWire, KafkaWire
 
 MEDIAN_SECONDS = 0.05
+BUSY_MEDIAN_SECONDS = 0.5
+"""What is accepted on a machine that others use too; what is looked for takes seconds."""
 STREAM = Identifier("doomed")
 SPANS = ("baseline", "creation", "deletion", "removal")
 
@@ -50,14 +52,16 @@ def topics_left(broker: BrokerProcess) -> int:
 
 
 @pytest.mark.parametrize(
-    ("by_kafka", "by_iggy"),
+    ("by_kafka", "by_iggy", "median_seconds"),
     [
-        (60, 4),
-        pytest.param(3_000, 300, marks=[pytest.mark.soak, pytest.mark.timeout(1200)]),
+        (60, 4, BUSY_MEDIAN_SECONDS),
+        pytest.param(
+            3_000, 300, MEDIAN_SECONDS, marks=[pytest.mark.soak, pytest.mark.timeout(1200)]
+        ),
     ],
 )
 def test_many_topics_at_once_take_nobody_elses_time(
-    stand: Stand, by_kafka: int, by_iggy: int
+    stand: Stand, by_kafka: int, by_iggy: int, median_seconds: float
 ) -> None:
     """Bar: the median of what each neighbour waits stays small, and nothing of them is left."""
     broker = stand.start()
@@ -84,7 +88,7 @@ def test_many_topics_at_once_take_nobody_elses_time(
             for protocol in PROTOCOLS:
                 waited = probes.latencies(name).of("ping", protocol)
                 if waited.seconds:  # What is over in a moment was in nobody's way.
-                    assert waited.p50 < MEDIAN_SECONDS, probes.report()
+                    assert waited.p50 < median_seconds, probes.report()
     assert topics_left(broker) == kept
     client.socket.close()
     kafka.socket.close()

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 from penstock.iggy.wire.commands import Command
 from penstock.kafka.wire import api
 from penstock.limits import KAFKA_REQUEST_BYTES
@@ -158,7 +159,7 @@ def test_attacks_stay_within_the_budget(stand: Stand) -> None:
     for attack in ATTACKS.values():
         attack(stand, broker)
     time.sleep(3)
-    with contextlib.closing(KafkaWire(broker.kafka, "after", timeout=10)) as kafka:
+    with contextlib.closing(KafkaWire(broker.kafka, "after", timeout=PATIENCE_SECONDS)) as kafka:
         kafka.create_topic()
         assert kafka.produce(b"fine") == 0
     assert stand.watch.peak_mib < bar_mib(BUDGET_MIB)

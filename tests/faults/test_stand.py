@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from faulty_broker import FaultyBroker
+from patience import lasted, wait_until
 from stand import Stand
 from wire_clients import CLIENTS, KafkaWire, RefusedError, WireClient
+
+STOPPED_SECONDS = 1.5
 
 
 def clients(broker: FaultyBroker, topic: str = "orders") -> list[WireClient]:
@@ -26,13 +29,13 @@ def test_probes_see_a_broker_that_stops_for_a_while(stand: Stand) -> None:
             time.sleep(0.5)
         with probes.attack():
             os.kill(broker.pid, signal.SIGSTOP)
-            time.sleep(0.5)
+            time.sleep(STOPPED_SECONDS)
             os.kill(broker.pid, signal.SIGCONT)
             time.sleep(0.2)
         for protocol in CLIENTS:
-            assert probes.latencies("attack").of(protocol=protocol).worst > 0.45
-            assert probes.latencies("baseline").of("ping", protocol).p50 < 0.2
-            assert probes.unavailable()[protocol] > 0.45
+            assert probes.latencies("attack").of(protocol=protocol).worst > 0.9 * STOPPED_SECONDS
+            assert probes.latencies("baseline").of("ping", protocol).p50 < STOPPED_SECONDS / 2
+            assert probes.unavailable()[protocol] > 0.9 * STOPPED_SECONDS
         assert probes.slowdown("ping", 1) > 2
 
 
@@ -44,10 +47,7 @@ def test_the_watch_sees_memory_and_files(stand: Stand) -> None:
     head = (90 << 20).to_bytes(4) + bytes.fromhex("0000000a00000001ffff")
     for connection in connections[:4]:
         stand.flood(connection, head + bytes(10 << 20))
-    deadline = time.monotonic() + 60
-    while stand.watch.grown_mib < 30 or stand.watch.peak_files < files + 10:
-        assert time.monotonic() < deadline, stand.watch.grown_mib
-        time.sleep(0.05)
+    wait_until(lambda: stand.watch.grown_mib >= 30 and stand.watch.peak_files >= files + 10)
     assert stand.watch.cpu_seconds > 0
 
 
@@ -68,7 +68,7 @@ def test_a_slow_disk_is_slow_and_is_seen_on_the_loop(stand: Stand) -> None:
         for client in written:
             began = time.monotonic()
             client.produce(b"slow")
-            assert time.monotonic() - began > 0.05
+            assert lasted(began, 0.05)
     assert broker.disk.loop_waits() == 0, broker.disk.figures()
 
 

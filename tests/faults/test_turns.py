@@ -17,6 +17,8 @@ from stand import PROTOCOLS, Stand
 from wire_clients import kafka_request
 
 MEDIAN_SECONDS = 0.05
+BUSY_MEDIAN_SECONDS = 0.5
+"""What is accepted on a machine that others use too; what is looked for takes seconds."""
 ELEMENTS = 99_000
 ATTACK_SECONDS = 2
 
@@ -48,15 +50,18 @@ def many_elements(stand: Stand, broker: BrokerProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    "attack",
+    ("attack", "median_seconds"),
     [
-        pytest.param(waiting_fetches, marks=pytest.mark.soak),
-        endless_pipeline,
-        many_elements,
+        (endless_pipeline, BUSY_MEDIAN_SECONDS),
+        (many_elements, BUSY_MEDIAN_SECONDS),
+        *(
+            pytest.param(attack, MEDIAN_SECONDS, marks=pytest.mark.soak)
+            for attack in (waiting_fetches, endless_pipeline, many_elements)
+        ),
     ],
 )
 def test_nobody_takes_the_time_of_others(
-    stand: Stand, attack: Callable[[Stand, BrokerProcess], None]
+    stand: Stand, attack: Callable[[Stand, BrokerProcess], None], median_seconds: float
 ) -> None:
     """Attack: requests that wait with many behind them, a pipeline without end, one huge request.
 
@@ -71,4 +76,4 @@ def test_nobody_takes_the_time_of_others(
             time.sleep(ATTACK_SECONDS)
         during = probes.latencies("attack")
         for protocol in PROTOCOLS:
-            assert during.of("ping", protocol).p50 < MEDIAN_SECONDS, probes.report()
+            assert during.of("ping", protocol).p50 < median_seconds, probes.report()

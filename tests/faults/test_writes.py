@@ -14,11 +14,13 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from faulty_broker import CHANGING, NAMING, SYNCING, FaultyBroker
+from patience import PATIENCE_SECONDS, lasted
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from stand import Stand
 from wire_clients import CLIENTS, KafkaWire, RefusedError, WireClient, kafka_produce_fields
 
 MEGABYTE = bytes(1 << 20)
+REFUSED_SECONDS = 10
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def test_a_write_that_fails_is_refused_at_once_and_the_next_succeeds(
 ) -> None:
     """Fault: the disk takes half of a write, and then nothing.
 
-    Bar: refused within a second, in each protocol's words, and no restart is needed."""
+    Bar: refused long before a client gives up, in its own words, and no restart is needed."""
     stand.allow("a write failed", "writes succeed again")
     for protocol, client in clients.items():
         client.produce(b"before")
@@ -78,7 +80,7 @@ def test_a_write_that_fails_is_refused_at_once_and_the_next_succeeds(
             began = time.monotonic()
             with pytest.raises(RefusedError) as refused:
                 client.produce(b"refused")
-            assert time.monotonic() - began < 1
+            assert not lasted(began, REFUSED_SECONDS)
             assert str(broker.data_folder) not in str(refused.value)
         client.close()
         again = clients[protocol] = CLIENTS[protocol](getattr(broker, protocol), f"to-{protocol}")
@@ -124,8 +126,8 @@ def test_real_clients_get_everything_through_a_full_disk_in_order(
         send(sent[100:200])
         time.sleep(1)
     send(sent[200:])
-    assert kafka.flush(20) == 0
-    assert done.wait(20)
+    assert kafka.flush(PATIENCE_SECONDS) == 0
+    assert done.wait(PATIENCE_SECONDS)
     client.close()
     assert errors == [None] * len(sent)
     assert set(results) == {pulsar.Result.Ok}

@@ -172,16 +172,27 @@ async def test_topic_may_have_no_partitions(
     assert set(admin.list_topics(name, timeout=SECONDS).topics[name].partitions) == {0}
 
 
-async def test_partitions_are_added_and_never_taken_away(
-    client: IggyClient, stream: str, topic: str
+async def test_partitions_are_added_and_taken_away(
+    client: IggyClient, stream: str, topic: str, shared_server: BrokerProcess
 ) -> None:
     await client.create_partitions(stream, topic, 2)
     found = await client.get_topic(stream, topic)
     assert found is not None
     assert found.partitions_count == 4
     assert await send(client, stream, topic, "last", partition=3) == 0
-    with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
-        await client.delete_partitions(stream, topic, 1)
+    await client.delete_partitions(stream, topic, 3)
+    found = await client.get_topic(stream, topic)
+    assert found is not None
+    assert [partition.id for partition in found.partitions] == [0]
+    admin = AdminClient({"bootstrap.servers": shared_server.kafka})
+    name = f"{stream}.{topic}"
+    assert set(admin.list_topics(name, timeout=SECONDS).topics[name].partitions) == {0}
+    pulsar_client = pulsar.Client(shared_server.pulsar)
+    assert len(pulsar_client.get_topic_partitions(f"public/{stream}/{topic}")) == 1
+    pulsar_client.close()
+    for count, refusal in ((2, "Invalid partitions count"), (0, "Too many partitions")):
+        with pytest.raises(RuntimeError, match=refusal):
+            await client.delete_partitions(stream, topic, count)
 
 
 async def test_options_are_described(client: IggyClient) -> None:

@@ -325,11 +325,18 @@ async def test_descriptions_lie_as_they_did(broker: Broker, dialog: OlderDialog)
     assert body[9:] == Transport.peer.encode() + u32(0)
 
 
-async def test_topics_grow_are_renamed_and_go(broker: Broker, dialog: OlderDialog) -> None:
+async def test_topics_grow_shrink_are_renamed_and_go(broker: Broker, dialog: OlderDialog) -> None:
     u32 = struct.Struct("<I").pack
     assert await dialog.ask(402, BOTH + u32(2)) == OK
     (topic,) = broker.topics.all()
     assert len(topic.partitions) == 5
+    assert await dialog.ask(403, BOTH + u32(4)) == OK
+    assert len(topic.partitions) == 1
+    # More than there are is all of them, as then.
+    assert await dialog.ask(403, BOTH + u32(9)) == OK
+    assert topic.partitions == []
+    assert await dialog.ask(403, BOTH + u32(1)) == OK
+    assert await dialog.ask(403, BOTH + u32(0)) == (2015, b"")
     assert await dialog.ask(204, STREAM + name("Store")) == OK
     assert await dialog.ask(304, BOTH + u32(0) + name("Bills")) == OK
     assert topic.name == ("public", "store", "bills")

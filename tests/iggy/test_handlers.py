@@ -204,6 +204,42 @@ async def test_streams_are_created_at_a_rate(
     await broker.close()
 
 
+async def test_deleted_partitions_are_nobody_s_any_more(dialog: Dialog) -> None:
+    def asked(count: int) -> requests.DeletePartitions:
+        return requests.DeletePartitions(STREAM, TOPIC, count)
+
+    async def owned() -> list[int]:
+        answer = await dialog.ask(
+            Command.SYNC_CONSUMER_GROUP, requests.ConsumerGroupRequest(STREAM, TOPIC, GROUP.id)
+        )
+        return replies.Assignment.decode(answer.body).partitions
+
+    await dialog.ask(
+        Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup(STREAM, TOPIC, "g")
+    )
+    await dialog.ask(
+        Command.JOIN_CONSUMER_GROUP, requests.ConsumerGroupRequest(STREAM, TOPIC, GROUP.id)
+    )
+    assert await owned() == [0, 1, 2]
+    await dialog.produce(producer_batch(b"0"), 1)
+    assert (await dialog.ask(Command.DELETE_PARTITIONS, asked(2))).rejected == 0
+    # A member of the division before is sent to ask again.
+    stale = await dialog.ask(
+        Command.POLL_MESSAGES, poll(PollingKind.NEXT, consumer=GROUP, partition=0)
+    )
+    assert replies.Polled.decode(stale.body[:16]).partition_id == replies.NO_PARTITION
+    assert await owned() == [0]
+    assert await payloads(dialog, poll(PollingKind.NEXT, consumer=GROUP)) == [b"0"]
+    gone = await dialog.ask(Command.POLL_MESSAGES, poll(PollingKind.FIRST, partition=1))
+    assert gone.status == ErrorCode.PARTITION_NOT_FOUND
+    for count, refusal in (
+        (2, ErrorCode.INVALID_PARTITIONS_COUNT),
+        (0, ErrorCode.TOO_MANY_PARTITIONS),
+        (limits.IGGY_REQUEST_PARTITIONS + 1, ErrorCode.TOO_MANY_PARTITIONS),
+    ):
+        assert (await dialog.ask(Command.DELETE_PARTITIONS, asked(count))).rejected == refusal
+
+
 async def test_segments_are_deleted(dialog: Dialog) -> None:
     def asked(partition: int, topic: Identifier = TOPIC) -> requests.DeleteSegments:
         return requests.DeleteSegments(STREAM, topic, partition, 2**32 - 1)

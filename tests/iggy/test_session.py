@@ -113,7 +113,7 @@ async def test_what_follows_a_request_is_ignored(dialog: Dialog) -> None:
         (Command.GET_STREAMS, requests.Empty()),
         (Command.GET_TOPIC, requests.TopicRequest(STREAM, TOPIC)),
         (Command.CREATE_CONSUMER_GROUP, group),
-        (Command.CREATE_PARTITIONS, requests.PartitionsRequest(STREAM, TOPIC, 1)),
+        (Command.CREATE_PARTITIONS, requests.CreatePartitions(STREAM, TOPIC, 1)),
         (Command.POLL_MESSAGES, requests.PollMessages(reader, STREAM, TOPIC, 0, first, 1, False)),
         (Command.DELETE_TOPIC, requests.TopicRequest(STREAM, TOPIC)),
         (Command.DELETE_STREAM, requests.StreamRequest(STREAM)),

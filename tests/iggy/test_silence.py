@@ -1,21 +1,23 @@
 """Goal: a member of a group that falls silent loses its partitions to the others, and hears it.
 
-Method: sessions over a transport that listens, with a short time of silence.
+Method: sessions over a transport that listens, and a clock that the test turns.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from conversation import Conversation
+from group_house import VirtualClock
 from iggy_dialog import CLIENT, SESSIONS, STREAM, TOPIC, Dialog
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
+from penstock.iggy import silence
 from penstock.iggy.wire import frame, requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.frame import EvictionReason
@@ -23,7 +25,7 @@ from penstock.iggy.wire.identifiers import Identifier
 from penstock.session import Buffers
 
 GROUP = requests.ConsumerGroupRequest(STREAM, TOPIC, Identifier("g"))
-SECONDS = 0.2
+SECONDS = 36
 
 
 class Listener:
@@ -61,9 +63,17 @@ class Member(Dialog):
         self._conversation = Conversation(self.session, self._written, self._failed)
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
+    clock = VirtualClock()
+    loop = SimpleNamespace(call_later=clock.call_later)
+    monkeypatch.setattr(silence, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=clock.time))
+    return clock
+
+
 @pytest.fixture
-async def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Broker]:
-    monkeypatch.setattr(limits, "IGGY_SILENCE_SECONDS", SECONDS)
+async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     broker = await Broker.open(tmp_path, BrokerSettings())
     yield broker
     await broker.close()
@@ -81,17 +91,18 @@ async def joined(broker: Broker, *, first: bool = False) -> Member:
 
 
 def test_the_time_is_that_of_iggy_server() -> None:
-    assert limits.IGGY_SILENCE_SECONDS == 36
+    assert limits.IGGY_SILENCE_SECONDS == SECONDS
 
 
-async def test_a_silent_member_gives_its_partitions_up(broker: Broker) -> None:
+async def test_a_silent_member_gives_its_partitions_up(broker: Broker, clock: VirtualClock) -> None:
     silent, lively = await joined(broker, first=True), await joined(broker)
     synced = await lively.ask(Command.SYNC_CONSUMER_GROUP, GROUP)
     assert synced.body[8:].hex() == "0100000001000000"
-    async with asyncio.timeout(20):
-        while not silent.transport.closed:
-            assert (await lively.ask(Command.PING)).status == 0
-            await asyncio.sleep(SECONDS / 10)
+    for _ in range(9):
+        clock.advance(SECONDS / 10)
+        assert (await lively.ask(Command.PING)).status == 0
+        assert not silent.transport.closed
+    clock.advance(SECONDS / 10)
     evicted = silent.transport.heard
     assert (len(evicted), evicted[60], evicted[-1]) == (
         frame.HEADER_SIZE,
@@ -99,33 +110,36 @@ async def test_a_silent_member_gives_its_partitions_up(broker: Broker) -> None:
         EvictionReason.STALE_CLIENT,
     )
     assert evicted[128:144] == CLIENT
+    clock.advance(SECONDS * 0.85)
     assert not lively.transport.closed
     synced = await lively.ask(Command.SYNC_CONSUMER_GROUP, GROUP)
     assert synced.body[8:].hex() == "020000000000000001000000"
 
 
-async def test_who_is_in_no_group_may_be_silent(broker: Broker) -> None:
+async def test_who_is_in_no_group_may_be_silent(broker: Broker, clock: VirtualClock) -> None:
     member = await joined(broker, first=True)
     await member.ask(Command.LEAVE_CONSUMER_GROUP, GROUP)
-    await asyncio.sleep(3 * SECONDS)
+    clock.advance(3 * SECONDS)
     assert not member.transport.closed
     await member.ask(Command.JOIN_CONSUMER_GROUP, GROUP)
-    await asyncio.sleep(3 * SECONDS)
+    clock.advance(3 * SECONDS)
     assert member.transport.closed
 
 
-async def test_who_waits_for_an_answer_is_not_silent(broker: Broker) -> None:
+async def test_who_waits_for_an_answer_is_not_silent(broker: Broker, clock: VirtualClock) -> None:
     member = await joined(broker, first=True)
     member.session._client.silence.asked()
-    await asyncio.sleep(3 * SECONDS)
+    clock.advance(3 * SECONDS)
     assert not member.transport.closed
     member.session._client.silence.answered()
-    await asyncio.sleep(3 * SECONDS)
+    clock.advance(3 * SECONDS)
     assert member.transport.closed
 
 
-async def test_a_connection_that_ended_is_watched_no_more(broker: Broker) -> None:
+async def test_a_connection_that_ended_is_watched_no_more(
+    broker: Broker, clock: VirtualClock
+) -> None:
     member = await joined(broker, first=True)
     member.session.close()
-    await asyncio.sleep(3 * SECONDS)
+    clock.advance(3 * SECONDS)
     assert not member.transport.closed

@@ -9,6 +9,7 @@ import pulsar
 from confluent_kafka import Consumer, Producer
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 
 LARGE = random.Random(1).randbytes(12_000_000)
 
@@ -21,7 +22,7 @@ def test_a_chunked_message_is_one_kafka_message(shared_server: BrokerProcess) ->
     )
     try:
         kafka.produce(topic, b"before")
-        kafka.flush(10)
+        kafka.flush(PATIENCE_SECONDS)
         cutting = [
             client.create_producer(topic, chunking_enabled=True, compression_type=codec)
             for codec in (pulsar.CompressionType.NONE, pulsar.CompressionType.LZ4)
@@ -34,7 +35,7 @@ def test_a_chunked_message_is_one_kafka_message(shared_server: BrokerProcess) ->
         for producer in cutting:
             producer.flush()
         kafka.produce(topic, b"after")
-        kafka.flush(10)
+        kafka.flush(PATIENCE_SECONDS)
     finally:
         client.close()
 

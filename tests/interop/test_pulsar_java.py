@@ -24,8 +24,17 @@ LIBRARIES = Path(__file__).parents[2] / "build" / "libraries"
 PROBE = Path(__file__).parents[1] / "support" / "PulsarProbe.java"
 RESULTS = [
     "index [0, 1, 2, 3, 4]",
-    "schema NotAllowedException",
     "delay NotAllowedException",
+    "string ü",
+    "number 7",
+    "json ü",
+    "avro ü",
+    "longer 8",
+    'pair (key = "a", value = "1")',
+    "other IncompatibleSchemaException",
+    "reader IncompatibleSchemaException",
+    "any [7, 8]",
+    "raw raw",
     "pattern seen",
     "partitions [0, 1, 2]",
     "failover active",

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from broker_process import BrokerProcess
 from kafka_dialog import TOPIC, Dialog, kafka_broker
+from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, api
 
@@ -77,7 +78,7 @@ def test_confluent_deletes_records(shared_server: BrokerProcess) -> None:
     producer = Producer({"bootstrap.servers": shared_server.kafka})
     for number in range(10):
         producer.produce("cut", str(number))
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     place = TopicPartition("cut", 0, 4)
     assert admin.delete_records([place])[place].result().low_watermark == 4
     place = TopicPartition("cut", 0)

@@ -13,6 +13,7 @@ import pytest
 
 from kafka_dialog import TOPIC, WAIT_SECONDS, Dialog
 from partition_logs import log_of
+from patience import PATIENCE_SECONDS, lasted
 from penstock.broker.broker import Broker
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.wire import ErrorCode, Struct, api
@@ -162,7 +163,7 @@ async def test_the_wait_ends_with_its_time_and_brings_what_there_is(dialog: Dial
     await dialog.produce(batch())
     began = time.monotonic()
     result = await dialog.fetch(0, max_wait_ms=50, min_bytes=1_000_000)
-    assert time.monotonic() - began >= 0.05
+    assert lasted(began, 0.05)
     assert offsets(result) == [0]
 
 
@@ -251,7 +252,7 @@ async def test_what_waits_is_in_the_budget_for_memory(dialog: Dialog) -> None:
     used = dialog.broker.memory.reads
     fields = dialog.fetch_fields(*[(0, 0)] * 400, max_wait_ms=LONG_MS)
     waiting = dialog.send("Fetch", 12, **fields)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not used.used:
             await asyncio.sleep(0)
     assert not waiting.done()

@@ -22,6 +22,7 @@ from message_sets import (
     wrapped,
     write,
 )
+from patience import PATIENCE_SECONDS
 from penstock.broker.reading import conversion
 from penstock.broker.topics.partition import Partition
 from penstock.clients.kafka.record_batch import Record, encode_batch
@@ -317,7 +318,7 @@ class TestFetch:
         waiting = dialog.send("Fetch", 0, **dialog.fetch_fields((0, 0), max_wait_ms=30_000))
         other = Dialog(dialog.broker)
         await other.produce(message_set(0, GOOD), version=0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             (result,) = (await waiting).responses[0].partitions
         assert read(bytes(result.records)) == seen(0, GOOD)
 

@@ -15,6 +15,7 @@ import confluent_kafka
 import pytest
 
 from kafka_dialog import TOPIC, Dialog
+from patience import PATIENCE_SECONDS
 from penstock import limits, records
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import api_00_produce
@@ -219,7 +220,7 @@ def test_a_consumer_reads_on_past_what_was_refused() -> None:
         settings = {"bootstrap.servers": broker.kafka, "group.id": "g"}
         consumer = confluent_kafka.Consumer({**settings, "auto.offset.reset": "earliest"})
         consumer.subscribe(["orders"])
-        read = [consumer.poll(20), consumer.poll(20)]
+        read = [consumer.poll(PATIENCE_SECONDS), consumer.poll(PATIENCE_SECONDS)]
         consumer.close()
     assert [(each.value(), each.offset()) for each in read if each] == [
         (b"before", 0),

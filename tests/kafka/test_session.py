@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_dialog import Dialog, kafka_broker
+from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import HANDLERS
 from penstock.kafka.wire import APIS, ErrorCode, api
@@ -133,7 +134,7 @@ async def test_produce_overtakes_a_fetch_that_waits(dialog: Dialog) -> None:
     await dialog.create_topic()
     waiting = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), max_wait_ms=60_000))
     await dialog.produce(encode_batch([Record(b"value")]))
-    response = await asyncio.wait_for(waiting, 10)
+    response = await asyncio.wait_for(waiting, PATIENCE_SECONDS)
     assert b"value" in bytes(response.responses[0].partitions[0].records)
 
 
@@ -147,8 +148,8 @@ async def test_fetches_follow_one_another(dialog: Dialog) -> None:
         await asyncio.sleep(0)
     assert not behind.done()
     await dialog.produce(encode_batch([Record(b"value")]))
-    await asyncio.wait_for(waiting, 10)
-    await asyncio.wait_for(behind, 10)
+    await asyncio.wait_for(waiting, PATIENCE_SECONDS)
+    await asyncio.wait_for(behind, PATIENCE_SECONDS)
 
 
 async def test_other_requests_wait_for_those_before(dialog: Dialog) -> None:
@@ -162,7 +163,7 @@ async def test_other_requests_wait_for_those_before(dialog: Dialog) -> None:
         await asyncio.sleep(0)
     assert not deleting.done()
     await Dialog(dialog.broker).produce(encode_batch([Record(b"value")]))
-    await asyncio.wait_for(fetching, 10)
+    await asyncio.wait_for(fetching, PATIENCE_SECONDS)
     assert (await deleting).responses[0].error_code == 0
     assert (await listing).topics == []
 
@@ -172,7 +173,7 @@ async def test_a_client_that_is_gone_does_not_wait_on(dialog: Dialog) -> None:
     fetching = dialog.send("Fetch", 12, **dialog.fetch_fields((0, 0), max_wait_ms=60_000))
     await asyncio.sleep(0)
     dialog.session.close()
-    await asyncio.wait_for(fetching, 10)
+    await asyncio.wait_for(fetching, PATIENCE_SECONDS)
 
 
 async def test_requests_behind_a_waiting_fetch_cost_the_same_each(dialog: Dialog) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+from patience import PATIENCE_SECONDS
 from penstock.kafka import wire
 from penstock.kafka.wire import Struct, api
 
@@ -185,7 +186,7 @@ def run_confluent_kafka(server: str) -> None:
         )
         for key, value in RECORDS:
             producer.produce(TOPIC, value, key, headers=[("h", b"1")])
-        producer.flush(10)
+        producer.flush(PATIENCE_SECONDS)
     settings = {"bootstrap.servers": server, "group.id": "golden", "session.timeout.ms": 6000}
     consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
     consumer.subscribe([TOPIC])
@@ -200,7 +201,7 @@ def run_kafka_python(server: str) -> None:
     producer = KafkaProducer(bootstrap_servers=server, linger_ms=50)
     for key, value in RECORDS:
         producer.send(TOPIC, value, key, headers=[("h", b"1")])
-    producer.flush(10)
+    producer.flush(PATIENCE_SECONDS)
     producer.close()
     consumer = KafkaConsumer(
         TOPIC, bootstrap_servers=server, group_id="golden", auto_offset_reset="earliest"

@@ -212,14 +212,18 @@ def test_import_reads_no_schema_and_compiles_nothing() -> None:
 
 
 def test_a_version_compiles_in_a_few_milliseconds() -> None:
+    """Of processor time, in the best of some tries."""
     message_type = api("Fetch").response
-    message_type._decoders.clear()
-    message_type._encoders.clear()
-    start = time.perf_counter()
-    for version in versions(api("Fetch")):
-        message_type.decode(joined(message_type.encode(message_type(), version)), version)
-    each = (time.perf_counter() - start) / len(versions(api("Fetch")))
-    assert each < 0.02
+
+    def each() -> float:
+        message_type._decoders.clear()
+        message_type._encoders.clear()
+        start = time.thread_time()
+        for version in versions(api("Fetch")):
+            message_type.decode(joined(message_type.encode(message_type(), version)), version)
+        return (time.thread_time() - start) / len(versions(api("Fetch")))
+
+    assert min(each() for _ in range(5)) < 0.02
 
 
 def test_a_traceback_shows_the_generated_line() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from faulty_files import FaultyFileSystem, Survival, failing
 from log_batches import SMALL, append, fill, make_batch, open_log, read_all
+from patience import PATIENCE_SECONDS
 from penstock.log import Flusher, LogClosedError, LogConfig, LogFailedError, reading
 
 LARGE = LogConfig()
@@ -34,13 +35,13 @@ class Gate:
 
     async def held_up(self) -> None:
         """Return when a flush waits at the gate."""
-        assert await asyncio.to_thread(self.reached.wait, 10), "no flush came"
+        assert await asyncio.to_thread(self.reached.wait, PATIENCE_SECONDS), "no flush came"
 
     def _pass(self, operation: str, path: Path) -> None:
         if operation == "fdatasync" and path.suffix == ".log":
             self.flushes += 1
             self.reached.set()
-            assert self._open.wait(10)
+            assert self._open.wait(PATIENCE_SECONDS)
 
 
 async def test_a_thousand_appends_share_two_flushes(

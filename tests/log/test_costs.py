@@ -61,7 +61,7 @@ async def test_the_memory_of_read_ends_is_bounded(disk: FaultyFileSystem, flushe
     stored = fill(log, 400)
     for _ in range(2):
         assert await read_all(log, max_bytes=1) == (stored, [])
-    assert len(log._look_ups.places) == 256
+    assert len(log._contents.look_ups.places) == 256
     log.close()
 
 

@@ -20,6 +20,7 @@ from log_batches import (
     read,
     read_all,
 )
+from patience import PATIENCE_SECONDS
 from penstock.limits import LOOKED_UP_AT_ONCE_BATCHES, LOOKED_UP_AT_ONCE_BYTES
 from penstock.log import (
     Flusher,
@@ -57,7 +58,7 @@ class WatchedDisk(FaultyFileSystem):
             return  # A flush reads back what it vouches for.
         self.in_threads.append(f"{operation} {path.name}")
         if self.gate is not None:
-            assert self.gate.wait(10)
+            assert self.gate.wait(PATIENCE_SECONDS)
 
 
 async def test_a_disk_that_has_to_be_waited_for_is_read_in_threads(flusher: Flusher) -> None:

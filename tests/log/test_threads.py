@@ -11,6 +11,7 @@ import pytest
 
 from faulty_files import FaultyFileSystem
 from log_batches import append, make_batch, open_log
+from patience import PATIENCE_SECONDS, until
 from penstock.log import Flusher, LogConfig
 from penstock.log.threads import Job, News, Threads
 
@@ -54,7 +55,7 @@ async def test_the_loop_is_woken_once_for_all_that_ended_meanwhile(threads: Thre
     threads.close()  # All of them have said so; this loop has not had a turn since.
     assert heard == []
     assert loop.woken == 1
-    await asyncio.sleep(0.01)
+    await until(lambda: len(heard) == 100)
     assert sorted(heard) == list(range(100))
     news.add(heard.append, 100)
     assert loop.woken == 2, "the next one is announced again"
@@ -67,7 +68,7 @@ async def test_what_fails_in_the_loop_keeps_nothing_from_the_others() -> None:
     news, heard = News(loop), asyncio.Event()
     news.add(int, "no number")
     news.add(heard.set)
-    await asyncio.wait_for(heard.wait(), 5)
+    await asyncio.wait_for(heard.wait(), PATIENCE_SECONDS)
     assert [type(failure) for failure in failures] == [ValueError]
 
 
@@ -85,7 +86,7 @@ async def test_a_thread_is_started_only_where_none_is_free(threads: Threads) -> 
     gate = threading.Event()
 
     def hold() -> None:
-        assert gate.wait(10)
+        assert gate.wait(PATIENCE_SECONDS)
 
     held = [threads.do(hold) for _ in range(2)]
     waits = threads.do(note)
@@ -124,10 +125,10 @@ async def test_a_write_and_the_flush_after_it_are_one_visit_of_one_thread(
 
     def hold_up(operation: str, _path: object) -> None:
         if operation == "fdatasync":
-            assert gate.wait(10)
+            assert gate.wait(PATIENCE_SECONDS)
 
     disk.hook = hold_up
-    await asyncio.wait_for(log.written(offset), 5)
+    await asyncio.wait_for(log.written(offset), PATIENCE_SECONDS)
     assert log.flushed_offset <= offset < log.written_offset, "the flush does not hold it up"
     gate.set()
     await log.flushed(offset)

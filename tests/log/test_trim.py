@@ -226,8 +226,8 @@ async def test_places_below_the_start_are_forgotten(
     await read_all(log, max_bytes=1)
     start = headers_of(stored)[30].base_offset
     await log.trim(start)
-    assert log._look_ups.places
-    assert min(log._look_ups.places) >= start
+    assert log._contents.look_ups.places
+    assert min(log._contents.look_ups.places) >= start
     log.close()
 
 

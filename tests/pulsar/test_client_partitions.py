@@ -8,7 +8,8 @@ import pulsar
 import pytest
 
 from broker_process import BrokerProcess
-from pulsar_messages import eventually, numbered, payloads, publish, receive
+from patience import wait_until
+from pulsar_messages import RECEIVE_MS, numbered, payloads, publish, receive
 
 FAILOVER = pulsar.ConsumerType.Failover
 
@@ -74,17 +75,17 @@ def test_failover_spreads_partitions_by_number_and_name(client: pulsar.Client, t
                     continue
             return len(seen[0] | seen[1]) == 4
 
-        eventually(all_seen)
+        wait_until(all_seen)
         return seen == [{"0", "2"}, {"1", "3"}]
 
-    eventually(spread, 15)
+    wait_until(spread)
 
 
 def test_a_reader_of_a_partition(client: pulsar.Client, topic: str) -> None:
     publish(client.create_producer(topic), numbered(8))
     reader = client.create_reader(f"{topic}-partition-2", pulsar.MessageId.earliest)
     assert reader.has_message_available()
-    assert reader.read_next(5000).message_id().partition() == 2
+    assert reader.read_next(RECEIVE_MS).message_id().partition() == 2
 
 
 def test_the_bare_name_of_a_topic_with_partitions_is_no_topic(

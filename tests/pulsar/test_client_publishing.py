@@ -12,7 +12,8 @@ import pulsar
 import pulsar.schema
 import pytest
 
-from pulsar_messages import eventually, numbered, payloads, publish, receive
+from patience import PATIENCE_SECONDS, wait_until
+from pulsar_messages import RECEIVE_MS, numbered, payloads, publish, receive
 
 CODECS = [
     pulsar.CompressionType.NONE,
@@ -46,7 +47,7 @@ def test_every_codec_single_and_batched(
 def test_a_batch_of_one_is_a_batch(client: pulsar.Client, topic: str) -> None:
     producer = client.create_producer(topic, batching_enabled=True)
     assert producer.send(b"one").batch_index() == 0
-    message = subscribed(client, topic).receive(5000)
+    message = subscribed(client, topic).receive(RECEIVE_MS)
     assert (message.data(), message.message_id().batch_index()) == (b"one", 0)
 
 
@@ -61,7 +62,7 @@ def test_keys_properties_and_event_time(client: pulsar.Client, topic: str, batch
         ordering_key="order",
         event_timestamp=1_357_000_000_123,
     )
-    message = subscribed(client, topic).receive(5000)
+    message = subscribed(client, topic).receive(RECEIVE_MS)
     assert message.data() == b"content"
     assert message.properties() == {"a": "1", "b": "ü"}
     assert (message.partition_key(), message.ordering_key()) == ("key", "order")
@@ -81,13 +82,34 @@ def test_a_delay_that_there_is_not_fails_its_message_and_no_other(
     assert payloads(receive(subscribed(client, topic), 1)) == [b"now"]
 
 
-def test_a_schema_is_refused_at_once(client: pulsar.Client, topic: str) -> None:
+class Order(pulsar.schema.Record):  # type: ignore[misc]  # the client has no types
+    number = pulsar.schema.Integer()
+    text = pulsar.schema.String()
+
+
+def test_producers_and_consumers_share_a_schema(client: pulsar.Client, topic: str) -> None:
+    schema = pulsar.schema.JsonSchema(Order)
+    producer = client.create_producer(topic, schema=schema)
+    consumer = client.subscribe(
+        topic, "sub", schema=schema, initial_position=pulsar.InitialPosition.Earliest
+    )
+    producer.send(Order(number=7, text="ü"))
+    message = consumer.receive(20_000)
+    assert (message.value().number, message.value().text) == (7, "ü")
+    assert message.schema_version() == "\0" * 8
     began = time.monotonic()
-    with pytest.raises(pulsar.NotAllowedError):
+    with pytest.raises(pulsar.IncompatibleSchema):
         client.create_producer(topic, schema=pulsar.schema.StringSchema())
-    with pytest.raises(pulsar.NotAllowedError):
-        client.subscribe(topic, "sub", schema=pulsar.schema.StringSchema())
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.subscribe(topic, "other", schema=pulsar.schema.StringSchema())
     assert time.monotonic() - began < 10
+
+
+def test_strings_have_a_schema(client: pulsar.Client, topic: str) -> None:
+    schema = pulsar.schema.StringSchema()
+    consumer = client.subscribe(topic, "sub", schema=schema)
+    client.create_producer(topic, schema=schema).send("ü")
+    assert consumer.receive(20_000).value() == "ü"
 
 
 def test_empty_and_null_payloads_differ(client: pulsar.Client, topic: str) -> None:
@@ -137,7 +159,7 @@ def test_chunks_of_one_message_go_to_one_shared_consumer(client: pulsar.Client, 
                 received.append(message.data())
         return len(received) == 4
 
-    eventually(drain, 20)
+    wait_until(drain)
     for thread in threads:
         thread.join()
     same = sorted(received) == large
@@ -150,7 +172,7 @@ def test_the_largest_message_is_five_mebibytes(client: pulsar.Client, topic: str
     producer.send(just_fits)
     with pytest.raises(pulsar.MessageTooBig):
         producer.send(b"x" * (5 * 1024 * 1024 + 1))
-    assert subscribed(client, topic).receive(5000).data() == just_fits
+    assert subscribed(client, topic).receive(RECEIVE_MS).data() == just_fits
 
 
 def test_generated_producer_names_differ(client: pulsar.Client, topic: str) -> None:
@@ -202,7 +224,7 @@ def test_a_waiting_producer_gets_its_turn(client: pulsar.Client, topic: str) -> 
     thread.start()
     first.send(b"first")
     first.close()
-    thread.join(20)
+    thread.join(PATIENCE_SECONDS)
     waiting[0].send(b"second")
     assert payloads(receive(subscribed(client, topic), 2)) == [b"first", b"second"]
 

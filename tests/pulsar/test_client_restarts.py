@@ -8,7 +8,7 @@ import pulsar
 import pytest
 
 from broker_process import BrokerProcess
-from pulsar_messages import expect_nothing, numbered, payloads, publish, receive
+from pulsar_messages import RECEIVE_MS, expect_nothing, numbered, payloads, publish, receive
 
 Connect = Callable[[str], pulsar.Client]
 SHARED = pulsar.ConsumerType.Shared
@@ -82,14 +82,14 @@ def test_clients_come_back_by_themselves(
     producer = client.create_producer(topic)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     producer.send(b"before")
-    consumer.acknowledge(consumer.receive(5000))
-    assert reader.read_next(5000).data() == b"before"
+    consumer.acknowledge(consumer.receive(RECEIVE_MS))
+    assert reader.read_next(RECEIVE_MS).data() == b"before"
     server.restart()
     producer.send(b"after")
-    assert reader.read_next(10_000).data() == b"after"
-    received = [consumer.receive(10_000).data()]
+    assert reader.read_next(RECEIVE_MS).data() == b"after"
+    received = [consumer.receive(RECEIVE_MS).data()]
     if received == [b"before"]:  # The acknowledgement may have been on its way.
-        received.append(consumer.receive(10_000).data())
+        received.append(consumer.receive(RECEIVE_MS).data())
     assert received[-1] == b"after"
 
 

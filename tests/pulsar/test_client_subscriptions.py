@@ -7,8 +7,9 @@ import re
 import pulsar
 import pytest
 
+from patience import wait_until
 from pulsar_messages import (
-    eventually,
+    RECEIVE_MS,
     expect_nothing,
     numbered,
     payloads,
@@ -129,7 +130,7 @@ def test_shared_divides_and_loses_nothing(client: pulsar.Client, topic: str) -> 
             shares[index] += 1
         return len(received) == 300
 
-    eventually(drain, 30)
+    wait_until(drain)
     assert sorted(received) == sorted(numbered(300))
     assert all(shares)
 
@@ -156,7 +157,7 @@ def test_negative_acknowledgements_count(client: pulsar.Client, topic: str) -> N
     message = second
     for count in range(1, 4):
         consumer.negative_acknowledge(message)
-        message = consumer.receive(5000)
+        message = consumer.receive(RECEIVE_MS)
         assert (message.data(), message.redelivery_count()) == (b"message 1", count)
     consumer.acknowledge(message)
     expect_nothing(consumer)
@@ -198,11 +199,11 @@ def test_a_dead_letter_leaves_after_its_last_redelivery(client: pulsar.Client, t
     )
     publish(client.create_producer(topic), [b"poison"])
     for count in range(3):
-        message = consumer.receive(5000)
+        message = consumer.receive(RECEIVE_MS)
         assert message.redelivery_count() == count
         consumer.negative_acknowledge(message)
     expect_nothing(consumer, 600)
-    dead = client.subscribe(f"{topic}-dead", "d").receive(5000)
+    dead = client.subscribe(f"{topic}-dead", "d").receive(RECEIVE_MS)
     assert dead.data() == b"poison"
 
 
@@ -254,7 +255,7 @@ def test_failover_goes_on_with_the_next_consumer(client: pulsar.Client, topic: s
                 continue
         return max(map(len, received.values())) >= 5
 
-    eventually(first_batch)
+    wait_until(first_batch)
     active = max(received, key=lambda name: len(received[name]))
     other = {"a": "b", "b": "a"}[active]
     assert not received[other]
@@ -294,7 +295,7 @@ def test_a_large_backlog_flows_through_a_small_queue(client: pulsar.Client, topi
     consumer = client.subscribe(topic, "sub", initial_position=EARLIEST, receiver_queue_size=10)
     received = []
     for _ in range(5000):
-        message = consumer.receive(5000)
+        message = consumer.receive(RECEIVE_MS)
         received.append(message.data())
         consumer.acknowledge(message)
     assert received == numbered(5000)
@@ -317,7 +318,7 @@ def test_a_namespace_of_ones_own(client: pulsar.Client, topic: str) -> None:
     name = f"persistent://acme/shop/{topic}"
     client.create_producer(name).send(b"there")
     consumer = client.subscribe(name, "sub", initial_position=EARLIEST)
-    assert consumer.receive(5000).topic_name() == name
+    assert consumer.receive(RECEIVE_MS).topic_name() == name
 
 
 def test_names_are_not_free_for_all(client: pulsar.Client, topic: str) -> None:

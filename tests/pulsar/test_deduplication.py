@@ -15,6 +15,7 @@ import pulsar
 import pytest
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -238,7 +239,7 @@ def test_kill_9_under_a_producer_writes_each_message_once(
             time.sleep(0.002)
     producer.flush()
     for _ in range(total - 1):
-        assert done.acquire(timeout=20)
+        assert done.acquire(timeout=PATIENCE_SECONDS)
     assert not failures
     earliest = pulsar.InitialPosition.Earliest
     consumer = connect(server.pulsar).subscribe(topic, "sub", initial_position=earliest)

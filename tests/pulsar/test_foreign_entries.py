@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 from pulsar_messages import expect_nothing, numbered, payloads, publish, read_all, receive
 
 COUNT = 60
@@ -18,7 +19,7 @@ EARLIEST = pulsar.InitialPosition.Earliest
 def written(shared_server: BrokerProcess, client: pulsar.Client, topic: str) -> str:
     """A partition with Kafka's batches, then Pulsar's, then Kafka's again."""
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
-    admin.create_topics([NewTopic(topic, 1)])[topic].result(20)
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(PATIENCE_SECONDS)
     partition = f"{topic}-partition-0"
     write_with_kafka(shared_server, topic, numbered(20))
     producer = client.create_producer(partition, batching_enabled=True, batching_max_messages=7)
@@ -33,7 +34,7 @@ def write_with_kafka(server: BrokerProcess, topic: str, values: list[bytes]) -> 
     )
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
 
 
 def offset_of(message_id: pulsar.MessageId) -> int:

@@ -118,11 +118,12 @@ async def test_what_is_due_is_delivered(peer: Peer) -> None:
 
 
 async def test_a_schema_that_is_not_kept_is_refused(peer: Peer) -> None:
-    made = api.CommandProducer(topic="t", producer_id=1, request_id=3, schema=JSON)
+    topic = "non-persistent://public/default/t"
+    made = api.CommandProducer(topic=topic, producer_id=1, request_id=3, schema=JSON)
     error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
     assert (error.request_id, error.error) == (3, api.NotAllowedError)
     subscribe = api.CommandSubscribe(
-        topic="t",
+        topic=topic,
         subscription="s",
         subType=api.CommandSubscribe.Shared,
         consumer_id=1,
@@ -131,10 +132,6 @@ async def test_a_schema_that_is_not_kept_is_refused(peer: Peer) -> None:
     )
     error = await peer.ask(Command(type=Command.SUBSCRIBE, subscribe=subscribe), Command.ERROR)
     assert (error.request_id, error.error) == (4, api.NotAllowedError)
-    asked = api.CommandGetOrCreateSchema(request_id=5, topic="t", schema=JSON)
-    command = Command(type=Command.GET_OR_CREATE_SCHEMA, getOrCreateSchema=asked)
-    answer = await peer.ask(command, Command.GET_OR_CREATE_SCHEMA_RESPONSE)
-    assert (answer.request_id, answer.error_code) == (5, api.NotAllowedError)
 
 
 async def test_the_schema_of_plain_bytes_is_none(peer: Peer) -> None:

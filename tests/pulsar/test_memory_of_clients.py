@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
 from penstock.broker.subscriptions.push import PUSH_BYTES
 from penstock.limits import CONNECTION_LEAST_BYTES, KIB
@@ -152,7 +153,7 @@ async def test_who_had_many_consumers_is_forgotten_in_steps(broker: Broker, peer
     peer.lose()
     left = [len(peer.client.consumers)]
     assert 0 < left[0] < count
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while left[-1]:
             await asyncio.sleep(0)
             left.append(len(peer.client.consumers))

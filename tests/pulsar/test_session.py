@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from group_house import VirtualClock
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.topics.names import TopicName
+from penstock.pulsar import keep_alive
 from penstock.pulsar.handlers import HANDLERS
 from penstock.pulsar.handlers.unsupported import UNSUPPORTED
 from penstock.pulsar.session import NEXT_STATE, SessionEvent, SessionState
@@ -296,16 +299,20 @@ async def test_a_topic_that_is_given_partitions_has_them(peer: Peer, broker: Bro
 
 
 async def test_silence_ends_a_connection(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "PULSAR_KEEP_ALIVE_SECONDS", 0.05)
+    clock, real = VirtualClock(), asyncio.get_running_loop()
+    loop = SimpleNamespace(call_later=clock.call_later, create_future=real.create_future)
+    monkeypatch.setattr(keep_alive, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
     talking, silent, mute = Peer(broker), Peer(broker), Peer(broker)
     await talking.connect()
     await silent.connect()
-    async with asyncio.timeout(5):
-        while not (silent.close_reason and mute.close_reason):
-            await talking.hear(Command.PING)
-            talking.say(PONG)
-    assert "PING" in silent.close_reason
-    assert "CONNECT" in mute.close_reason
+    clock.advance(limits.PULSAR_KEEP_ALIVE_SECONDS)
+    assert "CONNECT" in await mute.closed()
+    assert silent.close_reason == ""
+    for _ in range(3):
+        await talking.hear(Command.PING)
+        talking.say(PONG)
+        clock.advance(limits.PULSAR_KEEP_ALIVE_SECONDS)
+    assert "PING" in await silent.closed()
     assert talking.close_reason == ""
     for peer in (talking, silent, mute):
         peer.lose()

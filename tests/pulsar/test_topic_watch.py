@@ -110,6 +110,11 @@ async def test_partitions_and_names_that_change_are_told(peer: Peer, broker: Bro
     new, gone, _ = await hear(peer)
     assert [len(new), len(gone)] == [3, 3]
     assert all("orders-9" in name for name in new)
+    await broker.topics.remove_partitions(topic, 2)
+    left = SHOP + "orders-9-partition-0"
+    assert await hear(peer) == ([left], sorted({*new} - {left}), topics_hash([left]))
+    await broker.topics.remove_partitions(topic, 1)
+    assert await hear(peer) == ([], [left], topics_hash([]))
 
 
 async def test_who_knows_the_list_does_not_get_it(peer: Peer, broker: Broker) -> None:

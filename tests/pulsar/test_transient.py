@@ -9,10 +9,11 @@ from typing import Any
 import pulsar
 import pytest
 
+from patience import wait_until
 from penstock.broker.broker import Broker
 from penstock.limits import PULSAR_TRANSIENT_SUBSCRIPTIONS, PULSAR_UNREAD_BYTES
 from penstock.pulsar.wire import pulsar_api_pb2 as api
-from pulsar_messages import eventually
+from pulsar_messages import RECEIVE_MS
 from pulsar_peer import Command, Peer, batch, entry
 from receivers import settled
 
@@ -272,9 +273,9 @@ def test_a_real_client_sends_and_receives(
             return False
         return True
 
-    eventually(sent_and_received)
+    wait_until(sent_and_received)
     assert b"to nobody" not in heard
-    message = consumers[1].receive(2000)
+    message = consumers[1].receive(RECEIVE_MS)
     assert message.topic_name() == name
     consumers[1].acknowledge(message)
     consumers[1].unsubscribe()

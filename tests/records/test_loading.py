@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import time
+import threading
+
+import pytest
 
 from penstock import records
+from penstock.records import loading
 
 HEAVY = ("numba", "numpy", "pyarrow", "llvmlite")
 
@@ -28,19 +31,21 @@ def test_conversion_needs_no_arrow_and_no_compiler() -> None:
     assert set(HEAVY) & set(loaded) == {"numpy"}
 
 
-async def test_the_loop_goes_on_while_all_is_made_ready() -> None:
-    longest = 0.0
-
-    async def tick() -> None:
-        nonlocal longest
-        while True:
-            before = time.perf_counter()
-            await asyncio.sleep(0)
-            longest = max(longest, time.perf_counter() - before)
-
-    ticking = asyncio.create_task(tick())
+async def test_the_loop_goes_on_while_all_is_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr(loading, "_loaded", threading.Event())
+    monkeypatch.setattr(
+        loading, "import_module", lambda _: threads.append(threading.current_thread())
+    )
     await records.prepare()
-    ticking.cancel()
     assert records.is_loaded()
-    assert longest < 5
-    await asyncio.wait_for(records.prepare(), 0.1)
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_what_is_ready_is_not_made_ready_again() -> None:
+    await records.prepare()
+    assert records.is_loaded()
+    again = asyncio.ensure_future(records.prepare())
+    await asyncio.sleep(0)
+    assert again.done()

@@ -9,6 +9,7 @@ from itertools import count, pairwise
 
 import pytest
 
+from patience import until
 from penstock import limits
 from penstock.server import acceptor
 from penstock.server.acceptor import ACCEPTED_TOGETHER, Acceptor
@@ -56,12 +57,6 @@ class Scripted:
 
 def connected(listening, count):
     return [socket.create_connection(listening.getsockname()) for _ in range(count)]
-
-
-async def until(condition, seconds=5):
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.002)
 
 
 async def most_in_a_turn(listening, connections):

@@ -5,13 +5,13 @@ Method: objects are counted that the collector has yet to walk through; never th
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 from collections.abc import AsyncIterator
 
 import pytest
 
+from patience import until
 from penstock.server import garbage as garbage_module
 from penstock.server.garbage import Garbage
 
@@ -55,9 +55,7 @@ async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
     gc.collect()
     assert found() is not None
     monkeypatch.setattr(garbage_module, "_FULL_BEFORE_ALL", 1)
-    async with asyncio.timeout(10):
-        while found() is not None:
-            await asyncio.sleep(0.01)
+    await until(lambda: found() is None)
 
 
 async def test_the_collector_is_left_as_it_was_found() -> None:

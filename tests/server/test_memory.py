@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from patience import PATIENCE_SECONDS, until
 from penstock import limits, memory
 from penstock.memory import Holding, Memory
 
@@ -147,22 +148,22 @@ async def test_those_who_wait_get_on_in_order_as_it_fits(budget):
     await asyncio.sleep(0.05)
     assert granted == []
     budget.answers.take(-BUDGET // 4)
-    await asyncio.sleep(0.05)
+    await until(lambda: granted)
     assert granted == ["little"], "a large one does not hold it up"
     budget.answers.take(-budget.answers.used)
-    await asyncio.sleep(0.05)
+    await until(lambda: len(granted) == 2)
     assert granted == ["little", "large"]
 
 
 async def test_while_somebody_waits_others_are_cut(budget, monkeypatch):
-    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0.1)
     budget.answers.take(BUDGET)
     granted = asyncio.Event()
     budget.wait(MIB, 0, granted.set)
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(5 * memory._LOOK_SECONDS)
     assert budget._reclaimer.cuts == []
+    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0)
     budget._reclaimer.reclaimed = lambda: budget.answers.take(-BUDGET)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await granted.wait()
     assert budget._reclaimer.cuts == [MIB]
 
@@ -183,7 +184,7 @@ async def test_all_who_wait_are_looked_at_however_many(budget, monkeypatch):
         budget.wait(100 * MIB, 0, lambda: None)
     granted = asyncio.Event()
     budget.wait(MIB, 0, granted.set)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await granted.wait()
 
 
@@ -211,7 +212,8 @@ async def test_what_is_granted_to_one_is_not_granted_to_the_next(budget):
     grants = [asyncio.create_task(each.grant(MIB)) for each in readings]
     await asyncio.sleep(0)
     budget.answers.take(-10 * MIB)
-    await asyncio.sleep(0.1)
+    await until(lambda: budget.reads.used)
+    await asyncio.sleep(5 * memory._LOOK_SECONDS)
     granted = sum(grant.done() for grant in grants)
     assert 0 < granted <= 10
     assert budget.reads.used == granted * MIB

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conversation import Conversation
+from patience import PATIENCE_SECONDS
 from penstock.server.answers import Answers
 from penstock.server.turns import Turn
 from penstock.session import (
@@ -210,7 +211,7 @@ async def test_cancelling_drops_what_did_not_begin(peer: Peer) -> None:
     await turns()
     assert peer.pipeline
     peer.pipeline.cancel()
-    await asyncio.wait_for(peer.pipeline.ended(), 5)
+    await asyncio.wait_for(peer.pipeline.ended(), PATIENCE_SECONDS)
     await turns()
     assert (begun, peer.written, bool(peer.pipeline)) == ([], [], False)
 
@@ -221,7 +222,7 @@ async def test_what_is_cancelled_before_its_first_step_is_closed(peer: Peer) -> 
     for answer in answers:
         peer.ask(lambda answer=answer: answer, lane=None)
     peer.pipeline.cancel()
-    await asyncio.wait_for(peer.pipeline.ended(), 5)
+    await asyncio.wait_for(peer.pipeline.ended(), PATIENCE_SECONDS)
     await turns()
     assert [inspect.getcoroutinestate(answer) for answer in answers] == ["CORO_CLOSED"] * 2
 

@@ -92,6 +92,7 @@ async def test_a_client_is_not_read_while_memory_is_short(host):
     memory.caches.take(memory.budget)
     memory.answers.take(memory.budget)
     peer.send(b"for later", *[bytes(100_000)] * 10)
+    await until(lambda: peer.session.received)
     await asyncio.sleep(0.05)
     assert peer.session.received == [b"for later"], "what is small is always read"
     assert memory.receiving.used <= 2 * limits.LEAST_MEMORY_BYTES

@@ -16,6 +16,7 @@ import pytest
 import uvloop
 
 from parts import content
+from patience import PATIENCE_SECONDS, until
 from penstock.limits import SENT_TOGETHER_BYTES
 from penstock.server import sending
 from penstock.server.page_cache import is_cached
@@ -83,16 +84,15 @@ def converse(session: Session) -> None:
         server = await loop.create_server(accept, "127.0.0.1", 0)
         client = socket.create_connection(server.sockets[0].getsockname())
         client.setblocking(False)
-        while not ends:
-            await asyncio.sleep(0.001)
-        async with asyncio.timeout(30):
+        await until(lambda: ends)
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await session(ends[0], client)
         client.close()
         await ends[0].lost
         server.close()
 
     # A loop that spins ends no timeout of its own.
-    faulthandler.dump_traceback_later(60, exit=True)
+    faulthandler.dump_traceback_later(2 * PATIENCE_SECONDS, exit=True)
     try:
         uvloop.run(run())
     finally:
@@ -153,8 +153,7 @@ def test_a_client_that_takes_nothing_is_waited_for(file: CountedFile) -> None:
         assert in_memory(parts) == 4
         end.sender.send(parts)
         end.sender.send([b"tail"])
-        await asyncio.sleep(0.05)
-        assert end.events == ["pause"]
+        await until(lambda: end.events == ["pause"])
         assert end.sender.queued_memory == 4
         end.sender.close()
         data = await receive(client, 8 + 4 * SIZE)
@@ -182,7 +181,7 @@ def test_one_turn_sends_a_bounded_amount(
     async def session(end: End, client: socket.socket) -> None:
         end.sender.send([FileRange(file, 0, SIZE)])
         turns.append(sum(sent_at_once))
-        await asyncio.sleep(0.05)
+        await until(lambda: sum(sent_at_once) >= SIZE)
 
     converse(session)
     assert turns[0] <= SENT_TOGETHER_BYTES
@@ -211,6 +210,7 @@ def test_the_loop_watches_only_a_socket_that_takes_no_more(
         with monkeypatch.context() as accepting:
             accepting.setattr(sending.os, "sendfile", lambda _out, _in, _at, count: count)
             end.sender.send([FileRange(file, 0, SIZE)])
+            await until(lambda: len(tries) >= SIZE // SENT_TOGETHER_BYTES)
             await asyncio.sleep(0.05)
         assert len(tries) == SIZE // SENT_TOGETHER_BYTES
         assert not any(watched)
@@ -218,8 +218,8 @@ def test_the_loop_watches_only_a_socket_that_takes_no_more(
         end.transport.write(bytes(32 << 20))
         tries.clear()
         end.sender.send([FileRange(file, 0, SIZE)])
+        await until(lambda: watched and watched[-1])
         await asyncio.sleep(0.05)
-        assert watched[-1]
         assert len(tries) < 10
 
     converse(session)

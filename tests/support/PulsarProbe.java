@@ -19,6 +19,8 @@ import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.api.schema.GenericRecord;
+import org.apache.pulsar.common.schema.KeyValue;
 
 /**
  * What only Java's client of Pulsar does, one thing after another.
@@ -38,6 +40,7 @@ public class PulsarProbe {
         Consumer<byte[]> consumer = earliest("ended");
         indexes(producer, consumer);
         refusals(producer);
+        schemas();
         pattern();
         growth();
         failover();
@@ -66,8 +69,61 @@ public class PulsarProbe {
     }
 
     private static void refusals(Producer<byte[]> producer) throws Exception {
-        say("schema " + error(() -> client.newProducer(Schema.STRING).topic("ended").create()));
         say("delay " + error(() -> producer.newMessage().value(new byte[1]).deliverAfter(1, TimeUnit.HOURS).send()));
+    }
+
+    public static class Order {
+        public int number;
+        public String text;
+    }
+
+    public static class LongerOrder {
+        public int number;
+        public String text;
+        public Long more;
+    }
+
+    public static class OtherOrder {
+        public int id;
+    }
+
+    private static void schemas() throws Exception {
+        say("string " + passed("strings", Schema.STRING, "ü"));
+        say("number " + passed("numbers", Schema.INT32, 7));
+        Order order = new Order();
+        order.number = 7;
+        order.text = "ü";
+        say("json " + ((Order) passed("jsons", Schema.JSON(Order.class), order)).text);
+        say("avro " + ((Order) passed("avros", Schema.AVRO(Order.class), order)).text);
+        LongerOrder longer = new LongerOrder();
+        longer.number = 8;
+        Object read = passed("avros", Schema.AVRO(LongerOrder.class), longer);
+        say("longer " + ((LongerOrder) read).number);
+        say("pair " + passed("pairs", Schema.KeyValue(Schema.STRING, Schema.INT32), new KeyValue<>("a", 1)));
+        say("other " + error(() -> client.newProducer(Schema.AVRO(OtherOrder.class)).topic("avros").create()));
+        say("reader " + error(() -> client.newConsumer(Schema.STRING).topic("avros").subscriptionName("x").subscribe()));
+        Consumer<GenericRecord> any = client.newConsumer(Schema.AUTO_CONSUME()).topic("avros").subscriptionName("any")
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe();
+        List<Object> numbers = new ArrayList<>();
+        for (int count = 0; count < 2; count++) {
+            numbers.add(any.receive(20, TimeUnit.SECONDS).getValue().getField("number"));
+        }
+        say("any " + numbers);
+        Producer<byte[]> same = client.newProducer(Schema.AUTO_PRODUCE_BYTES()).topic("strings").create();
+        same.send("raw".getBytes());
+        say("raw " + client.newConsumer(Schema.STRING).topic("strings").subscriptionName("s").subscribe()
+                .receive(20, TimeUnit.SECONDS).getValue());
+    }
+
+    private static <T> T passed(String topic, Schema<T> schema, T value) throws Exception {
+        try (Producer<T> producer = client.newProducer(schema).topic(topic).create();
+                Consumer<T> consumer = client.newConsumer(schema).topic(topic).subscriptionName("s")
+                        .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+            producer.send(value);
+            Message<T> message = consumer.receive(20, TimeUnit.SECONDS);
+            consumer.acknowledge(message);
+            return message.getValue();
+        }
     }
 
     private static void pattern() throws Exception {

@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 from typing import IO
 
+from patience import PATIENCE_SECONDS
+
 READY_SECONDS = 60
-STOP_SECONDS = 30
+STOP_SECONDS = 60
 
 
 class BrokerProcess:
@@ -92,7 +94,7 @@ class BrokerProcess:
         if self._process is not None:
             self.kill9()
 
-    def wait_for_log(self, text: str, seconds: float = 10) -> None:
+    def wait_for_log(self, text: str, seconds: float = PATIENCE_SECONDS) -> None:
         """Return when `text` is in the log."""
         deadline = time.monotonic() + seconds
         while text not in self.log:

@@ -7,7 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from apache_iggy import Consumer, IggyClient, Partitioning, PollingStrategy, SendMessage
 
-SECONDS = 30
+from patience import PATIENCE_SECONDS
+
+SECONDS = PATIENCE_SECONDS
 
 
 async def connected(address: str, user: str = "iggy", password: str = "iggy") -> IggyClient:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from conversation import Conversation
 from parts import content
+from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.kafka.handlers import HANDLERS
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.kafka.wire.messages import FetchResponse, ProduceResponse
 
 TOPIC = "orders"
-WAIT_SECONDS = 10
+WAIT_SECONDS = PATIENCE_SECONDS
 
 
 class FakeTransport:

@@ -61,10 +61,10 @@ class OlderDialog:
         assert len(answer) == 8 + size
         return status, answer[8:]
 
-    async def log_in(self, version: str = "0.10.0") -> None:
+    async def log_in(self, version: str = "0.10.0", password: str = "iggy") -> None:
         """Log in as Rust's and Python's clients of 0.5 to 0.8 do."""
         said = version.encode()
-        body = b"\4iggy\4iggy" + struct.pack("<I", len(said)) + said + bytes(4)
+        body = b"\4iggy" + name(password) + struct.pack("<I", len(said)) + said + bytes(4)
         status, user = await self.ask(38, body)
         assert status == 0, status
         assert len(user) == 4

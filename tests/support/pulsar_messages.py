@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pulsar
 import pytest
 
-RECEIVE_MS = 10_000
+from patience import PATIENCE_SECONDS, wait_until
+
+RECEIVE_MS = 1000 * PATIENCE_SECONDS
 
 
 def publish(producer: pulsar.Producer, payloads: list[bytes]) -> list[pulsar.MessageId]:
@@ -25,7 +26,7 @@ def publish(producer: pulsar.Producer, payloads: list[bytes]) -> list[pulsar.Mes
     for index, payload in enumerate(payloads):
         producer.send_async(payload, note(index))
     producer.flush()
-    eventually(lambda: all(result is not None for result in results))
+    wait_until(lambda: all(result is not None for result in results))
     assert {result for result, _ in results} == {pulsar.Result.Ok}
     return [message_id for _, message_id in results]
 
@@ -52,10 +53,3 @@ def read_all(reader: pulsar.Reader) -> list[pulsar.Message]:
     while reader.has_message_available():
         messages.append(reader.read_next(RECEIVE_MS))
     return messages
-
-
-def eventually(condition: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)

@@ -10,6 +10,7 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from conversation import Conversation, SessionsOfBrokers
 from parts import content, count_of_ranges
+from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
 from penstock.pulsar.session import PulsarSession, sessions
 from penstock.pulsar.wire import pulsar_api_pb2 as api
@@ -110,7 +111,7 @@ class Peer:
         def find() -> Frame | None:
             return next((f for f in self.heard if f.command.type == kind), None)
 
-        async with asyncio.timeout(5), self._arrived:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._arrived:
             await self._arrived.wait_for(lambda: find() is not None)
         found = find()
         assert found is not None
@@ -119,7 +120,7 @@ class Peer:
 
     async def closed(self) -> str:
         """Return why the broker closed the connection, once it did for a request."""
-        async with asyncio.timeout(5), self._arrived:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._arrived:
             await self._arrived.wait_for(lambda: bool(self.close_reason))
         return self.close_reason
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
+from patience import until
 from penstock.memory import Memory
 from penstock.server.connection import Connection
 from penstock.server.connections import Connections
@@ -142,9 +142,3 @@ class Host:
 
 def frame(text: bytes) -> bytes:
     return len(text).to_bytes(4) + text
-
-
-async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.002)

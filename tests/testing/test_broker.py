@@ -15,6 +15,7 @@ import pulsar
 import pytest
 from apache_iggy import IggyClient, Partitioning, SendMessage
 
+from patience import PATIENCE_SECONDS
 from penstock.broker.errors import TopicExistsError
 from penstock.testing import Penstock, Record
 from penstock.testing import folder as folders
@@ -36,7 +37,7 @@ def write_with_kafka(broker: Penstock, topic: str, value: bytes) -> None:
         headers={"h": b"1"},
         on_delivery=lambda e, _: e and failures.append(e),
     )
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     assert not failures
 
 
@@ -72,7 +73,7 @@ def test_what_is_produced_is_read_by_a_consumer_group(inside: Penstock, topic: s
     )
     consumer.subscribe([topic])
     try:
-        message = consumer.poll(20)
+        message = consumer.poll(PATIENCE_SECONDS)
         assert message is not None
         assert (message.key(), message.value()) == (b"key", b"value")
         assert message.headers() == [("a", b"1"), ("b", None)]
@@ -88,7 +89,7 @@ def test_partitions_are_chosen_as_kafka_does(inside: Penstock, topic: str) -> No
     assert inside.produce(topic, "chosen", partition=2).partition == 2
     producer = kafka_producer(inside, partitioner="murmur2_random")
     producer.produce(topic, b"again", key=b"key-7")
-    assert producer.flush(20) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     same = [each for each in inside.records(topic) if each.key == b"key-7"]
     assert len(same) == 2
     assert len({each.partition for each in same}) == 1
@@ -191,7 +192,7 @@ def test_topics_may_have_to_be_made_first() -> None:
         producer = kafka_producer(broker, **{"message.timeout.ms": 500})
         outcome: list[object] = []
         producer.produce("orders", b"1", on_delivery=lambda error, _: outcome.append(error))
-        producer.flush(20)
+        producer.flush(PATIENCE_SECONDS)
         assert outcome[0] is not None
         assert broker.topics() == []
 

@@ -13,10 +13,10 @@ from aiokafka import AIOKafkaProducer
 from apache_iggy import IggyClient, Partitioning, SendMessage
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from patience import PATIENCE_SECONDS, lasted, wait_until
 from penstock.testing import Penstock, UnknownNameError
 
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-SECONDS = 30
 
 
 # Kafka
@@ -35,7 +35,7 @@ class Sent:
     def send(self, topic: str, *values: bytes) -> None:
         for value in values:
             self._producer.produce(topic, value, partition=0, on_delivery=self._delivered)
-        assert self._producer.flush(SECONDS) == 0
+        assert self._producer.flush(PATIENCE_SECONDS) == 0
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, _message: object) -> None:
         self.outcomes.append(None if error is None else error.name())
@@ -57,13 +57,6 @@ def consumer_of(inside: Penstock) -> Callable[..., confluent_kafka.Consumer]:
         )
 
     return make
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def values(broker: Penstock, topic: str) -> list[bytes | None]:
@@ -134,7 +127,7 @@ def test_a_late_request_keeps_its_place(inside: Penstock, topic: str) -> None:
     fault = inside.delay_next("produce", 0.2)
     began = time.monotonic()
     sent.send(topic, b"1", b"2", b"3")
-    assert time.monotonic() - began >= 0.2
+    assert lasted(began, 0.2)
     assert fault.hits == 1
     assert values(inside, topic) == [b"0", b"1", b"2", b"3"]
 
@@ -144,8 +137,8 @@ def test_a_producer_that_hears_nothing_is_cut(inside: Penstock, topic: str) -> N
     fault = inside.fail_next("produce", "NOT_LEADER_OR_FOLLOWER")
     sent = Sent(inside, acks=0)
     sent.send(topic, b"lost")
-    until(lambda: fault.hits == 1)
-    until(lambda: sent.send(topic, b"taken") or bool(inside.records(topic)))
+    wait_until(lambda: fault.hits == 1)
+    wait_until(lambda: sent.send(topic, b"taken") or bool(inside.records(topic)))
     assert b"lost" not in values(inside, topic)
 
 
@@ -180,7 +173,7 @@ def test_a_consumer_gets_there(
 
 
 def until_a_message(consumer: confluent_kafka.Consumer) -> confluent_kafka.Message:
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         message = consumer.poll(1)
         if message is not None and message.error() is None:
@@ -223,7 +216,7 @@ async def test_aiokafka_tries_again(inside: Penstock, topic: str) -> None:
 
 @pytest.fixture
 def pulsar_client(inside: Penstock) -> pulsar.Client:
-    return pulsar.Client(inside.pulsar, logger=QUIET, operation_timeout_seconds=SECONDS)
+    return pulsar.Client(inside.pulsar, logger=QUIET, operation_timeout_seconds=PATIENCE_SECONDS)
 
 
 def test_a_pulsar_message_is_refused(
@@ -297,7 +290,7 @@ def test_a_pulsar_connection_is_cut(
 ) -> None:
     config = {"penstock.deduplication": deduplication}
     admin = AdminClient({"bootstrap.servers": inside.kafka})
-    admin.create_topics([NewTopic(topic, 1, config=config)])[topic].result(SECONDS)
+    admin.create_topics([NewTopic(topic, 1, config=config)])[topic].result(PATIENCE_SECONDS)
     producer = pulsar_client.create_producer(topic)
     inside.disconnect_next("SEND", carried_out=carried_out)
     producer.send(b"value")
@@ -335,7 +328,7 @@ async def test_an_iggy_command_is_late(inside: Penstock, topic: str) -> None:
     fault = inside.delay_next("SEND_MESSAGES", 0.2)
     began = time.monotonic()
     await iggy_send(client, topic, b"late")
-    assert time.monotonic() - began >= 0.2
+    assert lasted(began, 0.2)
     assert fault.hits == 1
 
 

@@ -32,7 +32,7 @@ def test_nothing_is_left_of_it(penstock, penstock_topic):
     outcomes = []
     producer = confluent_kafka.Producer({"bootstrap.servers": penstock.kafka})
     producer.produce(penstock_topic, b"1", on_delivery=lambda error, _: outcomes.append(error))
-    producer.flush(20)
+    producer.flush(60)
     assert outcomes == [None]
 
 @pytest.mark.parametrize("name", ["a/b c", "x" * 300])
@@ -68,10 +68,13 @@ import pytest
 def note(penstock):
     pathlib.Path(f"folder-{os.getpid()}").write_text(str(penstock.data_folder))
 
-def test_that_fails(penstock):
+def test_that_fails(penstock, caplog):
     pulsar_port = penstock.pulsar.rpartition(":")[2]
-    consumer = confluent_kafka.Producer({"bootstrap.servers": f"127.0.0.1:{pulsar_port}"})
-    consumer.poll(0.5)
+    producer = confluent_kafka.Producer({"bootstrap.servers": f"127.0.0.1:{pulsar_port}"})
+    tries = 600
+    while tries and not caplog.messages:
+        producer.poll(0.1)
+        tries -= 1
     assert False, "on purpose"
 
 @pytest.mark.timeout(1)

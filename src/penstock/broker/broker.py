@@ -17,6 +17,7 @@ from penstock.broker.node import Leadership, begin_leadership, refuse_without_da
 from penstock.broker.producers.epochs import ExclusiveEpochs
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.quotas import Quotas
+from penstock.broker.schemas.registry import Schemas
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
@@ -30,6 +31,7 @@ from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
+from penstock.metadata.schemas import SchemaRepository
 from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
@@ -38,6 +40,7 @@ from penstock.slow_steps import blocked_by
 from penstock.tasks import all_uninterrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.broker.settings import BrokerSettings
@@ -98,7 +101,9 @@ class Broker:
             self.memory,
         )
         self.quotas = Quotas(QuotaRepository(store))
-        self.topics.on_delete(self._forget)
+        self.schemas = Schemas(SchemaRepository(store), self.memory)
+        self.topics.deletion.on_partitions(self._forget)
+        self.topics.deletion.on_topic(self.schemas.forget)
 
     @classmethod
     async def open(cls, data_folder: Path, settings: BrokerSettings) -> Broker:
@@ -152,11 +157,12 @@ class Broker:
         self.subscriptions.load()
         self.exclusive_epochs.load()
         self.quotas.load()
+        self.schemas.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 
-    def _forget(self, topic: Topic) -> None:
-        self.offsets.forget_partitions(partition.id for partition in topic.partitions)
-        self.exclusive_epochs.forget(partition.id for partition in topic.partitions)
-        self.subscriptions.forget(topic)
+    def _forget(self, _topic: Topic, partitions: Sequence[Partition]) -> None:
+        self.offsets.forget_partitions(partition.id for partition in partitions)
+        self.exclusive_epochs.forget(partition.id for partition in partitions)
+        self.subscriptions.forget(partitions)

@@ -36,7 +36,7 @@ class InvalidTopicNameError(BrokerError):
 
 
 class InvalidPartitionCountError(BrokerError):
-    """A topic has between 1 and the limit of partitions, and never gets fewer."""
+    """A topic can't have this many partitions, or can't lose so many."""
 
 
 class InvalidSettingError(BrokerError):
@@ -144,6 +144,18 @@ class GroupsThrottledError(ThrottledError):
     """Consumer groups are created too fast."""
 
     what = "consumer groups"
+
+
+class IncompatibleSchemaError(BrokerError):
+    """The schema is none, or can't read what the topic's last one wrote, or the other way round."""
+
+
+class UnknownSchemaError(BrokerError):
+    """The topic has no schema, or none of this version."""
+
+
+class TooManySchemasError(BrokerError):
+    """There is no room for one more version of a schema."""
 
 
 class TooManyQuotasError(BrokerError):

@@ -91,6 +91,8 @@ class IggyServer:
         self._turns: WeakKeyDictionary[Topic, itertools.count[int]] = WeakKeyDictionary()
         self.kept = Kept(broker.memory)
         """What polls have read last."""
+        self.gathers_snapshot = False
+        """Whether a client's snapshot is under way."""
         self._preparing = asyncio.Lock()
         self.is_prepared = False
         """Whether `prepare` has nothing left to do."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from penstock.broker.topics.partition import Isolation, Partition
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.transactions.isolation import Isolation
     from penstock.kafka.wire.messages import FetchRequest
     from penstock.memory import Account
     from penstock.pace import Pace

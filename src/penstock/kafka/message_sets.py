@@ -19,7 +19,8 @@ from penstock.records.message_sets.faults import Fault, MessageSetError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.broker.topics.partition import Isolation, Partition
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.transactions.isolation import Isolation
     from penstock.memory import Memory
     from penstock.records import Encoding
     from penstock.session import Buffer

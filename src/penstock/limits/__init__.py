@@ -2,7 +2,8 @@
 
 A limit is an integer that carries its own explanation, so code uses it as a number and
 documentation can list them all. Those of one protocol are in `protocols.py`, those of what
-clients create in `creations.py`, those of the budget for memory in `memory.py`; all are named here.
+clients create in `creations.py`, those of the budget for memory in `memory.py`, those of schemas
+in `schemas.py`; all are named here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
+from penstock.limits.schemas import *  # noqa: F403  # each of them
 from penstock.limits.validation import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(

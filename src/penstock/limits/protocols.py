@@ -364,6 +364,13 @@ IGGY_REQUEST_PARTITIONS: Final = Limit(
     when_hit="the request is refused",
 )
 
+IGGY_SNAPSHOT_LINES: Final = Limit(
+    2_000,
+    "lines of one section of a snapshot that an Iggy client asks for: files, or processes",
+    protects="memory, and other clients' time from the thread that gathers them",
+    when_hit="the section ends there, and says so",
+)
+
 IGGY_SILENCE_SECONDS: Final = Limit(
     36,
     "seconds (iggy-server's heartbeat of 30 s, and a fifth)",

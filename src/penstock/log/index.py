@@ -16,6 +16,7 @@ from penstock.log.files import write_all
 from penstock.log.reading import lending
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.log.files import FileSystem
@@ -50,6 +51,11 @@ class EntryFile:
         self.is_held = False
         """Whether entries stay in memory, for somebody else writes the file."""
         self.is_whole = size % layout.size == 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, all of whose entries are saved."""
+        return self._saved * self._layout.size
 
     def append(self, entry: Entry) -> None:
         self._tail.append(entry)
@@ -149,6 +155,11 @@ class SegmentIndex:
     def paths(self) -> list[Path]:
         return [self.offsets.path, self.times.path]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Bytes of both files as they were saved last."""
+        return self.offsets.size, self.times.size
+
     def latest(self, lend: Lend | None = None) -> Entry:
         """Return the highest timestamp so far and the relative offset that has it."""
         if self._latest is None:
@@ -165,6 +176,34 @@ class SegmentIndex:
             self._add_time()
             self._unindexed = 0
         self._unindexed += size
+
+    def add_run(
+        self,
+        positions: Sequence[int],
+        end: int,
+        last_offsets: Sequence[int],
+        timestamps: Sequence[int],
+    ) -> None:
+        """As `add` for each batch of many that follow one another and end at `end`.
+
+        Raises OSError.
+        """
+        at = 0
+        while at < len(positions):
+            if timestamps[at] > self.latest()[0]:
+                self._latest = (timestamps[at], last_offsets[at])
+            if self._unindexed > self.interval:
+                self.offsets.append((last_offsets[at], positions[at]))
+                self._add_time()
+                self._unindexed = 0
+            due = positions[at] - self._unindexed + self.interval
+            behind = bisect_right(positions, due, at + 1)
+            latest = max(timestamps[at:behind])
+            if latest > self.latest()[0]:
+                self._latest = (latest, last_offsets[timestamps.index(latest, at, behind)])
+            self._unindexed += positions[behind] if behind < len(positions) else end
+            self._unindexed -= positions[at]
+            at = behind
 
     def _add_time(self) -> None:
         latest, last = self.latest(), self.times.last()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
+    from penstock.log.rewriting import Rewriting
     from penstock.session import Buffer, FileRange
 
 
@@ -190,6 +191,19 @@ class Log(Protocol):
         in the middle of is kept whole, as Kafka keeps it (KIP-107). Nothing happens where the start
         offset is as high already. Raises OffsetOutOfRangeError above the end offset, LogWriteError
         where that could not be made durable yet, LogFailedError and LogClosedError.
+        """
+
+    async def rewriting(self, start: int, end: int) -> Rewriting | None:
+        """Return how the full pieces that hold the offsets from `start` up to `end`, both where one
+        begins, are written anew as one; None where there are none, or not flushed. Raises LogError.
+        """
+
+    async def replace(self, rewriting: Rewriting) -> bool:
+        """Put what was written anew, and sealed, in its place, durably. All of the old is there
+        after a crash, or all of the new. False where something of the old was trimmed meanwhile.
+
+        Nothing is read of the log for a moment. Raises LogWriteError where nothing has changed,
+        LogFailedError where the log has to be opened anew, and LogClosedError.
         """
 
     async def finish(self) -> None:

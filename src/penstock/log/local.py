@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from penstock.limits import FROM_FILE_BYTES
 from penstock.log.appender import Appender
-from penstock.log.batches import no_batches, whole_before
 from penstock.log.checkpoint import Checkpoint
 from penstock.log.commit import Flusher, GroupCommit
 from penstock.log.config import LogConfig
+from penstock.log.contents import Contents
 from penstock.log.errors import (
     CorruptBatchError,
-    LogClosedError,
     LogError,
     LogFailedError,
-    LogReadError,
     LogWriteError,
     OffsetOutOfRangeError,
 )
@@ -29,10 +25,9 @@ from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, walk
 from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
+from penstock.log.rewriting import Rewriting
 from penstock.log.rounds import Round
-from penstock.log.scan import Bounds, Place
-from penstock.log.segment import Segment
-from penstock.log.segments import remove_segments, segment_with
+from penstock.log.segments import remove_segments
 from penstock.log.states import States
 
 if TYPE_CHECKING:
@@ -40,14 +35,11 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
-    from penstock.log.reading import Lend
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
 
 _HEADERS_READ_BYTES: Final = 1 << 20
-
-FoundT = TypeVar("FoundT")
 
 
 class LocalLog:
@@ -72,12 +64,9 @@ class LocalLog:
         self._flusher = flusher
         self._look_ups = LookUps(files, flusher.readers)
         self._appender = Appender(directory, config, files, leader_epoch, recovered)
-        self._segments = self._appender.segments
-        self._found_bytes = sum(segment.size for segment in self._segments)
-        """Of all that was there when the log was opened, less what was trimmed since."""
+        self._contents = Contents(directory, self._appender, self._look_ups, recovered.start_offset)
+        self._segments = self._contents.segments
         self.recovery = recovered.report
-        self.start_offset = recovered.start_offset
-        """The first offset that can be read."""
         self._trimmed_to = recovered.start_offset
         """Up to where the trim is durable."""
         self._checkpoint = recovered.checkpoint
@@ -88,7 +77,8 @@ class LocalLog:
         )
         self._commit.concluded = self._conclude_round
         self._lacks_checkpoint = False
-        self._is_closed = False
+        self._removing = asyncio.Lock()
+        """Of whoever takes full segments away, or puts others in their place."""
         assert self.start_offset <= self.end_offset, "a log begins before it ends"
 
     @classmethod
@@ -126,6 +116,11 @@ class LocalLog:
         return cls(directory, config, files, flusher, leader_epoch, Recovered.nothing())
 
     @property
+    def start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._contents.start_offset
+
+    @property
     def end_offset(self) -> int:
         """The next offset to be given to a batch."""
         return self._appender.end_offset
@@ -161,13 +156,11 @@ class LocalLog:
     @property
     def size_bytes(self) -> int:
         """Bytes of all stored batches."""
-        return self._found_bytes + self._appender.written_bytes
+        return self._contents.size_bytes
 
     def bytes_from(self, offset: int) -> int:
         """Return at most how many bytes are stored from `offset` on, as `Log` says."""
-        if self._segments and offset >= self._segments[-1].base_offset:
-            return self._look_ups.bytes_from(self._segments[-1], offset)
-        return self.size_bytes
+        return self._contents.bytes_from(offset)
 
     @property
     def files(self) -> list[Path]:
@@ -233,47 +226,23 @@ class LocalLog:
         if end is None:
             await self._all_written()
             end = self.written_offset
-        segment = self._segment_at(offset)
-        if segment is None or offset >= end:
-            return no_batches(offset)
-        place = self._look_ups.place_of(segment, offset)
-        bounds = segment.bounds
-
-        def look_up(lend: Lend) -> tuple[Batches, Place]:
-            return segment.read(lend, bounds, offset, max_bytes, place, end)
-
-        batches, following = await self._look_up(look_up, segment, offset)
-        start = Place(following.position - len(batches.data), batches.base_offset)
-        if batches.magic is not None:
-            segment.verified.add(start, *following, batches.magic)
-        self._look_ups.remember(start)
-        self._look_ups.remember(following)
-        return batches if batches.next_offset <= end else whole_before(batches, end)
+        return await self._contents.read(offset, max_bytes, end)
 
     def passed(self, offset: int) -> None:
         """A reader goes on at `offset`, as `Log` says."""
-        if offset == self.written_offset and self._segments:
-            self._look_ups.remember(Place(self._segments[-1].size, offset))
+        self._contents.passed(offset)
 
     def sound_range(
         self, offset: int, max_bytes: int, magic: int, end: int | None = None
     ) -> FileRange | None:
         """Return whole batches as a range of a file, as `Log` says."""
-        found = self._sound_places(offset, max_bytes, magic, end)
-        try:
-            return None if found is None else self._look_ups.range_of(*found)
-        except OSError:
-            return None  # There is no descriptor to be had; a read says so where it fails as well.
+        return self._contents.sound_range(offset, max_bytes, magic, end)
 
     def sound_batches(
         self, offset: int, max_bytes: int, max_records: int, magic: int, end: int | None = None
     ) -> list[StoredBatch]:
         """Return whole batches as ranges of a file, as `Log` says."""
-        found = self._sound_places(offset, max_bytes, magic, end)
-        try:
-            return [] if found is None else self._look_ups.batches_of(*found, max_records)
-        except OSError:
-            return []
+        return self._contents.sound_batches(offset, max_bytes, max_records, magic, end)
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
         """Return the header of the batch that contains `offset`, or None at the end."""
@@ -302,16 +271,7 @@ class LocalLog:
 
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
-        self._refuse_closed()
-        start = self.start_offset
-        for segment in tuple(self._segments):
-            if segment.end_offset <= start:
-                continue
-            look_up = partial(_find_time, segment, segment.bounds, timestamp_ms, start)
-            found = await self._look_up(look_up, segment, start)
-            if found is not None:
-                return max(found, self.start_offset)
-        return None
+        return await self._contents.find_time(timestamp_ms)
 
     async def trim(self, offset: int) -> None:
         """Give up everything below `offset`, and remove the segments that lie there.
@@ -324,13 +284,50 @@ class LocalLog:
             raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
         if offset <= self._trimmed_to:
             return
-        self._move_start(offset)
+        self._contents.move_start(offset)
         self._appender.unchecked_bytes = self._config.checkpoint_bytes
         await self._commit.whole_round()
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
-        remove = partial(remove_segments, self._files, self._take_trimmed())
-        await self._flusher.run(remove)
+        async with self._removing:
+            remove = partial(
+                remove_segments, self._files, self._contents.take_below(self._trimmed_to)
+            )
+            await self._flusher.run(remove)
+
+    async def rewriting(self, start: int, end: int) -> Rewriting | None:
+        """Return how the full segments from `start` to `end` are written anew, as `Log` says."""
+        self._refuse_unless_writable()
+        sources = self._contents.segments_between(start, end)
+        if not sources:
+            return None
+        if self._checkpoint.segment_base < end:
+            # Recovery reads on from a place in the checkpoint, which must not be in one of these.
+            self._appender.unchecked_bytes = self._config.checkpoint_bytes
+            await self._commit.whole_round()
+        if self._checkpoint.segment_base < end:
+            return None
+        files = self._files
+        return Rewriting(self.directory, files, self._config, sources, self.leader_epoch)
+
+    async def replace(self, rewriting: Rewriting) -> bool:
+        """Put what was written anew in its place, as `Log` says."""
+        async with self._removing:
+            self._refuse_unless_writable()
+            sources = self._contents.segments_between(rewriting.start, rewriting.end)
+            if tuple(sources) != rewriting.sources:
+                await self._flusher.run(rewriting.discard)
+                return False
+            async with self._look_ups.barring():
+                try:
+                    await self._flusher.run(rewriting.put)
+                except OSError as error:
+                    if rewriting.has_begun:
+                        logger.exception("%s: segments can't be replaced", self.directory)
+                        self._commit.fail(LogFailedError(f"{self.directory}: {error}"))
+                    raise LogWriteError.of(error) from error
+                self._contents.replace(sources, rewriting.replaced)
+        return True
 
     async def finish(self) -> None:
         """Flush and write a checkpoint off the loop, so that `close` finds nothing left to do."""
@@ -343,7 +340,7 @@ class LocalLog:
 
     def close(self) -> None:
         """Flush, write a checkpoint so that the next start reads nothing, and close. Blocks."""
-        if self._is_closed:
+        if self._contents.is_closed:
             return
         self._commit.settle()
         try:
@@ -357,7 +354,7 @@ class LocalLog:
 
     def abandon(self) -> None:
         """Close without a flush: the log is about to be removed, once `released` returns."""
-        self._is_closed = True
+        self._contents.is_closed = True
         self._commit.close()
         if self._commit.is_idle:
             self._release()
@@ -365,7 +362,8 @@ class LocalLog:
     async def released(self) -> None:
         """Return when nothing uses the files of a log that was abandoned."""
         await self._commit.idle()
-        self._release()
+        async with self._removing:
+            self._release()
 
     @property
     def _is_checkpointed(self) -> bool:
@@ -375,21 +373,13 @@ class LocalLog:
         return is_whole and (self._states.are_kept or not self.end_offset)
 
     def _release(self) -> None:
-        self._is_closed = True
+        self._contents.is_closed = True
         self._appender.settle()
         self._commit.close()
-        for segment in self._segments:
-            if segment.file is not None:
-                segment.file.close()
-                segment.file = None
-            self._look_ups.forget(segment)
-
-    def _refuse_closed(self) -> None:
-        if self._is_closed:
-            raise LogClosedError(f"{self.directory} is closed")
+        self._contents.close()
 
     def _refuse_unless_writable(self) -> None:
-        self._refuse_closed()
+        self._contents.refuse_closed()
         if self._commit.failure is not None:
             raise self._commit.failure
 
@@ -430,69 +420,3 @@ class LocalLog:
         assert self._checkpoint.offset <= self.end_offset, "no flushed batch is taken back"
         states = self._states.take(self.end_offset)
         return Checkpoint(self.end_offset, *self._appender.next_place, self.start_offset, states)
-
-    def _move_start(self, offset: int) -> None:
-        """Let nothing below `offset` be read any more."""
-        assert offset <= self.end_offset, "what is not there can't be given up"
-        if offset <= self.start_offset:
-            return
-        if offset == self.end_offset:
-            self._appender.begin_segment()
-        self.start_offset = offset
-        self._look_ups.forget_below(offset)
-
-    def _take_trimmed(self) -> list[Segment]:
-        """Return the segments that were trimmed durably, which the log forgets with that."""
-        last = max(len(self._segments) - 1, 0)
-        ends = [segment.end_offset for segment in self._segments[:last]]
-        count = bisect_right(ends, self._trimmed_to)
-        trimmed = self._segments[:count]
-        del self._segments[:count]
-        self._found_bytes -= sum(segment.size for segment in trimmed)
-        assert all(segment.file is None for segment in trimmed), "full segments are flushed"
-        for segment in trimmed:
-            self._look_ups.forget(segment)
-        return trimmed
-
-    def _segment_at(self, offset: int) -> Segment | None:
-        """Return the segment that holds `offset`; None at the end of the log."""
-        self._refuse_closed()
-        if self.written_offset <= offset <= self.end_offset:
-            return None
-        if not self.start_offset <= offset < self.end_offset:
-            raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
-        return segment_with(self._segments, offset)
-
-    def _sound_places(
-        self, offset: int, max_bytes: int, magic: int, end: int | None
-    ) -> tuple[Segment, Place, Place] | None:
-        """Return where sound batches begin and end, if there are enough of them."""
-        end = self.end_offset if end is None else end
-        segment = self._segment_at(offset)
-        if segment is None or offset >= end:
-            return None
-        start = self._look_ups.place_of(segment, offset)
-        if start is None or segment.size - start.position < FROM_FILE_BYTES:
-            return None
-        following = segment.sound_range(start, max_bytes, end, magic)
-        if following is None or following.position - start.position < FROM_FILE_BYTES:
-            return None
-        return segment, start, following
-
-    async def _look_up(
-        self, look_up: Callable[[Lend], FoundT], segment: Segment, offset: int
-    ) -> FoundT:
-        """Look something up in `segment`, at `offset`. Raises LogError."""
-        try:
-            return await self._look_ups.run(segment, look_up)
-        except OSError as error:
-            self._refuse_closed()
-            if offset < self.start_offset:
-                raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset) from error
-            raise LogReadError(f"{segment.path}: {error}") from error
-
-
-def _find_time(
-    segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
-) -> int | None:
-    return segment.find_time(lend, bounds, timestamp_ms, start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -16,7 +16,7 @@ from penstock.log.scan import Place
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from penstock.log.files import FileSystem
     from penstock.log.header import BatchHeader
@@ -42,11 +42,43 @@ class LookUps:
         self.places: dict[int, int] = {}
         """Positions of batches by their base offsets, those that were met last."""
         self.rebuilt_indexes = 0
+        self._running = 0
+        self._idle: asyncio.Future[None] | None = None
+        """Whoever waits until nothing is looked up."""
+        self._barred: asyncio.Future[None] | None = None
+        """Done once something may be looked up again, where nothing may now."""
+
+    @property
+    def are_barred(self) -> bool:
+        """Whether files change their places just now, so that nothing may be looked up."""
+        return self._barred is not None
+
+    async def allowed(self) -> None:
+        """Return when something may be looked up, in the same turn of the loop."""
+        while self._barred is not None:
+            await asyncio.shield(self._barred)
+
+    @asynccontextmanager
+    async def barring(self) -> AsyncIterator[None]:
+        """Nothing is looked up meanwhile. One at a time may ask for that."""
+        assert self._barred is None, "one at a time"
+        loop = asyncio.get_running_loop()
+        self._barred = barred = loop.create_future()
+        try:
+            if self._running:
+                self._idle = loop.create_future()
+                await self._idle
+            yield
+        finally:
+            self._barred = self._idle = None
+            barred.set_result(None)
 
     async def run(self, segment: Segment, look_up: Callable[[Lend], FoundT]) -> FoundT:
-        """Return what `look_up` finds in a segment. Raises what it raises."""
+        """Return what `look_up` finds in a segment, once it is `allowed`. Raises what it raises."""
+        assert self._barred is None, "the caller waits until it is allowed"
         self._adopt(segment)
-        found = await self._readers.look_up(self._open_files, look_up)
+        with self._counted():
+            found = await self._readers.look_up(self._open_files, look_up)
         if not segment.index.fits and not segment.index_is_rebuilt:
             segment.index_is_rebuilt = True
             self.rebuilt_indexes += 1
@@ -108,6 +140,10 @@ class LookUps:
         """Nobody reads below `offset` any more."""
         self.places = {each: at for each, at in self.places.items() if each >= offset}
 
+    def forget_between(self, start: int, end: int) -> None:
+        """The batches from `start` up to `end` lie elsewhere now."""
+        self.places = {each: at for each, at in self.places.items() if not start <= each < end}
+
     def forget(self, segment: Segment) -> None:
         """The segment is closed, or gone."""
         self._open_files.forget(segment.path, *segment.index.paths)
@@ -116,6 +152,16 @@ class LookUps:
         if segment.file is not None:
             self._open_files.adopt(segment.path, segment.file)
 
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self._running == 0 and self._idle is not None:
+                self._idle.set_result(None)
+
     async def _rebuild_index(self, segment: Segment) -> None:
         """Have an index that a look-up found wrong built anew in a thread."""
         end = Place(segment.size, segment.end_offset)
@@ -123,7 +169,8 @@ class LookUps:
         segment.index.hold()
         build = partial(segment.indexed_anew, end=end)
         try:
-            built = await self._readers.look_up_in_thread(self._open_files, build)
+            with self._counted():
+                built = await self._readers.look_up_in_thread(self._open_files, build)
         except OSError as error:
             # It is a hint: without it, reading is slow but right.
             logger.warning("%s: its index can't be rebuilt: %s", segment.path, error)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
 from penstock.log.errors import LogMissingError
 from penstock.log.reading import lending
+from penstock.log.replacement import finish_replacements
 from penstock.log.scan import CorruptRange, Place, scan
 from penstock.log.segments import open_segments
 
@@ -63,6 +64,8 @@ class Recovery:
         self._files = files
         self._report = RecoveryReport()
         self._sizes = files.entries(directory)
+        if finish_replacements(files, directory, self._sizes):
+            self._sizes = files.entries(directory)
         self._segments = open_segments(directory, self._sizes, config, files, leader_epoch)
         self._known = self._read_checkpoint()
         self._ends: dict[Segment, Place] = {}

@@ -145,6 +145,31 @@ def _keep_quotas(database: Database) -> None:
     )
 
 
+def _keep_deletions_of_partitions(database: Database) -> None:
+    words = database.words
+    _run(
+        database,
+        f"""CREATE TABLE "deleted_partitions" (
+        "topic_id" {words[Kind.UUID]} NOT NULL REFERENCES "topics" ("id") ON DELETE CASCADE,
+        "id" {words[Kind.INTEGER]} NOT NULL, "number" {words[Kind.INTEGER]} NOT NULL,
+        PRIMARY KEY ("topic_id", "id"))""",
+    )
+
+
+def _keep_schemas(database: Database) -> None:
+    words = database.words
+    text, integer = words[Kind.TEXT], words[Kind.INTEGER]
+    _run(
+        database,
+        f"""CREATE TABLE "schemas" (
+        "topic_id" {words[Kind.UUID]} NOT NULL REFERENCES "topics" ("id") ON DELETE CASCADE,
+        "version" {integer} NOT NULL, "kind" {text} NOT NULL, "name" {text} NOT NULL,
+        "definition" {words[Kind.BYTES]} NOT NULL, "properties" {text} NOT NULL,
+        "digest" {text} NOT NULL, "created_at_ms" {words[Kind.BIGINT]} NOT NULL,
+        PRIMARY KEY ("topic_id", "version"))""",
+    )
+
+
 def _keep_pending_acknowledgements(database: Database) -> None:
     words = database.words
     _run(
@@ -168,6 +193,8 @@ STEPS: Final[tuple[Step, ...]] = (
     _find_offsets_by_partition,
     _keep_exclusive_epochs,
     _keep_quotas,
+    _keep_deletions_of_partitions,
+    _keep_schemas,
     _keep_pending_acknowledgements,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes

@@ -64,6 +64,17 @@ DELETED_TOPICS: Final = Table(
     key=("id",),
 )
 
+DELETED_PARTITIONS: Final = Table(
+    "deleted_partitions",
+    # The same of topics that are still there.
+    (
+        Column("topic_id", Kind.UUID, references="topics"),
+        Column("id", Kind.INTEGER),
+        Column("number", Kind.INTEGER),
+    ),
+    key=("topic_id", "id"),
+)
+
 COMMITTED_OFFSETS: Final = Table(
     "committed_offsets",
     (
@@ -176,12 +187,29 @@ QUOTAS: Final = Table(
     key=("user_name", "client_id", "quota"),
 )
 
+SCHEMAS: Final = Table(
+    "schemas",
+    (
+        Column("topic_id", Kind.UUID, references="topics"),
+        Column("version", Kind.INTEGER),
+        Column("kind", Kind.TEXT),
+        Column("name", Kind.TEXT),
+        Column("definition", Kind.BYTES),
+        Column("properties", Kind.TEXT),
+        # Schemas that say the same, however they are written, have the same one.
+        Column("digest", Kind.TEXT),
+        Column("created_at_ms", Kind.BIGINT),
+    ),
+    key=("topic_id", "version"),
+)
+
 TABLES: Final = (
     PROPERTIES,
     NAMESPACES,
     TOPICS,
     PARTITIONS,
     DELETED_TOPICS,
+    DELETED_PARTITIONS,
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
     CURSOR_BLOCKS,
@@ -191,5 +219,6 @@ TABLES: Final = (
     CLASSIC_GROUPS,
     CLASSIC_MEMBERS,
     QUOTAS,
+    SCHEMAS,
 )
 """All of them, each after those that it references."""

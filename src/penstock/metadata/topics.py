@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from penstock.metadata.store import Change
-from penstock.metadata.tables import DELETED_TOPICS, PARTITIONS, PROPERTIES, TOPICS
+from penstock.metadata.tables import (
+    DELETED_PARTITIONS,
+    DELETED_TOPICS,
+    PARTITIONS,
+    PROPERTIES,
+    TOPICS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,10 +28,15 @@ _DELETE: Final = TOPICS.delete(where=["id"])
 
 _SELECT_PARTITIONS: Final = PARTITIONS.select()
 _INSERT_PARTITIONS: Final = PARTITIONS.insert()
+_DELETE_PARTITIONS: Final = PARTITIONS.delete(where=["id"])
 
 _SELECT_DELETED: Final = DELETED_TOPICS.select()
 _INSERT_DELETED: Final = DELETED_TOPICS.insert()
 _FORGET_DELETED: Final = DELETED_TOPICS.delete(where=["id"])
+
+_SELECT_DELETED_PARTITIONS: Final = DELETED_PARTITIONS.select()
+_INSERT_DELETED_PARTITIONS: Final = DELETED_PARTITIONS.insert()
+_FORGET_DELETED_PARTITIONS: Final = DELETED_PARTITIONS.delete(where=["topic_id", "id"])
 
 _SELECT_GIVEN: Final = PROPERTIES.select(where=["name"])
 _UPSERT_GIVEN: Final = PROPERTIES.upsert()
@@ -56,6 +67,14 @@ class TopicUpdate(NamedTuple):
     topic: str
     kafka_name: str
     config: Mapping[str, str]
+
+
+class DeletedPartition(NamedTuple):
+    """A partition that is gone from a topic which is still there; its folder may not be."""
+
+    topic_id: UUID
+    id: int
+    number: int
 
 
 class TopicRepository:
@@ -109,6 +128,14 @@ class TopicRepository:
         of_topic = {"id": topic_id.hex}
         await self._store.write(Change(_DELETE, [of_topic]), Change(_INSERT_DELETED, [of_topic]))
 
+    async def delete_partitions(self, partitions: Iterable[DeletedPartition]) -> None:
+        """Delete partitions and every row that is about them, and note that their folders have to
+        go. Raises MetadataError.
+        """
+        rows = [{**each._asdict(), "topic_id": each.topic_id.hex} for each in partitions]
+        deleted = Change(_DELETE_PARTITIONS, [{"id": row["id"]} for row in rows])
+        await self._store.write(deleted, Change(_INSERT_DELETED_PARTITIONS, rows))
+
     def deleted(self) -> list[UUID]:
         """Read which deleted topics may have a folder still; blocks. Raises MetadataError."""
         return [UUID(hex=topic_id) for (topic_id,) in self._store.read(_SELECT_DELETED)]
@@ -117,6 +144,16 @@ class TopicRepository:
         """Deleted topics' folders are gone. Raises MetadataError."""
         gone = [{"id": topic_id.hex} for topic_id in topic_ids]
         await self._store.write(Change(_FORGET_DELETED, gone))
+
+    def deleted_partitions(self) -> list[DeletedPartition]:
+        """Read which deleted partitions may have a folder still; blocks. Raises MetadataError."""
+        rows = self._store.read(_SELECT_DELETED_PARTITIONS)
+        return [DeletedPartition(UUID(hex=topic_id), *row) for topic_id, *row in rows]
+
+    async def forget_deleted_partitions(self, partitions: Iterable[DeletedPartition]) -> None:
+        """Deleted partitions' folders are gone. Raises MetadataError."""
+        gone = [{"topic_id": each.topic_id.hex, "id": each.id} for each in partitions]
+        await self._store.write(Change(_FORGET_DELETED_PARTITIONS, gone))
 
 
 def topic_updates(topics: Iterable[TopicUpdate]) -> Change:

@@ -12,11 +12,13 @@ from typing import Final
 from penstock.broker.errors import (
     BrokerError,
     ConsumerBusyError,
+    IncompatibleSchemaError,
     StorageError,
     SubscriptionBusyError,
     ThrottledError,
     TooManyProducersError,
     TopicTerminatedError,
+    UnknownSchemaError,
     UnknownTopicError,
 )
 from penstock.log.errors import LogError
@@ -37,6 +39,8 @@ class RefusedError(Exception):
 _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
     {
         UnknownTopicError: ServerError.TopicNotFound,
+        UnknownSchemaError: ServerError.TopicNotFound,
+        IncompatibleSchemaError: ServerError.IncompatibleSchema,
         ConsumerBusyError: ServerError.ConsumerBusy,
         SubscriptionBusyError: ServerError.MetadataError,
         TopicTerminatedError: ServerError.TopicTerminatedError,

@@ -17,6 +17,8 @@ from penstock.requests.queue import Queue
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.broker.broker import Broker
     from penstock.broker.producers.epochs import ExclusiveEpochs
     from penstock.broker.topics.partition import Partition
@@ -46,6 +48,8 @@ class Producer:
     topic_epoch: int | None = None
     looks: Queue = field(default_factory=Queue)
     """Where a message waits for a look at what is in it, and those behind it for their turn."""
+    schema_version: bytes = b""
+    """What its client writes beside its messages; empty without a schema."""
     name_is_ours: bool = False
     """Whether the broker made the name, so that nobody comes back under it once it is closed."""
     last_sequence: int = -1
@@ -196,11 +200,15 @@ class Producers:
         self._numbers = itertools.count()
         # A name is never given twice, not even after a restart: clients keep theirs.
         self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
-        broker.topics.on_delete(self._forget)
+        broker.topics.deletion.on_partitions(self._forget)
 
     def new_name(self) -> str:
         """Return a name for a producer whose client leaves it to the broker."""
         return f"{self._prefix}-{next(self._numbers)}"
+
+    def are_there(self, partition: Partition) -> bool:
+        """Whether a partition has producers, or some that wait to be one."""
+        return partition.id in self._by_partition
 
     async def add(self, producer: Producer) -> None:
         """Let a producer in; see PartitionProducers."""
@@ -219,8 +227,8 @@ class Producers:
             if not producers:
                 del self._by_partition[producer.partition.id]
 
-    def _forget(self, topic: Topic) -> None:
-        for partition in topic.partitions:
+    def _forget(self, _topic: Topic, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
             producers = self._by_partition.pop(partition.id, None)
             if producers is not None:
                 producers.drop_all()

@@ -94,6 +94,8 @@ class TopicWatcher:
         self._note(topic, is_there=False)
 
     def _note(self, topic: Topic, *, is_there: bool) -> None:
+        if not topic.partitions:
+            return  # Pulsar has no such topic.
         count = len(topic.partitions) if topic.partitioned else 0
         self._changed.append(_Change(topic.name.pulsar, count, is_there))
         self._gather()

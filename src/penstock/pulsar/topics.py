@@ -52,6 +52,17 @@ def check_transient(text: str) -> None:
     parse_topic(f"persistent://{text.removeprefix(SCHEME)}")
 
 
+def find_topic(client: Client, text: str) -> Topic:
+    """Return the topic that a name, or that of one of its partitions, means. Raises RefusedError
+    and BrokerError.
+    """
+    name, _ = parse_topic(text)
+    topic = client.broker.topics.get(name)
+    if topic is None:
+        raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name.pulsar}")
+    return topic
+
+
 async def open_partition(client: Client, text: str, *, may_create: bool = True) -> Partition:
     """Return the partition that producers and consumers of `text` mean, once its log is open.
 

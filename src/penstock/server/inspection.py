@@ -27,7 +27,7 @@ from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.topics import TopicRepository
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from penstock.metadata.namespaces import NamespaceRow
@@ -71,6 +71,8 @@ class Catalogue:
     partition_ids: dict[str, dict[int, int]] = field(default_factory=dict)
     namespaces: list[NamespaceRow] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)
+    deleted_partitions: set[int] = field(default_factory=set)
+    """Their ids; a folder of one may be there still."""
     partition_ids_given: int = 0
     producer_ids_reserved: int = 0
 
@@ -87,6 +89,7 @@ class Catalogue:
             {topic_id.hex: ids for topic_id, ids in topics.partition_ids().items()},
             NamespaceRepository(store).all(),
             {topic_id.hex for topic_id in topics.deleted()},
+            {partition.id for partition in topics.deleted_partitions()},
             topics.partition_ids_given(),
             properties.producer_ids_reserved(),
         )
@@ -103,8 +106,11 @@ class Folders:
     nameless: list[str] = field(default_factory=list)
 
     @classmethod
-    def read(cls, data_folder: Path) -> Folders:
-        """Read what each folder says. Raises OSError."""
+    def read(cls, data_folder: Path, deleted: Collection[int]) -> Folders:
+        """Read what each folder says, but for those of partitions that were deleted, by their ids.
+
+        Raises OSError.
+        """
         file = data_folder / CLUSTER_ID_FILE
         cluster_id = file.read_text().strip() if file.exists() else None
         try:
@@ -116,10 +122,10 @@ class Folders:
         found = cls(cluster_id, node)
         for folder in sorted(topics_directory(data_folder).glob("*")):
             if folder.suffix != DELETED_SUFFIX:
-                found._add(folder)
+                found._add(folder, deleted)
         return found
 
-    def _add(self, folder: Path) -> None:
+    def _add(self, folder: Path, deleted: Collection[int]) -> None:
         try:
             identity = TopicIdentity.read(folder)
         except (IdentityError, NotADirectoryError):
@@ -132,7 +138,8 @@ class Folders:
                 partition = PartitionIdentity.read(each)
             except (IdentityError, NotADirectoryError):
                 continue
-            if each.name == str(partition.index) and partition.topic_id == folder.name:
+            is_in_place = each.name == str(partition.index) and partition.topic_id == folder.name
+            if is_in_place and partition.partition_id not in deleted:
                 of_topic[partition.index] = partition
 
 

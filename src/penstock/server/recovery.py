@@ -49,7 +49,7 @@ def examine(data_folder: Path) -> list[Finding]:
             catalogue = Catalogue.read(store)
         finally:
             store.close_now()
-    return inspect(data_folder, catalogue, Folders.read(data_folder))
+    return inspect(data_folder, catalogue, Folders.read(data_folder, catalogue.deleted_partitions))
 
 
 async def rebuild(data_folder: Path) -> list[str]:
@@ -84,7 +84,7 @@ async def accept_loss(data_folder: Path, names: Collection[str]) -> list[str]:
         seen = _seen_offsets(store)
     finally:
         await store.close()
-    cluster_id = Folders.read(data_folder).cluster_id or catalogue.cluster_id or ""
+    cluster_id = Folders.read(data_folder, ()).cluster_id or catalogue.cluster_id or ""
     done = []
     for folder_name, topic in catalogue.topics.items():
         for index, partition_id in catalogue.partition_ids[folder_name].items():
@@ -132,7 +132,7 @@ class _Rebuilding:
         self._namespaces = NamespaceRepository(store)
         self._properties = PropertyRepository(store)
         self._catalogue = Catalogue.read(store)
-        self._folders = Folders.read(data_folder)
+        self._folders = Folders.read(data_folder, self._catalogue.deleted_partitions)
         self._names = {row.kafka_name for row in self._catalogue.topics.values()}
         self._streams = {
             NamespaceName(row.tenant, row.namespace) for row in self._catalogue.namespaces

@@ -26,12 +26,13 @@ from penstock.metadata.topic_groups import TopicGroupRow
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
     from uuid import UUID
 
     from penstock.broker.creations import Creations
     from penstock.broker.groups.census import Census
     from penstock.broker.topics.catalogue import Topics
+    from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.memory import Memory, SharedAccount
     from penstock.metadata.topic_groups import TopicGroupRepository
@@ -101,7 +102,7 @@ class TopicGroup:
     @property
     def generation(self) -> int:
         """A number that grows whenever the partitions are divided anew."""
-        # Partitions are only ever added, so their count is part of the number.
+        # New partitions need no change here: their count is part of the number.
         return self._changes + len(self.topic.partitions)
 
     @property
@@ -188,6 +189,11 @@ class TopicGroup:
         self._divided_anew()
         self._memberships.remove(member, self)
 
+    def partitions_deleted(self, count: int) -> None:
+        """The topic has so many partitions fewer; what is left is divided anew."""
+        self._changes += count
+        self._divided_anew()
+
     def _divided_anew(self) -> None:
         self._changes += 1
         self._last_polled.clear()
@@ -226,7 +232,8 @@ class TopicGroups:
         self._by_name: dict[tuple[UUID, str], TopicGroup] = {}
         self._memberships = Memberships(memory.clients)
         self._ids_given: dict[UUID, int] = {}
-        topics.on_delete(self._forget)
+        topics.deletion.on_topic(self._forget)
+        topics.deletion.on_partitions(self._partitions_deleted)
 
     def load(self) -> None:
         """Read the groups from the database once the topics are there; blocks."""
@@ -319,6 +326,10 @@ class TopicGroups:
         self._census.remove(self._makers.pop(group, None))
         group.leave_all()
         return True
+
+    def _partitions_deleted(self, topic: Topic, partitions: Sequence[Partition]) -> None:
+        for group in self.of_topic(topic):
+            group.partitions_deleted(len(partitions))
 
     def _forget(self, topic: Topic) -> None:
         # The database drops the rows with the topic's.

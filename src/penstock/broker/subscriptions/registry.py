@@ -25,13 +25,12 @@ from penstock.memory import Holding
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.subscription import SubscriptionKind
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
-    from penstock.broker.topics.topic import Topic
     from penstock.log import Log
     from penstock.memory import Memory
     from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
@@ -233,9 +232,9 @@ class Subscriptions:
             self._remove(subscription)
             subscription.delete()
 
-    def forget(self, topic: Topic) -> None:
-        """A topic was deleted, and the database has dropped its subscriptions with it."""
-        for partition in topic.partitions:
+    def forget(self, partitions: Iterable[Partition]) -> None:
+        """Partitions were deleted, and the database has dropped their subscriptions with them."""
+        for partition in partitions:
             for row, _ in self._unopened.pop(partition.id, ()):
                 self._take_off(_size(row.name, row.properties))
                 self.transactional.forget(partition.id, row.name)

@@ -15,7 +15,6 @@ from penstock.broker.errors import (
     BrokerError,
     InvalidPartitionCountError,
     TopicExistsError,
-    UnknownTopicError,
 )
 from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.topics.changes import TopicChanges
@@ -26,6 +25,7 @@ from penstock.broker.topics.config import (
     checked,
     not_in_effect,
 )
+from penstock.broker.topics.deletion import Deletion, deleted_meanwhile
 from penstock.broker.topics.index import TopicIndex
 from penstock.broker.topics.joined import Joined
 from penstock.broker.topics.making import Identities, NewPartitions, PartitionMaker
@@ -33,7 +33,6 @@ from penstock.broker.topics.measuring import measure_all
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.broker.topics.new_topic import NewTopic
 from penstock.broker.topics.partition import Partition
-from penstock.broker.topics.removal import Removal
 from penstock.broker.topics.stored_config import canonical
 from penstock.broker.topics.topic import Topic
 from penstock.broker.topics.watch import watch_files
@@ -79,8 +78,8 @@ class Topics:
         self.changes = TopicChanges()
         self._index = TopicIndex(self.changes)
         self._partitions_by_id: dict[int, Partition] = {}
+        self.deletion = Deletion(repository, storage, self._index, self._partitions_by_id)
         self._tasks = Tasks()
-        self._removal = Removal(repository, storage)
         self._creations = partition_creations()
         # Two clients that ask for the same new topic at once must get the same one.
         self._changing = asyncio.Lock()
@@ -88,7 +87,6 @@ class Topics:
         self._maker = PartitionMaker(storage, self._identities, self._conversions, self._open_log)
         self._creating = Joined(self._create_together, "creating topics")
         self._deleting = Joined(self._delete_together, "deleting topics")
-        self._on_delete: list[Callable[[Topic], None]] = []
         self._before_open: list[Callable[[Partition, Log], Awaitable[None]]] = []
 
     def get(self, name: TopicName) -> Topic | None:
@@ -113,10 +111,6 @@ class Topics:
 
     def in_namespace(self, namespace: NamespaceName) -> list[Topic]:
         return self._index.in_namespace(namespace)
-
-    def on_delete(self, listener: Callable[[Topic], None]) -> None:
-        """Have `listener` called with each topic that was deleted, to drop what it keeps."""
-        self._on_delete.append(listener)
 
     def before_open(self, restore: Callable[[Partition, Log], Awaitable[None]]) -> None:
         """Have `restore` awaited for each partition that the last run left, before it is open.
@@ -178,6 +172,16 @@ class Topics:
             self._add_partitions(topic, total, address), "adding partitions", refusals=BrokerError
         )
 
+    async def remove_partitions(self, topic: Topic, count: int) -> None:
+        """Delete the last `count` partitions of a topic, with all that was stored about them.
+
+        Those that come later in their place are others, and begin at offset 0. Raises
+        InvalidPartitionCountError where it has fewer, UnknownTopicError and MetadataError.
+        """
+        await uninterrupted(
+            self._remove_partitions(topic, count), "removing partitions", refusals=BrokerError
+        )
+
     async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         """Give a topic this name, which may be its own, and this configuration.
 
@@ -235,11 +239,8 @@ class Topics:
                 self._partitions_by_id[partition_id] = partition
             self._index.add(topic)
             _warn(topic)
-        doomed = self._repository.deleted()
-        known = {each.hex: "that was deleted" for each in doomed}
+        known = {each.hex: "that was deleted" for each in self.deletion.resume()}
         self._storage.tidy(known | {topic.id.hex: topic.name.kafka for topic in self.all()})
-        for topic_id in doomed:
-            self._removal.begin(topic_id)
 
     async def measure(self, partitions: Iterable[Partition]) -> None:
         """Have all partitions say how much they hold, also those of closed logs."""
@@ -264,7 +265,7 @@ class Topics:
         """Checkpoint and close every log, for a next start without recovery."""
         self._tasks.cancel()
         await self._tasks.ended()
-        await self._removal.close()
+        await self.deletion.close()
         partitions = [each for topic in self.all() for each in topic.partitions]
         # A log that failed has said so, and is closed like the others.
         await asyncio.gather(*(each.finish() for each in partitions), return_exceptions=True)
@@ -354,6 +355,15 @@ class Topics:
             self._partitions_by_id.update((partition.id, partition) for partition in made)
             self.changes.appeared(topic)
 
+    async def _remove_partitions(self, topic: Topic, count: int) -> None:
+        async with self._changing:
+            self._check_known(topic)
+            if not 1 <= count <= len(topic.partitions):
+                raise InvalidPartitionCountError(
+                    f"topic {topic.name.kafka} has {len(topic.partitions)} partitions, not {count}"
+                )
+            await self.deletion.delete_last_partitions(topic, count)
+
     async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         async with self._changing:
             await self._update_alone(topic, name, config)
@@ -389,54 +399,19 @@ class Topics:
 
     async def _delete_together(self, topics: Sequence[Topic]) -> list[Exception | None]:
         async with self._changing:
-            return await self._delete_all(topics)
+            return await self.deletion.delete_topics(topics)
 
     async def _delete_namespace(self, name: NamespaceName) -> None:
         is_empty = False
         while not is_empty:  # Others change topics between groups of them.
             async with self._changing:
                 topics = self.in_namespace(name)[:TOPICS_CHANGED_TOGETHER]
-                failures = await self._delete_all(topics)
+                failures = await self.deletion.delete_topics(topics)
                 for failure in filter(None, failures):
                     raise failure
                 is_empty = not self.in_namespace(name)
                 if is_empty:
                     await self._namespaces.delete(name)
-
-    async def _delete_all(self, topics: Sequence[Topic]) -> list[Exception | None]:
-        """Return of each topic why it could not be deleted, or None."""
-        pace = Pace()
-        distinct = list(dict.fromkeys(topics))
-        failures = await asyncio.gather(*map(self._delete_rows, distinct))
-        outcomes = dict(zip(distinct, failures, strict=True))
-        for topic in distinct:
-            if outcomes[topic] is None:
-                await self._forget(topic, pace)
-        return [outcomes.pop(topic, _unknown(topic)) for topic in topics]
-
-    async def _delete_rows(self, topic: Topic) -> Exception | None:
-        if self.by_id(topic.id) is not topic:
-            return _unknown(topic)
-        # First: once its rows are gone, none that refers to them may be written any more.
-        topic.mark_deleted()
-        try:
-            await self._repository.delete(topic.id)
-        except Exception as error:
-            topic.mark_deleted(deleted=False)
-            return error
-        return None
-
-    async def _forget(self, topic: Topic, pace: Pace) -> None:
-        self._index.remove(topic)
-        for partition in topic.partitions:
-            del self._partitions_by_id[partition.id]
-            partition.forget()
-            if pace.is_over():
-                await pace.others()
-        for listener in self._on_delete:
-            listener(topic)
-        self._removal.begin(topic.id, topic.partitions)
-        logger.info("deleted topic %s", topic.name.kafka)
 
     def _config(self, explicit: Explicit) -> TopicConfig:
         # One object for all that leave everything to the node, which are most.
@@ -472,16 +447,12 @@ class Topics:
 
     def _check_known(self, topic: Topic) -> None:
         if self.by_id(topic.id) is not topic:
-            raise _unknown(topic)
+            raise deleted_meanwhile(topic)
 
     def _check_count(self, partitions: int) -> None:
         most = self._settings.partitions_per_topic_max
         if not 0 <= partitions <= most:
             raise InvalidPartitionCountError(f"{partitions} partitions: a topic has up to {most}")
-
-
-def _unknown(topic: Topic) -> UnknownTopicError:
-    return UnknownTopicError(f"topic {topic.name.kafka} was deleted")
 
 
 def _warn(topic: Topic) -> None:

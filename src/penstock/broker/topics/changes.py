@@ -13,10 +13,10 @@ class TopicListener(Protocol):
     """Called in the turn of the change: what takes long is done later."""
 
     def appeared(self, topic: Topic) -> None:
-        """The topic was made, was given this name, or has more partitions."""
+        """The topic was made, was given this name, or has other partitions than it had."""
 
     def gone(self, topic: Topic) -> None:
-        """The topic was deleted, or loses the name that it has now."""
+        """The topic was deleted, or loses the name or the partitions that it has now."""
 
 
 class TopicChanges:

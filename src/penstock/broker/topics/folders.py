@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -62,9 +63,16 @@ def _write(make_directory: Callable[[Path], None], folder: Path, new: NewFolders
         new.topic.write(folder)
     for index, identity in new.partitions.items():
         partition_folder = folder / str(index)
+        _put_aside(partition_folder)
         make_directory(partition_folder)
         unflushed += [identity.write_first(partition_folder), partition_folder]
     return [*unflushed, folder]
+
+
+def _put_aside(folder: Path) -> None:
+    """Rename what lies in a new partition's place, which never meets old bytes."""
+    if folder.is_dir():
+        folder.rename(folder.with_name(f"{folder.name}.put-aside-{time.time_ns()}"))
 
 
 def _flush(path: Path) -> None:

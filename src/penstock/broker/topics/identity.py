@@ -124,3 +124,11 @@ class PartitionIdentity(_Identity):
                     f"{folder} belongs elsewhere: to {found.topic}-{found.index} of cluster "
                     f"{found.cluster}; its {name} is {there}, not {here}"
                 )
+
+
+def is_of_partition(folder: Path, partition_id: int) -> bool:
+    """Whether a folder says that it is this partition's. Raises OSError."""
+    try:
+        return PartitionIdentity.read(folder).partition_id == partition_id
+    except IdentityError:
+        return False

@@ -22,7 +22,7 @@ class TopicIndex:
     """What is added is unique in each of its names; whoever adds has checked that."""
 
     def __init__(self, changes: TopicChanges) -> None:
-        self._changes = changes
+        self.changes = changes
         self._by_name: dict[TopicName, Topic] = {}
         self._by_kafka_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -99,10 +99,10 @@ class TopicIndex:
         self._by_name[topic.name] = topic
         self._by_kafka_name[topic.name.kafka] = topic
         self._by_iggy_id.setdefault(topic.name.in_namespace, {})[topic.iggy_topic_id] = topic
-        self._changes.appeared(topic)
+        self.changes.appeared(topic)
 
     def _remove_names(self, topic: Topic) -> None:
-        self._changes.gone(topic)
+        self.changes.gone(topic)
         del self._by_name[topic.name]
         del self._by_kafka_name[topic.name.kafka]
         of_namespace = self._by_iggy_id[topic.name.in_namespace]

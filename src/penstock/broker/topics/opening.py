@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol, cast
 
-from penstock.limits import LOGS_OPENED_TOGETHER
-from penstock.log.errors import LogNotOpenError
+from penstock.limits import LOG_OPEN_RETRY_SECONDS, LOGS_OPENED_TOGETHER
+from penstock.log.errors import LogError, LogNotOpenError
+from penstock.metadata.errors import MetadataError
 from penstock.pace import Pace
 from penstock.slow_steps import waiting_for
+from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from penstock.log import Log
+
+logger = logging.getLogger(__name__)
 
 
 class Openable(Protocol):
@@ -37,6 +42,38 @@ _UNOPENED: Final = cast("Log", _Unopened())
 def unopened() -> Log:
     """Return a log of which everything raises LogNotOpenError."""
     return _UNOPENED
+
+
+class Opening:
+    """Has a log opened once for all who need it, and anew a moment after that failed."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    async def tried(self, open_log: Callable[[], Awaitable[None]], name: str) -> None:
+        """Return when it was tried. `open_log` raises LogError, MetadataError and OSError; log
+        lines call what it opens `name`.
+        """
+        if self._task is None:
+            self._task = Tasks().start(self._try(open_log, name), f"opening {name}")
+        # Not awaited itself: a waiter that is cancelled leaves it to the others.
+        await asyncio.wait([self._task])
+
+    async def ended(self) -> None:
+        """Return when no attempt is under way."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def again(self) -> None:
+        """Have it tried anew for whoever comes next."""
+        self._task = None
+
+    async def _try(self, open_log: Callable[[], Awaitable[None]], name: str) -> None:
+        try:
+            await open_log()
+        except (LogError, MetadataError, OSError) as error:
+            logger.error("%s can't be opened: %s", name, error)  # noqa: TRY400
+            asyncio.get_running_loop().call_later(LOG_OPEN_RETRY_SECONDS, self.again)
 
 
 async def open_all(partitions: Iterable[Openable]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from contextlib import aclosing
-from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
@@ -13,14 +11,13 @@ from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
 from penstock.broker.topics.leader_epochs import LeaderEpochs
-from penstock.broker.topics.opening import unopened
+from penstock.broker.topics.opening import Opening, unopened
 from penstock.broker.topics.replay import replay
-from penstock.limits import LOG_OPEN_RETRY_SECONDS
+from penstock.broker.transactions.isolation import Isolation
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import NO_PRODUCER_ID, read_header
 from penstock.log.interface import LogSummary, Outcome
-from penstock.metadata.errors import MetadataError
-from penstock.tasks import Tasks, uninterrupted
+from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -41,15 +38,6 @@ OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 """Opens a partition's log, off the event loop. Raises LogError and OSError."""
 
 logger = logging.getLogger(__name__)
-
-
-class Isolation(Enum):
-    """How much of a partition a reader sees (KIP-98)."""
-
-    READ_UNCOMMITTED = auto()
-    """All that is safe."""
-    READ_COMMITTED = auto()
-    """What is safe up to the first message of a transaction that is open."""
 
 
 class Partition:
@@ -80,7 +68,7 @@ class Partition:
         self.producers = ProducerStates(conversions.memory.producers)
         self._leader_epochs = LeaderEpochs()
         self._open_log = open_log
-        self._opening: asyncio.Task[None] | None = None
+        self._opening = Opening()
         self._log = unopened()
         self._conversions = conversions
         self._reader = BatchReader(self._log, conversions)
@@ -132,10 +120,7 @@ class Partition:
         if self.is_open:
             return
         self._check_alive()
-        if self._opening is None:
-            self._opening = Tasks().start(self._try_to_open(), f"opening {self.name}")
-        # Not awaited itself: a waiter that is cancelled leaves it to the others.
-        await asyncio.wait([self._opening])
+        await self._opening.tried(self._open, self.name)
         self._check_alive()
         if not self.is_open:
             raise LogNotOpenError(f"{self.name} can't be opened")
@@ -419,14 +404,14 @@ class Partition:
 
     async def abandon(self) -> None:
         """Close the log without a flush; when this returns, its folder may be removed."""
-        await self._opening_ended()
+        await self._opening.ended()
         if self.is_open:
             self._log.abandon()
             await self._log.released()
 
     async def finish(self) -> None:
         """Flush and write a checkpoint, so that `close` has nothing left to do. Raises LogError."""
-        await self._opening_ended()
+        await self._opening.ended()
         if self.is_open:
             await self._log.finish()
 
@@ -436,7 +421,8 @@ class Partition:
         Raises UnknownTopicError and LogNotOpenError.
         """
         assert self.has_failed, "a log that is well stays open"
-        failed, self._opening = self._log, None
+        failed = self._log
+        self._opening.again()
         failed.abandon()
         await failed.released()
         self._conversions.forget(failed)
@@ -450,21 +436,6 @@ class Partition:
         """Flush what is left and close the log. Blocks."""
         if self.is_open:
             self._log.close()
-
-    async def _opening_ended(self) -> None:
-        if self._opening is not None:
-            await asyncio.wait([self._opening])
-
-    async def _try_to_open(self) -> None:
-        try:
-            await self._open()
-        except (LogError, MetadataError, OSError) as error:
-            logger.error("%s can't be opened: %s", self.name, error)  # noqa: TRY400
-            loop = asyncio.get_running_loop()
-            loop.call_later(LOG_OPEN_RETRY_SECONDS, self._let_try_again)
-
-    def _let_try_again(self) -> None:
-        self._opening = None
 
     async def _open(self) -> None:
         log = await self._open_log(self)

@@ -1,11 +1,11 @@
-"""Deleted topics' logs and folders go in the background, a few topics at a time."""
+"""Deleted topics' and partitions' logs and folders go in the background, a few at a time."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.limits import TOPICS_CHANGED_TOGETHER
 from penstock.metadata.errors import MetadataError
@@ -13,12 +13,14 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from uuid import UUID
 
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.storage import Storage
-    from penstock.metadata.topics import TopicRepository
+    from penstock.metadata.topics import DeletedPartition, TopicRepository
+
+RemovedT = TypeVar("RemovedT")
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,10 @@ class Removal:
         if not self._is_running:
             self._is_running = True
             self._tasks.start(self._remove_all(), "removing deleted topics")
+
+    def begin_partitions(self, partitions: Sequence[DeletedPartition]) -> None:
+        """Remove the folders of partitions that were doomed."""
+        self._tasks.start(self._remove_partitions(partitions), "removing deleted partitions")
 
     async def close(self) -> None:
         """Return when the logs of all deleted topics are closed; the next start goes on."""
@@ -63,10 +69,26 @@ class Removal:
 
     async def _remove(self, topic_ids: Sequence[UUID]) -> None:
         failures = await self._storage.remove_topics(topic_ids)
-        gone = [each for each, failure in zip(topic_ids, failures, strict=True) if failure is None]
-        try:
-            await self._repository.forget_deleted(gone)
-        except MetadataError as error:
-            failures.append(error)
-        for failure in filter(None, failures):
-            logger.warning("a deleted topic's folder is left to the next start: %s", failure)
+        await _forget(topic_ids, failures, self._repository.forget_deleted)
+
+    async def _remove_partitions(self, partitions: Sequence[DeletedPartition]) -> None:
+        for first in range(0, len(partitions), TOPICS_CHANGED_TOGETHER):
+            if not self._is_closing:
+                together = partitions[first : first + TOPICS_CHANGED_TOGETHER]
+                failures = await self._storage.remove_partitions(together)
+                await _forget(together, failures, self._repository.forget_deleted_partitions)
+
+
+async def _forget(
+    removed: Sequence[RemovedT],
+    failures: list[Exception | None],
+    forget: Callable[[Iterable[RemovedT]], Awaitable[None]],
+) -> None:
+    """Have the database forget those of which the folder was removed without a failure."""
+    gone = [each for each, failure in zip(removed, failures, strict=True) if failure is None]
+    try:
+        await forget(gone)
+    except MetadataError as error:
+        failures.append(error)
+    for failure in filter(None, failures):
+        logger.warning("a deleted folder is left to the next start: %s", failure)

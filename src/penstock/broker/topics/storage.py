@@ -15,7 +15,7 @@ from uuid import UUID
 
 from penstock.broker.errors import StorageError
 from penstock.broker.topics.folders import failure_of, make_folders
-from penstock.broker.topics.identity import IdentityError
+from penstock.broker.topics.identity import IdentityError, is_of_partition
 from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem, summarise
 from penstock.log.layout import (
     DELETED_SUFFIX,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.folders import NewFolders
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
     from penstock.log import Log, LogSummary
+    from penstock.metadata.topics import DeletedPartition
 
 ResultT = TypeVar("ResultT")
 
@@ -112,6 +113,30 @@ class Storage:
         loop = asyncio.get_running_loop()
         with waiting_for("removing the folders of deleted topics (%d now)", len(topic_ids)):
             return await loop.run_in_executor(self._removing, self._remove_topics, topic_ids)
+
+    async def doom(self, partitions: Sequence[DeletedPartition]) -> None:
+        """Take deleted partitions' folders out of the places of new ones; their logs are closed.
+
+        What fails is reported only: a new partition puts aside what it finds in its place.
+        """
+        await self._run(partial(self.doom_now, partitions))
+
+    def doom_now(self, partitions: Sequence[DeletedPartition]) -> None:
+        """Do the same; blocks."""
+        for partition in partitions:
+            if (failure := failure_of(self._doom, partition)) is not None:
+                logger.warning("a deleted partition's folder is left as it is: %s", failure)
+
+    async def remove_partitions(
+        self, partitions: Sequence[DeletedPartition]
+    ) -> list[Exception | None]:
+        """Remove the folders of partitions that were doomed, if they are there.
+
+        Returns why one could not be removed, or None.
+        """
+        loop = asyncio.get_running_loop()
+        with waiting_for("removing the folders of %d deleted partitions", len(partitions)):
+            return await loop.run_in_executor(self._removing, self._remove_partitions, partitions)
 
     async def remove_folders(self, made: NewFolders) -> None:
         """Remove what `make_folders` made, for partitions that came to nothing."""
@@ -209,6 +234,22 @@ class Storage:
         for index in made.partitions:
             shutil.rmtree(partition_directory(self.data_folder, topic_id, index), True)
 
+    def _doom(self, partition: DeletedPartition) -> None:
+        folder = partition_directory(self.data_folder, partition.topic_id, partition.number)
+        if is_of_partition(folder, partition.id):
+            folder.rename(_doomed(folder, partition.id))
+            self._files.sync_directory(folder.parent)
+
+    def _remove_partitions(self, partitions: Sequence[DeletedPartition]) -> list[Exception | None]:
+        return [failure_of(self._remove_partition, partition) for partition in partitions]
+
+    def _remove_partition(self, partition: DeletedPartition) -> None:
+        self._doom(partition)
+        folder = partition_directory(self.data_folder, partition.topic_id, partition.number)
+        _remove_tree(_doomed(folder, partition.id))
+        if folder.parent.exists():
+            self._files.sync_directory(folder.parent)
+
     def _remove_topics(self, topic_ids: Sequence[UUID]) -> list[Exception | None]:
         return [failure_of(self._remove_topic, topic_id) for topic_id in topic_ids]
 
@@ -225,6 +266,11 @@ def made_folder(folder: Path) -> Path:
     """Return a folder's absolute path, once it is there. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder.absolute()
+
+
+def _doomed(folder: Path, partition_id: int) -> Path:
+    """Return what the folder of a partition that was deleted is called until it is removed."""
+    return folder.with_name(f"{folder.name}.{partition_id}{DELETED_SUFFIX}")
 
 
 def _remove_tree(folder: Path) -> None:

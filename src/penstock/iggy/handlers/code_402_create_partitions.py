@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
 
-@handles(Command.CREATE_PARTITIONS, requests.PartitionsRequest)
-async def create_partitions(request: requests.PartitionsRequest, call: Call) -> None:
+@handles(Command.CREATE_PARTITIONS, requests.CreatePartitions)
+async def create_partitions(request: requests.CreatePartitions, call: Call) -> None:
     """Add partitions behind the ones that are there."""
     topic = find_topic(call.broker, request.stream, request.topic)
     check_partitions(request.partitions_count, at_least=1)

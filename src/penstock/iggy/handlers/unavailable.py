@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from penstock.iggy.server import Call
 
 UNAVAILABLE: Final = {
-    Command.GET_SNAPSHOT: "a diagnostic archive of a server's files",
     Command.ATTACH_CONSUMER_SESSION: "asked only in a cluster of several nodes",
     Command.GET_POLL_ROUTING: "asked only in a cluster of several nodes",
     Command.POLL_MESSAGES_ON_PRIMARY: "asked only in a cluster of several nodes",
@@ -28,7 +27,6 @@ UNAVAILABLE: Final = {
     Command.UPDATE_PERMISSIONS: "the root user may do everything",
     Command.CREATE_PERSONAL_ACCESS_TOKEN: "the root user logs in with a password",
     Command.DELETE_PERSONAL_ACCESS_TOKEN: "the root user logs in with a password",
-    Command.DELETE_PARTITIONS: "a topic never gets fewer partitions, as in Kafka and Pulsar",
 }
 
 

@@ -174,6 +174,13 @@ class UpdateTopic(Message):
         return requests.UpdateTopic(self.stream, self.topic, name, _expiry(self.message_expiry))
 
 
+class DeletePartitions(Message):
+    stream: IdentifierFromOne
+    topic: IdentifierFromOne
+    partitions_count: U32
+    or_all: Annotated[bool, unsaid(True)] = True
+
+
 class ConsumerGroupRequest(Message):
     stream: IdentifierFromOne
     topic: IdentifierFromOne
@@ -372,7 +379,8 @@ EARLY: Final = OlderDialect(
         requests.TopicRequest: from_one.TopicRequest,
         requests.CreateTopic: CreateTopic,
         requests.UpdateTopic: UpdateTopic,
-        requests.PartitionsRequest: from_one.PartitionsRequest,
+        requests.CreatePartitions: from_one.CreatePartitions,
+        requests.DeletePartitions: DeletePartitions,
         requests.ConsumerGroupRequest: ConsumerGroupRequest,
         requests.CreateConsumerGroup: CreateConsumerGroup,
         requests.GetConsumerOffset: GetConsumerOffset,

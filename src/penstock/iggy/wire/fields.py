@@ -151,6 +151,13 @@ Text: TypeAlias = Annotated[str, _sized_text(_U32)]
 LongBytes: TypeAlias = Annotated[
     bytes, Field(lambda reader: bytes(reader.take(reader.number(_U32))), _write_bytes)
 ]
+ShortBytes: TypeAlias = Annotated[
+    bytes,
+    Field(
+        lambda reader: bytes(reader.take(reader.number(_U8))),
+        lambda out, value: out.extend(_U8.pack(len(value)) + value),
+    ),
+]
 RestView: TypeAlias = Annotated[
     memoryview, Field(lambda reader: reader.rest(), lambda out, value: out.extend(value))
 ]

@@ -17,6 +17,7 @@ from penstock.iggy.wire.fields import (
     counted,
     to_the_end,
     u32_from_one,
+    unsaid,
 )
 from penstock.iggy.wire.identifiers import (
     Consumer,
@@ -86,10 +87,17 @@ class TopicRequest(Message):
     topic: IdentifierFromOne
 
 
-class PartitionsRequest(Message):
+class CreatePartitions(Message):
     stream: IdentifierFromOne
     topic: IdentifierFromOne
     partitions_count: U32
+
+
+class DeletePartitions(Message):
+    stream: IdentifierFromOne
+    topic: IdentifierFromOne
+    partitions_count: U32
+    or_all: Annotated[bool, unsaid(False)] = False
 
 
 class ConsumerGroupRequest(Message):

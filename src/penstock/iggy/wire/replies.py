@@ -15,6 +15,7 @@ from penstock.iggy.wire.fields import (
     Bool,
     LongBytes,
     Name,
+    RestView,
     ShortText,
     Text,
     block,
@@ -290,6 +291,12 @@ class NoConsumerOffset(Message):
     partition_id: Annotated[int, unsaid(0)]
     current_offset: Annotated[int, unsaid(0)]
     stored_offset: Annotated[int, unsaid(0)] = 0
+
+
+class Snapshot(Message):
+    """A ZIP archive."""
+
+    archive: RestView
 
 
 class Confirmation(Message):

@@ -21,6 +21,7 @@ from penstock.iggy.wire.fields import (
     OptionalU32,
     Reader,
     RestView,
+    ShortBytes,
     ShortText,
     Text,
     unsaid,
@@ -142,12 +143,29 @@ class UpdateTopic(Message):
     options: Options
 
 
-class PartitionsRequest(Message):
-    """Add this many partitions to a topic, or take them away."""
+class GetSnapshot(Message):
+    """A number of how the archive is compressed, and of each section that is to be in it."""
+
+    compression: U8
+    sections: ShortBytes
+
+
+class CreatePartitions(Message):
+    """Add this many partitions to a topic."""
 
     stream: Identifier
     topic: Identifier
     partitions_count: U32
+
+
+class DeletePartitions(Message):
+    """Take the last ones of a topic away, this many."""
+
+    stream: Identifier
+    topic: Identifier
+    partitions_count: U32
+    or_all: Annotated[bool, unsaid(False)] = False
+    """Whether it is all of them where the topic has fewer, and no mistake."""
 
 
 class DeleteSegments(Message):

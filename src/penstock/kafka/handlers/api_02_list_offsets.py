@@ -35,7 +35,8 @@ from penstock.log.header import Magic, read_header
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
-    from penstock.broker.topics.partition import Isolation, Partition
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.transactions.isolation import Isolation
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.topics.opening import open_all
-from penstock.broker.topics.partition import Isolation
+from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
 from penstock.kafka.message_sets import cut, encoding_of, read_messages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.topics.names import TopicName
-from penstock.broker.topics.partition import Isolation
+from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 

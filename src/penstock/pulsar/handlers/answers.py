@@ -10,7 +10,6 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandError,
     CommandSuccess,
-    Schema,
     ServerError,
 )
 
@@ -41,15 +40,6 @@ def consumer_of(call: Call, consumer_id: int) -> PulsarConsumer:
     if consumer is None:
         raise RefusedError(ServerError.MetadataError, f"consumer {consumer_id} not found")
     return consumer
-
-
-def refuse_schema(schema: Schema) -> None:
-    """Refuse a schema that would have to be kept, or held against one that is."""
-    if schema.type not in {Schema.Type.Value("None"), Schema.AutoConsume}:
-        raise RefusedError(
-            ServerError.NotAllowedError,
-            "there are no schemas yet: send and receive bytes, and encode them yourself",
-        )
 
 
 def is_cpp(client: Client) -> bool:

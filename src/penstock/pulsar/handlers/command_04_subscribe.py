@@ -18,12 +18,12 @@ from penstock.pulsar.handlers.answers import (
     check_one_more,
     check_room,
     refusal,
-    refuse_schema,
     success,
 )
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.handlers.transient import open_consumer
 from penstock.pulsar.positions import position_at, position_at_time
+from penstock.pulsar.schemas import check_to_read
 from penstock.pulsar.topics import is_transient, open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandSubscribe, ServerError
 from penstock.session import PeerError
@@ -82,6 +82,8 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
     """Attach the consumer and say so; False where nobody wants it any more."""
     kind = _check(request)
     partition = await open_partition(client, request.topic, may_create=request.force_topic_creation)
+    is_used = client.all_producers.are_there(partition)
+    await check_to_read(client.broker, partition, request.schema, is_used=is_used)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
     consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
     consumer.member = Consumer(consumer, name, request.priority_level)
@@ -106,7 +108,6 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
 
 def _check(request: CommandSubscribe) -> SubscriptionKind:
     """Return the kind of subscription, if it is one that we have."""
-    refuse_schema(request.schema)
     size = sum(len(pair.key.encode()) + len(pair.value.encode()) for pair in request.metadata)
     if size > limits.PULSAR_CONSUMER_METADATA:
         # Pulsar's code, MetadataError, has clients wait, or try again.

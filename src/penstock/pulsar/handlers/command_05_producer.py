@@ -16,11 +16,11 @@ from penstock.pulsar.handlers.answers import (
     check_room,
     is_cpp,
     refusal,
-    refuse_schema,
 )
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.handlers.transient import open_producer
 from penstock.pulsar.producers import Producer
+from penstock.pulsar.schemas import version_to_write
 from penstock.pulsar.topics import is_transient, open_partition
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -71,7 +71,6 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
 
 async def _open(client: Client, request: CommandProducer, name: str) -> Producer | None:
     """Let the producer in; None where nobody wants it any more."""
-    refuse_schema(request.schema)
     if request.txn_enabled:
         raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
@@ -86,6 +85,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
         partition=partition,
         owner=client,
         mode=request.producer_access_mode,
+        schema_version=await version_to_write(client.broker, partition.topic, request.schema),
         topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
         name_is_ours=not (request.producer_name and request.user_provided_producer_name),
     )
@@ -142,7 +142,7 @@ def _success(request_id: int, producer: Producer) -> BaseCommand:
         request_id=request_id,
         producer_name=producer.name,
         last_sequence_id=producer.last_sequence,
-        schema_version=b"",
+        schema_version=producer.schema_version,
         topic_epoch=producer.topic_epoch,
         producer_ready=producer.ready.done(),
     )

@@ -1,11 +1,13 @@
-"""GET_SCHEMA: no topic has a schema here yet."""
+"""GET_SCHEMA: a version of a topic's schema, or the newest."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.errors import RefusedError
+from penstock.broker.errors import UnknownSchemaError
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.schemas import decode_version, encode_schema, encode_version
+from penstock.pulsar.topics import find_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetSchema,
@@ -25,5 +27,18 @@ def refuse(request: CommandGetSchema, code: ServerError.ValueType, message: str)
 
 
 @handles(BaseCommand.GET_SCHEMA, refuse=refuse)
-def handle(request: CommandGetSchema, _call: Call) -> BaseCommand:
-    raise RefusedError(ServerError.TopicNotFound, f"{request.topic} has no schema")
+def handle(request: CommandGetSchema, call: Call) -> BaseCommand:
+    topic, schemas = find_topic(call.client, request.topic), call.broker.schemas
+    if request.HasField("schema_version"):
+        found = schemas.get(topic, decode_version(request.schema_version))
+    else:
+        latest = schemas.latest(topic)
+        if latest is None:
+            raise UnknownSchemaError(f"{request.topic} has no schema")
+        found = latest
+    response = CommandGetSchemaResponse(
+        request_id=request.request_id,
+        schema=encode_schema(found.schema),
+        schema_version=encode_version(found.version),
+    )
+    return BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=response)

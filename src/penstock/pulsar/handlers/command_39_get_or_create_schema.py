@@ -1,12 +1,12 @@
-"""GET_OR_CREATE_SCHEMA: refused, for there are no schemas yet, but for that of plain bytes."""
+"""GET_OR_CREATE_SCHEMA: the version of a schema that a producer goes on with."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pulsar.handlers.answers import refuse_schema
 from penstock.pulsar.handlers.registry import handles
-from penstock.pulsar.topics import parse_topic
+from penstock.pulsar.schemas import version_to_write
+from penstock.pulsar.topics import find_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetOrCreateSchema,
@@ -29,11 +29,11 @@ def refuse(
 
 
 @handles(BaseCommand.GET_OR_CREATE_SCHEMA, refuse=refuse)
-def handle(request: CommandGetOrCreateSchema, _call: Call) -> BaseCommand:
-    parse_topic(request.topic)
-    refuse_schema(request.schema)
+async def handle(request: CommandGetOrCreateSchema, call: Call) -> BaseCommand:
+    topic = find_topic(call.client, request.topic)
+    version = await version_to_write(call.broker, topic, request.schema)
     return _answer(
-        CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=b"")
+        CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=version)
     )
 
 

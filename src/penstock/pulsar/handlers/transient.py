@@ -12,9 +12,9 @@ from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import (
     check_one_more,
     check_room,
-    refuse_schema,
     success,
 )
+from penstock.pulsar.schemas import refuse_schema
 from penstock.pulsar.topics import check_transient
 from penstock.pulsar.transient import TransientConsumer
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -68,6 +68,7 @@ async def open_producer(client: Client, request: CommandProducer) -> BaseCommand
 async def open_consumer(client: Client, request: CommandSubscribe, kind: SubscriptionKind) -> None:
     """Answer a SUBSCRIBE."""
     _check_topic(client, request.topic)
+    refuse_schema(request.schema)
     count = len(client.consumers) + len(client.transient_consumers)
     name = request.consumer_name or secrets.token_hex(5)
     check_one_more("consumer", count, limits.PULSAR_CONNECTION_CONSUMERS, name)

@@ -1,0 +1,1 @@
+"""Schemas of topics: their versions, and which of them may follow which."""

@@ -1,0 +1,1 @@
+"""Transactions: what partitions and their readers make of them, and who decides."""

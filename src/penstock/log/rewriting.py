@@ -1,0 +1,191 @@
+"""Writing some segments of a log anew, in a thread: what is left of their batches becomes one."""
+
+from __future__ import annotations
+
+import errno
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from penstock.log.errors import CorruptBatchError
+from penstock.log.files import write_all
+from penstock.log.header import HEADER_SIZE, read_header
+from penstock.log.index import SegmentIndex
+from penstock.log.replacement import Replacement
+from penstock.log.scan import Place, read_sound
+from penstock.log.segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from penstock.log.config import LogConfig
+    from penstock.log.files import File, FileSystem
+    from penstock.session import Buffer
+
+_SYNCED_BYTES: Final = 8 << 20
+"""What is written between two flushes: more at a time would hold up those of producers."""
+
+
+_FOR_A_WHILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_TRIES: Final = 50
+_TRY_SECONDS: Final = 0.1
+
+
+class _PatientFile:
+    """A file as a thread reads it that has time: others may run between its batches."""
+
+    def __init__(self, file: File) -> None:
+        self.pread = file.pread
+
+    def judged(self, batches: int) -> None:
+        del batches
+        time.sleep(0)
+
+
+class Rewriting:
+    """Full segments of one log that follow one another, and the one that is to take their place.
+
+    `LocalLog.rewriting` makes it. Then one thread, any, reads the `batches`, writes what replaces
+    them and seals it, and `LocalLog.replace` puts it in its place.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        files: FileSystem,
+        config: LogConfig,
+        sources: Sequence[Segment],
+        leader_epoch: int,
+    ) -> None:
+        self.sources = tuple(sources)
+        self.start = sources[0].base_offset
+        self.end = sources[-1].end_offset
+        self.size = 0
+        """Bytes of the new segment, so far."""
+        self.is_sealed = False
+        self.has_begun = False
+        """Whether the log has changed on the disk."""
+        self.replaced: Segment
+        """The new segment, once it is in its place."""
+        self._replacement = Replacement(directory, self.start, self.end)
+        self._files = files
+        self._config = config
+        self._leader_epoch = leader_epoch
+        self._index = self._new_index(self._replacement.stem)
+        self._file: File | None = None
+        self._next_offset = self.start
+        self._synced = 0
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of the segments that it replaces."""
+        return sum(segment.size for segment in self.sources)
+
+    def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
+        """Yield all batches that are stored there, whole ones, about so many bytes at a time.
+
+        Raises CorruptBatchError where one is damaged, and OSError.
+        """
+        for segment in self.sources:
+            place, bounds = Place(0, segment.base_offset), segment.bounds
+            with closing(self._files.open(segment.path)) as file:
+                patient = _PatientFile(file)
+                while place.position < segment.size:
+                    found = read_sound(patient, place, chunk_bytes, bounds)
+                    if not found.data:
+                        raise CorruptBatchError(
+                            place.offset, segment.end_offset, str(segment.path), place.position
+                        )
+                    yield found.data
+                    place = place.after(found)
+
+    def write(
+        self,
+        batches: Buffer,
+        positions: Sequence[int],
+        last_offsets: Sequence[int],
+        timestamps: Sequence[int],
+    ) -> None:
+        """Add batches that follow on those before, without a gap between offsets.
+
+        Of each batch: where it begins in `batches`, its last offset and its highest timestamp.
+        Raises OSError.
+        """
+        assert read_header(batches).base_offset == self._next_offset, "offsets have no gaps"
+        if self._file is None:
+            path = self._replacement.stem.with_suffix(".log")
+            self._file = self._files.open(path, write=True, create=True)
+            self._file.truncate(0)
+        write_all(self._file, [batches], self.size)
+        self._index.add_run(
+            [self.size + position for position in positions],
+            self.size + len(batches),
+            [offset - self.start for offset in last_offsets],
+            timestamps,
+        )
+        self.size += len(batches)
+        self._next_offset = last_offsets[-1] + 1
+        if self.size - self._synced >= _SYNCED_BYTES:
+            self._file.fdatasync()
+            self._synced = self.size
+
+    def seal(self) -> None:
+        """Have all of it on stable storage. Raises OSError."""
+        assert self._file is not None, "something is left of every segment"
+        assert self._next_offset == self.end, "no offset is left out"
+        self._file.fdatasync()
+        self._index.save()
+        for path in self._index.paths:
+            with closing(self._files.open(path, write=True)) as index:
+                index.fdatasync()
+        self._close()
+        self.is_sealed = True
+
+    def discard(self) -> None:
+        """Remove what was written. Raises OSError."""
+        self._close()
+        self._replacement.discard(self._files)
+
+    def put(self) -> None:
+        """Replace the files, while nobody reads them. Raises OSError.
+
+        Once it `has_begun`, an error leaves the log to its next recovery, which goes on with it.
+        """
+        assert self.is_sealed, "what counts as complete is flushed"
+        self._replacement.complete(self._files)
+        self.has_begun = True
+        self._finish()
+        self.replaced = self._segment()
+
+    def _finish(self) -> None:
+        """Go on until it is done, also where files are short for a while. Raises OSError."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self._replacement.finish(self._files)
+            except OSError as error:
+                if error.errno not in _FOR_A_WHILE or not tries_left:
+                    raise
+                time.sleep(_TRY_SECONDS)
+            else:
+                return
+
+    def _segment(self) -> Segment:
+        segment = Segment(
+            self._files,
+            self._replacement.place,
+            self.start,
+            self._new_index(self._replacement.place, self._index.sizes),
+            max_leader_epoch=self._leader_epoch,
+        )
+        segment.size, segment.end_offset = self.size, self.end
+        assert segment.size >= HEADER_SIZE, "a segment holds a batch"
+        return segment
+
+    def _new_index(self, stem: Path, sizes: tuple[int, int] = (0, 0)) -> SegmentIndex:
+        return SegmentIndex(self._files, stem, self._config.index_interval_bytes, sizes)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
