@@ -166,6 +166,8 @@ def _failing_the_message(client: Client) -> Iterator[None]:
 def _pass_on(producer: TransientProducer, request: CommandSend, call: Call) -> BaseCommand:
     """Send an entry to those who listen, as a non-persistent topic does."""
     with _failing_the_message(call.client):
+        if names_transaction(request):
+            raise NotServedError("a non-persistent topic has no part in transactions")
         entry = _checked(request, call.entry)
     producer.topic.publish(call.entry, entry.message_count if entry.is_batch else 1)
     receipt = CommandSendReceipt(
@@ -201,30 +203,15 @@ def _take(
 ) -> Deferred[BaseCommand] | None:
     """Write an entry if it is not there; None when its topic is gone, of which the client heard."""
     partition = producer.partition
-    count = entry.message_count if entry.is_batch else 1
-    key, epoch, low = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
+    sequence = None
     if partition.topic.config.deduplication:
-        # The C++ client says only the first number of a batch.
-        sequence = request.highest_sequence_id or request.sequence_id + count - 1
         last = partition.producers.named.last(producer.key)
+        sequence = last_sequence(request, entry)
         if last is None:
             partition.producers.named.check_room(producer.key)
         elif sequence <= last.sequence:
             return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
-        if sequence < SEQUENCES and not _is_part(entry):
-            key, (epoch, low) = producer.key, epoch_and_sequence(sequence)
-    timestamp = _timestamp(entry)
-    header = build_header(
-        Magic.PULSAR,
-        body,
-        record_count=count,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        attributes=ATTRIBUTE_CHUNK if entry.is_chunk else 0,
-        producer_id=key,
-        producer_epoch=epoch,
-        base_sequence=low,
-    )
+    header = _header(request, body, entry, _mark(producer, request, entry, sequence))
     try:
         offset = partition.append([header, body])
     except UnknownTopicError:
@@ -242,8 +229,6 @@ def _checked(request: CommandSend, body: memoryview) -> Entry:
         raise RefusedError(
             ServerError.MetadataError, "the highest sequence id is below the first one"
         )
-    if request.txnid_least_bits or request.txnid_most_bits:
-        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     try:
         entry = read_entry(body)
     except ChecksumMismatchError as error:
