@@ -19,11 +19,18 @@ from penstock.log import Flusher
 from stalls import busy_stalls
 from stand import Stand
 
+# The same examples in every run of a test; the long runs look for new ones.
 settings.register_profile(
-    "test", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "test",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("soak", settings.get_profile("test"), max_examples=5_000)
-settings.register_profile("interop", settings.get_profile("test"), max_examples=500)
+settings.register_profile(
+    "soak", settings.get_profile("test"), derandomize=False, max_examples=5_000
+)
+settings.register_profile("interop", settings.get_profile("soak"), max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from cramjam import zstd
 
+from patience import PATIENCE_SECONDS
 from penstock import records
 from penstock.broker.reading import conversion
 from penstock.limits import (
@@ -98,13 +99,14 @@ async def test_what_may_be_large_inside_is_converted_beside_the_loop(
 async def test_few_conversions_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     running = most = 0
     lock = threading.Lock()
+    together = threading.Barrier(CONVERSION_THREADS)
 
     def slow(_pieces: object, _target: Magic) -> list[bytes]:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
-        time.sleep(0.02)
+        together.wait(PATIENCE_SECONDS)
         with lock:
             running -= 1
         return [b"converted"]
@@ -113,6 +115,7 @@ async def test_few_conversions_run_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(conversion, "_convert", slow)
     stored = memoryview(LARGE["compressed"])
     waiting = [conversion.convert(LOG, stored, Magic.PULSAR, Memory().reading()) for _ in range(10)]
+    assert len(waiting) % CONVERSION_THREADS == 0
     await asyncio.gather(*waiting)
     assert most == CONVERSION_THREADS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from faulty_files import FaultyFileSystem, Survival
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, until
 from penstock import records
 from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.settings import BrokerSettings
@@ -96,8 +97,8 @@ async def partition(open_partition: Open, gate: Gate) -> AsyncIterator[Partition
     opened.close()
 
 
-def batch(count: int = 10, time: int = 1_000) -> list[bytearray]:
-    return [bytearray(kafka_batch([Record(bytes(50), time=time * 1000)] * count))]
+def batch(count: int = 10, ms: int = 1_000) -> list[bytearray]:
+    return [bytearray(kafka_batch([Record(bytes(50), time=ms * 1000)] * count))]
 
 
 async def seen(partition: Partition, magic: Magic) -> list[int]:
@@ -114,10 +115,10 @@ async def seen(partition: Partition, magic: Magic) -> list[int]:
 async def test_no_reader_sees_a_batch_before_it_is_flushed(
     partition: Partition, gate: Gate
 ) -> None:
-    partition.append(batch(time=1_000))
+    partition.append(batch(ms=1_000))
     await partition.flushed()
     gate.shut()
-    flushed = partition.durable(partition.append(batch(time=2_000)))
+    flushed = partition.durable(partition.append(batch(ms=2_000)))
     for isolation in Isolation:
         assert partition.readable_end(isolation) == 10
     for magic in Magic:
@@ -184,8 +185,7 @@ async def test_a_consumer_that_is_pushed_to_gets_nothing_before_its_producer_has
     await asyncio.sleep(0.05)
     assert order == []
     gate.open()
-    while "message" not in order:
-        await asyncio.sleep(0.001)
+    await until(lambda: "message" in order)
     assert order == ["receipt", "message"]
     subscription.detach(member)
 
@@ -226,12 +226,12 @@ async def test_writes_without_a_waiter_share_the_flush_of_their_interval(
     open_partition: Open, gate: Gate
 ) -> None:
     partition = await open_partition(config=LogConfig(flush_interval_seconds=0.05))
+    began = time.monotonic()
     for _ in range(40):
         partition.written(partition.append(batch(1)))
         await asyncio.sleep(0.005)
-    while partition.readable_end() < 40:
-        await asyncio.sleep(0.005)
-    assert gate.flushes <= 10
+    await until(lambda: partition.readable_end() == 40)
+    assert gate.flushes <= 2 + (time.monotonic() - began) / 0.05
     partition.close()
 
 
@@ -249,8 +249,7 @@ async def test_a_topic_that_is_safe_when_written_shows_what_is_written(
     gate.open()
     partition.topic.config = TopicConfig.of({"flush": "acknowledged"}, BrokerSettings())
     partition.reconfigured()
-    while partition.readable_end() < 10:
-        await asyncio.sleep(0.001)
+    await until(lambda: partition.readable_end() == 10)
     partition.close()
 
 

@@ -195,7 +195,10 @@ async def test_a_deletion_does_not_wait_for_a_flush(
 async def test_a_deletion_goes_on_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_self: storage.Storage, _topic_id: object) -> None:
+    tried: list[object] = []
+
+    def fail(_self: storage.Storage, topic_id: object) -> None:
+        tried.append(topic_id)
         raise OSError(errno.EIO, "Input/output error")
 
     async with running(tmp_path) as broker:
@@ -203,7 +206,7 @@ async def test_a_deletion_goes_on_after_a_restart(
         with monkeypatch.context() as patched:
             patched.setattr(storage.Storage, "_remove_topic", fail)
             await broker.topics.delete(topic)
-            await asyncio.sleep(0.05)
+            await until(lambda: tried)
     assert folders(tmp_path) == [topic.id.hex]
     async with running(tmp_path) as broker:
         assert broker.topics.all() == []

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
 from command_line import Penstock
+from patience import PATIENCE_SECONDS
 from penstock import __version__
 from penstock.cli.app import app
 from penstock.cli.commands import COMMANDS, LoadedCommands
@@ -108,7 +109,7 @@ def test_a_group_is_listed_and_described(
         }
     )
     consumer.subscribe([topic])
-    read = consumer.consume(6, timeout=30)
+    read = consumer.consume(6, timeout=PATIENCE_SECONDS)
     assert len(read) == 6
     consumer.commit(message=read[0], asynchronous=False)
     groups = json.loads(penstock("group", "list", "-f", "json").stdout)

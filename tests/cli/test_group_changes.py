@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from broker_process import BrokerProcess
 from command_line import Penstock
+from patience import PATIENCE_SECONDS
 
 
 @contextmanager
@@ -97,7 +98,7 @@ def test_a_client_goes_on_where_the_group_was_moved(
     seek(penstock, group, "--to", "8")
     with consumer(shared_server, group) as reader:
         reader.assign([TopicPartition(topic, 0)])
-        read = reader.consume(2, timeout=30)
+        read = reader.consume(2, timeout=PATIENCE_SECONDS)
     assert [message.value() for message in read] == [b"8", b"9"]
 
 
@@ -106,7 +107,7 @@ def test_a_group_with_members_is_neither_moved_nor_deleted(
 ) -> None:
     with consumer(shared_server, group) as reader:
         reader.subscribe([topic])
-        assert reader.consume(1, timeout=30)
+        assert reader.consume(1, timeout=PATIENCE_SECONDS)
         refused = penstock("group", "seek", group, "--to", "start", code=1).stderr
         assert "has 1 member, who would not notice: stop them first" in refused
         refused = penstock("group", "delete", group, "--yes", code=1).stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from confluent_kafka.admin import AdminClient
 from broker_process import BrokerProcess
 from command_line import Penstock
 from iggy_clients import connected, poll
+from patience import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def readers(shared_server: BrokerProcess, penstock: Penstock, topic: str) -> Ite
     first = client.subscribe(
         topic, name, pulsar.ConsumerType.Shared, initial_position=pulsar.InitialPosition.Earliest
     )
-    messages = [first.receive(timeout_millis=30_000) for _ in range(7)]
+    messages = [first.receive(timeout_millis=1000 * PATIENCE_SECONDS) for _ in range(7)]
     for message in messages[1:4]:
         first.acknowledge(message)
     kafka = Consumer(
@@ -42,14 +42,11 @@ def readers(shared_server: BrokerProcess, penstock: Penstock, topic: str) -> Ite
         }
     )
     kafka.subscribe([topic])
-    read = kafka.consume(5, timeout=30)
+    read = kafka.consume(5, timeout=PATIENCE_SECONDS)
     kafka.commit(message=read[-1], asynchronous=False)
     iggy = asyncio.run(iggy_group(shared_server.iggy, topic, name))
     # A Pulsar client sends its acknowledgements together, after a while.
-    for _ in range(100):
-        if listed(penstock, name)["pulsar"]["lag"] == 4:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: listed(penstock, name)["pulsar"]["lag"] == 4)
     yield name
     del iggy
     kafka.close()
@@ -109,5 +106,5 @@ def test_kafka_clients_see_groups_of_kafka_alone(
     readers: str, shared_server: BrokerProcess
 ) -> None:
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
-    groups = admin.list_consumer_groups().result(timeout=30).valid
+    groups = admin.list_consumer_groups().result(timeout=PATIENCE_SECONDS).valid
     assert [each.group_id for each in groups].count(readers) == 1

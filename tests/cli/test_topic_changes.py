@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 
 from broker_process import BrokerProcess
 from command_line import Penstock
+from patience import PATIENCE_SECONDS
 
 SET, APPEND = AlterConfigOpType.SET, AlterConfigOpType.APPEND
 
@@ -117,9 +118,9 @@ def test_what_a_real_client_changes_is_shown(
         ],
     )
     for done in admin.incremental_alter_configs([resource]).values():
-        done.result(timeout=30)
+        done.result(timeout=PATIENCE_SECONDS)
     assert settings(penstock, topic)["segment.bytes"] == "3000000"
     assert settings(penstock, topic)["cleanup.policy"] == "delete,compact"
     for done in admin.create_partitions([NewPartitions(topic, 4)]).values():
-        done.result(timeout=30)
+        done.result(timeout=PATIENCE_SECONDS)
     assert penstock("topic", "add-partitions", topic, "1").stdout.endswith("which has 5\n")

@@ -24,7 +24,7 @@ from penstock.demo.processes import DemoError, run_workers, running_broker
 from penstock.demo.worker import Client, Job
 from spark_topics import create, fill
 
-SECONDS = 280
+SECONDS = 560
 """On two idle cores it takes half a minute, most of it Spark's start."""
 
 

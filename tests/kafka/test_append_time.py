@@ -15,6 +15,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from broker_process import BrokerProcess
 from kafka_dialog import TOPIC, Dialog
 from message_sets import Message, message_set, read
+from patience import PATIENCE_SECONDS
 from penstock import records
 from penstock.broker.topics.partition import Partition
 from penstock.clients.kafka import record_batch
@@ -33,7 +34,7 @@ from stored_batches import Record, entry, iggy_body, join, metadata
 
 APPENDED = {"message_timestamp_type": "LogAppendTime"}
 LONG_AGO, FAR_AHEAD = 1_000, 4_000_000_000_000
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = PATIENCE_SECONDS
 
 
 def partition(dialog: Dialog) -> Partition:

@@ -15,9 +15,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = PATIENCE_SECONDS
 
 
 def produce(server: BrokerProcess, topic: str, count: int, **options: Any) -> None:
@@ -99,7 +100,7 @@ def test_every_codec_goes_in_and_out(
 def test_two_consumers_share_and_take_over(shared_server: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": shared_server.kafka})
     admin.create_topics([NewTopic("confluent-shared", 4)])["confluent-shared"].result()
-    options = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
+    options = {"session.timeout.ms": 30_000, "heartbeat.interval.ms": 200}
     with consumer(shared_server, "sharing", **options) as first:
         first.subscribe(["confluent-shared"])
         until(lambda: len(first.assignment()) == 4, first)
@@ -119,7 +120,7 @@ def test_a_cooperative_group_shares_step_by_step(shared_server: BrokerProcess) -
     options = {
         "partition.assignment.strategy": "cooperative-sticky",
         "heartbeat.interval.ms": 200,
-        "session.timeout.ms": 6000,
+        "session.timeout.ms": 30_000,
     }
     with (
         consumer(shared_server, "steps", **options) as first,
@@ -133,7 +134,7 @@ def test_a_cooperative_group_shares_step_by_step(shared_server: BrokerProcess) -
 
 def test_a_static_member_comes_back_to_its_place(shared_server: BrokerProcess) -> None:
     produce(shared_server, "confluent-static", 10)
-    options = {"group.instance.id": "one", "session.timeout.ms": 10_000}
+    options = {"group.instance.id": "one", "session.timeout.ms": 30_000}
     for _ in range(2):
         with consumer(shared_server, "static", **options) as reader:
             reader.subscribe(["confluent-static"])
@@ -155,7 +156,7 @@ def test_a_group_goes_on_where_it_was_after_a_restart(server: BrokerProcess) -> 
 
 def test_clients_that_are_connected_live_through_a_restart(server: BrokerProcess) -> None:
     producer = Producer({"bootstrap.servers": server.kafka, "enable.idempotence": True})
-    with consumer(server, "survivors", **{"session.timeout.ms": 6000}) as reader:
+    with consumer(server, "survivors", **{"session.timeout.ms": 30_000}) as reader:
         producer.produce("lasting", b"before")
         assert producer.flush(DEADLINE_SECONDS) == 0
         reader.subscribe(["lasting"])

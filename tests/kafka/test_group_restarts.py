@@ -15,12 +15,13 @@ from kafka import KafkaConsumer
 
 from broker_process import BrokerProcess
 from kafka_dialog import Dialog, kafka_broker
+from patience import PATIENCE_SECONDS
 from penstock import limits
 from penstock.broker.groups.settings import GroupSettings
 from penstock.kafka.wire import ErrorCode, api
 
 AT_ONCE = GroupSettings(initial_rebalance_delay_ms=0)
-DEADLINE_SECONDS = 30
+DEADLINE_SECONDS = PATIENCE_SECONDS
 ENDS: list[Callable[[BrokerProcess], None]] = [
     BrokerProcess.restart,
     lambda server: (server.kill9(), server.start()),  # type: ignore[func-returns-value]

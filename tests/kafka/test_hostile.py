@@ -13,11 +13,12 @@ import threading
 import pytest
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.kafka.handlers import HANDLERS
 
-SECONDS = 20
+SECONDS = PATIENCE_SECONDS
 
 
 def connect(server: BrokerProcess) -> socket.socket:

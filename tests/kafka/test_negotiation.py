@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
+from patience import PATIENCE_SECONDS
 from penstock.kafka import session
 from penstock.kafka.wire import decode_request
 from penstock.log.header import ATTRIBUTE_COMPRESSION, read_header
@@ -21,7 +22,7 @@ GZIP = 1
 FIRST_WITH_BATCHES = {"Produce": 3, "Fetch": 4}
 TOPIC = "events"
 VALUE = b"the same again " * 100
-WAIT_SECONDS = 20
+WAIT_SECONDS = PATIENCE_SECONDS
 READING = {"group_id": "readers", "auto_offset_reset": "earliest"}
 
 

@@ -15,9 +15,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = PATIENCE_SECONDS
 VALUES = [b"value-%d" % number for number in range(200)]
 
 

@@ -14,6 +14,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from broker_process import BrokerProcess
 from kafka_dialog import TOPIC, Dialog
 from message_sets import Message, message_set
+from patience import PATIENCE_SECONDS
 from penstock import limits, records
 from penstock.broker.topics.settings import CODECS
 from penstock.clients.kafka import record_batch
@@ -26,7 +27,7 @@ from stored_batches import read
 
 RECORDS = [record_batch.Record(b"value %d" % n * 20, b"k", timestamp_ms=5 + n) for n in range(30)]
 OWNED = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
-DEADLINE_SECONDS = 40
+DEADLINE_SECONDS = PATIENCE_SECONDS
 
 
 def batch(codec: str, sent: list[record_batch.Record] = RECORDS, **fields: int) -> bytearray:

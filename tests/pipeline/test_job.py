@@ -17,7 +17,7 @@ from broker_process import BrokerProcess
 from penstock.pipeline.job import PipelineConfig, PipelineError, Progress, Run
 from spark_topics import create, fill, numbered
 
-SECONDS = 100
+SECONDS = 300
 
 
 def run(address: str, topic: str, table: Path, **settings: object) -> Progress:

@@ -94,7 +94,7 @@ def test_producers_and_consumers_share_a_schema(client: pulsar.Client, topic: st
         topic, "sub", schema=schema, initial_position=pulsar.InitialPosition.Earliest
     )
     producer.send(Order(number=7, text="ü"))
-    message = consumer.receive(20_000)
+    message = consumer.receive(RECEIVE_MS)
     assert (message.value().number, message.value().text) == (7, "ü")
     assert message.schema_version() == "\0" * 8
     began = time.monotonic()
@@ -102,14 +102,14 @@ def test_producers_and_consumers_share_a_schema(client: pulsar.Client, topic: st
         client.create_producer(topic, schema=pulsar.schema.StringSchema())
     with pytest.raises(pulsar.IncompatibleSchema):
         client.subscribe(topic, "other", schema=pulsar.schema.StringSchema())
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25, "a client gives up after 30 s"
 
 
 def test_strings_have_a_schema(client: pulsar.Client, topic: str) -> None:
     schema = pulsar.schema.StringSchema()
     consumer = client.subscribe(topic, "sub", schema=schema)
     client.create_producer(topic, schema=schema).send("ü")
-    assert consumer.receive(20_000).value() == "ü"
+    assert consumer.receive(RECEIVE_MS).value() == "ü"
 
 
 def test_empty_and_null_payloads_differ(client: pulsar.Client, topic: str) -> None:

@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess, environment
+from patience import PATIENCE_SECONDS
 
 FILES = 240
 TOPICS = 20
@@ -51,10 +52,10 @@ def flood(sockets: ExitStack, address: str, source: str) -> None:
 
 def make_and_write(admin: AdminClient, producer: Producer, names: list[str]) -> None:
     for future in admin.create_topics([NewTopic(name, 1) for name in names]).values():
-        future.result(30)
+        future.result(PATIENCE_SECONDS)
     for name in names:
         producer.produce(name, b"written")
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
 
 
 def test_logs_have_their_files_whoever_connects(broker: BrokerWithFewFiles) -> None:

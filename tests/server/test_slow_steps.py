@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sqlite3
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from patience import until, wait_until
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
@@ -20,13 +20,12 @@ from penstock.log.layout import DATABASE_FILE
 from penstock.metadata.store import MetadataStore
 from penstock.slow_steps import blocked_by, waiting_for
 
-SLOW_SECONDS = 0.1
 ORDERS = TopicName("public", "default", "orders")
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(limits, "SLOW_STEP_SECONDS", SLOW_SECONDS / 4)
+    monkeypatch.setattr(limits, "SLOW_STEP_SECONDS", 0.025)
     caplog.set_level(logging.INFO)
 
 
@@ -45,7 +44,7 @@ async def test_what_is_awaited_long_is_said_at_once_and_in_the_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with waiting_for("counting %d sheep", 3):
-        await asyncio.sleep(SLOW_SECONDS)
+        await until(lambda: said(caplog, "counting 3 sheep"))
         assert said(caplog, "counting 3 sheep") == ["takes a while"]
     assert_said_once(caplog, "counting 3 sheep")
 
@@ -64,7 +63,7 @@ async def test_what_is_quick_is_not_said(
 def test_what_blocks_long_is_said_even_where_it_fails(caplog: pytest.LogCaptureFixture) -> None:
     def lift() -> None:
         with blocked_by("lifting"):
-            time.sleep(SLOW_SECONDS)
+            wait_until(lambda: said(caplog, "lifting"))
             raise OverflowError
 
     with pytest.raises(OverflowError):
@@ -81,11 +80,17 @@ def test_a_database_that_somebody_else_has_locked(
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
     other.execute("PRAGMA locking_mode=EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
-    release = threading.Timer(2 * SLOW_SECONDS, other.close)
-    release.start()
+    what = f"opening the database {file}"
+
+    def release() -> None:
+        wait_until(lambda: said(caplog, what))
+        other.close()
+
+    releasing = threading.Thread(target=release)
+    releasing.start()
     MetadataStore.open(file).close_now()
-    release.join()
-    assert_said_once(caplog, f"opening the database {file}")
+    releasing.join()
+    assert_said_once(caplog, what)
 
 
 async def test_a_log_that_takes_long_to_open_and_folders_that_do_to_remove(
@@ -94,25 +99,28 @@ async def test_a_log_that_takes_long_to_open_and_folders_that_do_to_remove(
     broker = await Broker.open(tmp_path, BrokerSettings())
     await broker.topics.create(ORDERS, 1)
     await broker.close()
-    _slow_down(monkeypatch, "_open_log")
-    _slow_down(monkeypatch, "_remove_topics")
+    opening = "opening the log of orders-0"
+    removing = "removing the folders of deleted topics (1 now)"
+    _slow_down(monkeypatch, "_open_log", lambda: said(caplog, opening))
+    _slow_down(monkeypatch, "_remove_topics", lambda: said(caplog, removing))
     broker = await Broker.open(tmp_path, BrokerSettings())
     topic = broker.topics.get(ORDERS)
     assert topic is not None
     await topic.partitions[0].opened()
     await broker.topics.delete(topic)
-    while not said(caplog, "removing the folders of deleted topics (1 now)")[1:]:
-        await asyncio.sleep(0.01)
+    await until(lambda: said(caplog, removing)[1:])
     await broker.close()
-    assert_said_once(caplog, "opening the log of orders-0")
-    assert_said_once(caplog, "removing the folders of deleted topics (1 now)")
+    assert_said_once(caplog, opening)
+    assert_said_once(caplog, removing)
 
 
-def _slow_down(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def _slow_down(
+    monkeypatch: pytest.MonkeyPatch, name: str, until_it_is_so: Callable[[], object]
+) -> None:
     real = getattr(Storage, name)
 
     def slow(*arguments: object) -> object:
-        time.sleep(SLOW_SECONDS)
+        wait_until(until_it_is_so)
         return real(*arguments)
 
     monkeypatch.setattr(Storage, name, slow)

@@ -18,7 +18,7 @@ CLIENT = Path(__file__).parent / "crash_client.py"
 PROTOCOLS = ("kafka", "pulsar", "iggy")
 PARTITIONS = 4
 FIRST_EVENTS_SECONDS = 60
-CATCH_UP_SECONDS = 60
+CATCH_UP_SECONDS = 120
 READ_SECONDS = 180
 ABORTED = -6
 """How apache-iggy 0.9 now and then ends when Python ends right after its last answer."""

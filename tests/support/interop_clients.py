@@ -15,8 +15,9 @@ import pulsar
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 
-READ_SECONDS = 10
+READ_SECONDS = PATIENCE_SECONDS
 STREAM = "default"
 KEY = apache_iggy.HeaderKey.String("penstock.key")
 CODECS = [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Producer
 
+from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.client import KafkaClient
 
 Record = tuple[bytes | None, bytes | None]
@@ -42,7 +43,7 @@ def fill(
             on_delivery=lambda error, _: failures.append(str(error)) if error else None,
         )
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(PATIENCE_SECONDS) == 0
     assert not failures
 
 

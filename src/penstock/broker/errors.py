@@ -87,6 +87,34 @@ class TooManyProducersError(BrokerError):
     """The partition remembers as many idempotent producers as it may; later there may be room."""
 
 
+class UnknownTransactionError(BrokerError):
+    """No producer of this id has, or may have, a transaction under this name."""
+
+
+class ProducerFencedError(BrokerError):
+    """A newer instance of this producer has taken its transactional id."""
+
+
+class InvalidTransactionStateError(BrokerError):
+    """The transaction's state does not allow this: it was not begun, or ended otherwise."""
+
+
+class NotInTransactionError(InvalidTransactionStateError):
+    """The producer has no transaction that is open and that this was added to."""
+
+
+class ConcurrentTransactionsError(BrokerError):
+    """The producer's last transaction is about to end; a moment later it will have."""
+
+
+class InvalidTransactionTimeoutError(BrokerError):
+    """A transaction may not be open for so long."""
+
+
+class TooManyTransactionsError(BrokerError):
+    """The transaction, or the transactional id, is one more than the broker keeps."""
+
+
 class InvalidGroupIdError(BrokerError):
     """A group that members join has a name."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from penstock.broker.groups.settings import GroupSettings
+from penstock.broker.transactions.settings import TransactionSettings
 from penstock.limits import MEMORY_BYTES_LEAST, PULSAR_MESSAGE_BYTES, TOPIC_PARTITIONS
 from penstock.log import LogConfig
 
@@ -38,6 +39,7 @@ class BrokerSettings:
     flush: Flush = Flush.ACKNOWLEDGED
     log: LogConfig = field(default_factory=LogConfig)
     groups: GroupSettings = field(default_factory=GroupSettings)
+    transactions: TransactionSettings = field(default_factory=TransactionSettings)
     memory_bytes: int = MEMORY_BYTES_LEAST
     pulsar_message_bytes: int = PULSAR_MESSAGE_BYTES
     iggy_user: str = "iggy"

@@ -17,6 +17,7 @@ from penstock.limits.limit import Limit as Limit
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
 from penstock.limits.schemas import *  # noqa: F403  # each of them
+from penstock.limits.transactions import *  # noqa: F403  # each of them
 from penstock.limits.validation import *  # noqa: F403  # each of them
 
 CONNECTIONS: Final = Limit(

@@ -170,6 +170,32 @@ def _keep_schemas(database: Database) -> None:
     )
 
 
+def _keep_transactions(database: Database) -> None:
+    words = database.words
+    text, number, big = words[Kind.TEXT], words[Kind.INTEGER], words[Kind.BIGINT]
+    producer = f'"producer_id" {big} NOT NULL'
+    partition = f"""{number} NOT NULL REFERENCES "partitions" ("id") ON DELETE CASCADE"""
+    for sql in (
+        f"""CREATE TABLE "transactions" ({producer}, "transactional_id" {text} NOT NULL,
+        "previous_producer_id" {big} NOT NULL, "epoch" {number} NOT NULL,
+        "last_epoch" {number} NOT NULL, "timeout_ms" {number} NOT NULL, "state" {text} NOT NULL,
+        "started_at_ms" {big} NOT NULL, "changed_at_ms" {big} NOT NULL,
+        PRIMARY KEY ("producer_id"))""",
+        f"""CREATE TABLE "transaction_partitions" ({producer}, "partition_id" {partition},
+        PRIMARY KEY ("producer_id", "partition_id"))""",
+        f"""CREATE TABLE "transaction_participants" ({producer}, "name" {text} NOT NULL,
+        PRIMARY KEY ("producer_id", "name"))""",
+        f"""CREATE TABLE "pending_offsets" ({producer}, "kind" {text} NOT NULL,
+        "name" {text} NOT NULL, "partition_id" {partition}, "offset" {big} NOT NULL,
+        "leader_epoch" {number} NOT NULL, "note" {text} NOT NULL,
+        "committed_at_ms" {big} NOT NULL,
+        PRIMARY KEY ("producer_id", "kind", "name", "partition_id"))""",
+    ):
+        _run(database, sql)
+    for table in ("transaction_partitions", "pending_offsets"):
+        _run(database, f'CREATE INDEX "{table}_by_partition_id" ON "{table}" ("partition_id")')
+
+
 def _keep_pending_acknowledgements(database: Database) -> None:
     words = database.words
     _run(
@@ -195,6 +221,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_quotas,
     _keep_deletions_of_partitions,
     _keep_schemas,
+    _keep_transactions,
     _keep_pending_acknowledgements,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes

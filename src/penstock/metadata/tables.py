@@ -203,6 +203,56 @@ SCHEMAS: Final = Table(
     key=("topic_id", "version"),
 )
 
+TRANSACTIONS: Final = Table(
+    "transactions",
+    (
+        Column("producer_id", Kind.BIGINT),
+        # Empty where the producer is there for one transaction only.
+        Column("transactional_id", Kind.TEXT),
+        Column("previous_producer_id", Kind.BIGINT),
+        Column("epoch", Kind.INTEGER),
+        Column("last_epoch", Kind.INTEGER),
+        Column("timeout_ms", Kind.INTEGER),
+        Column("state", Kind.TEXT),
+        Column("started_at_ms", Kind.BIGINT),
+        Column("changed_at_ms", Kind.BIGINT),
+    ),
+    key=("producer_id",),
+)
+
+TRANSACTION_PARTITIONS: Final = Table(
+    "transaction_partitions",
+    (
+        Column("producer_id", Kind.BIGINT),
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+    ),
+    key=("producer_id", "partition_id"),
+    index="partition_id",
+)
+
+TRANSACTION_PARTICIPANTS: Final = Table(
+    "transaction_participants",
+    (Column("producer_id", Kind.BIGINT), Column("name", Kind.TEXT)),
+    key=("producer_id", "name"),
+)
+
+PENDING_OFFSETS: Final = Table(
+    "pending_offsets",
+    # Those of transactions that are open, until they are committed offsets or gone.
+    (
+        Column("producer_id", Kind.BIGINT),
+        Column("kind", Kind.TEXT),
+        Column("name", Kind.TEXT),
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+        Column("offset", Kind.BIGINT),
+        Column("leader_epoch", Kind.INTEGER),
+        Column("note", Kind.TEXT),
+        Column("committed_at_ms", Kind.BIGINT),
+    ),
+    key=("producer_id", "kind", "name", "partition_id"),
+    index="partition_id",
+)
+
 TABLES: Final = (
     PROPERTIES,
     NAMESPACES,
@@ -220,5 +270,9 @@ TABLES: Final = (
     CLASSIC_MEMBERS,
     QUOTAS,
     SCHEMAS,
+    TRANSACTIONS,
+    TRANSACTION_PARTITIONS,
+    TRANSACTION_PARTICIPANTS,
+    PENDING_OFFSETS,
 )
 """All of them, each after those that it references."""

@@ -72,6 +72,10 @@ def _milliseconds(text: str) -> int:
     return _number(text, 0, 10_000, "a whole number of milliseconds from 0 to 10000")
 
 
+def _long_time(text: str) -> int:
+    return _number(text, 1, (1 << 31) - 1, "a whole number of milliseconds from 1 to 2147483647")
+
+
 def _number(text: str, least: int, most: int, expected: str) -> int:
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
         raise ValueError(expected)
@@ -198,6 +202,22 @@ class Config:
     default_partitions: int = field(
         default=1,
         metadata=_about(_count, "Partitions of a topic that is created without saying how many."),
+    )
+    transaction_max_timeout_ms: int = field(
+        default=900_000,
+        metadata=_about(
+            _long_time,
+            "The longest that a producer may ask for a transaction to be open; what is open for "
+            "longer than was asked for is aborted.",
+        ),
+    )
+    transactional_id_expiration_ms: int = field(
+        default=604_800_000,
+        metadata=_about(
+            _long_time,
+            "A transactional id is forgotten when it was not used for so long; its producer begins "
+            "anew.",
+        ),
     )
     iggy_user: str = field(default="iggy", metadata=_about(_text, "Name of the Iggy user."))
     iggy_password: str = field(

@@ -16,6 +16,7 @@ from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
 from penstock.broker.settings import Anonymous, BrokerSettings, Flush
+from penstock.broker.transactions.settings import TransactionSettings
 from penstock.log import LogConfig
 from penstock.records.kernels import library as kernel_library
 from penstock.server.allocator import keep_freed_memory
@@ -225,6 +226,9 @@ def broker_settings(config: Config) -> BrokerSettings:
         log=LogConfig(
             segment_bytes=config.segment_bytes,
             flush_interval_seconds=config.flush_interval_ms / 1000,
+        ),
+        transactions=TransactionSettings(
+            config.transaction_max_timeout_ms, config.transactional_id_expiration_ms
         ),
         memory_bytes=config.memory_bytes or default_budget(),
         pulsar_message_bytes=config.pulsar_message_bytes,

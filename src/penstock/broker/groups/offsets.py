@@ -106,6 +106,10 @@ class CommittedOffsets:
         self._put(owner, offsets)
         return gone
 
+    def committed(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
+        """Take in what a transaction has committed: it is stored already."""
+        self._put(owner, offsets)
+
     async def delete(self, owner: OffsetOwner, partition_ids: Iterable[int] | None = None) -> None:
         """Forget an owner's offsets: those of some partitions, or all of them.
 

@@ -103,8 +103,12 @@ class Topics:
 
     def has_partition(self, partition_id: int) -> bool:
         """Whether there is a partition of this id, and its topic is not being deleted."""
+        return self.partition(partition_id) is not None
+
+    def partition(self, partition_id: int) -> Partition | None:
+        """Return the partition of this id, unless its topic is gone or is being deleted."""
         partition = self._partitions_by_id.get(partition_id)
-        return partition is not None and not partition.deleted
+        return None if partition is None or partition.deleted else partition
 
     def all(self) -> list[Topic]:
         return self._index.all()

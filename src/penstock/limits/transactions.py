@@ -1,0 +1,58 @@
+"""The limits of transactions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.limits.limit import MIB, Limit
+
+TRANSACTION_BYTES: Final = Limit(
+    128 * MIB,
+    "bytes of transactional ids and of what is open: some 250,000 ids; with committed offsets and "
+    "subscriptions no more than a quarter of the budget for memory",
+    protects="memory and the database from names that clients make up",
+    when_hit="ids are forgotten that were not used for TRANSACTIONAL_ID_IDLE_SECONDS; where that "
+    "is not enough, the next one is refused, and clients try again",
+)
+
+TRANSACTIONAL_ID_IDLE_SECONDS: Final = Limit(
+    3_600,
+    "seconds without a transaction, and with none that is open",
+    protects="producers that are at work from those that make up names",
+    when_hit="the transactional id is forgotten if there is no room for another one",
+)
+
+OPEN_TRANSACTIONS: Final = Limit(
+    20_000,
+    "transactions that are open, of all protocols",
+    protects="memory, and the time to look which of them are open for too long",
+    when_hit="the next one is refused, and clients try again",
+)
+
+TRANSACTION_PARTS: Final = Limit(
+    10_000,
+    "partitions, groups and subscriptions that have a part in one transaction",
+    protects="memory, and other clients' time when it ends",
+    when_hit="the next one is refused, and so is what was to be written there",
+)
+
+TRANSACTIONS_ENDED: Final = Limit(
+    10_000,
+    "transactions of producers without a transactional id of which it is known how they ended",
+    protects="memory",
+    when_hit="the oldest is forgotten, and is not known to a client that ends it once more",
+)
+
+TRANSACTION_CHECK_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="readers from transactions that are open for longer than their producers wanted",
+    when_hit="it is looked after all of them again, and those whose time is over are aborted",
+)
+
+TRANSACTIONS_SAVED_TOGETHER: Final = Limit(
+    500,
+    "transactions that have ended and are stored in one step, or whose time was over",
+    protects="other clients, whose writes wait behind it",
+    when_hit="the next ones follow in a step of their own",
+)
