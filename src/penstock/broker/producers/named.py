@@ -119,11 +119,15 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         Batches at `kept_below` and above may have to be `cut`.
         """
         sequence = (header.producer_epoch << _SEQUENCE_BITS) + header.base_sequence
-        producer = self._producers.get(header.producer_id)
+        self.remember(header.producer_id, sequence, offset, kept_below)
+
+    def remember(self, producer_id: int, sequence: int, offset: int, kept_below: int) -> None:
+        """Remember a message of which the header says another thing: see `wrote`."""
+        producer = self._producers.get(producer_id)
         if producer is not None:
             producer.wrote(sequence, offset, kept_below)
             return
-        self._producers[header.producer_id] = NamedProducer(sequence, offset)
+        self._producers[producer_id] = NamedProducer(sequence, offset)
         if len(self._producers) > PRODUCERS_REMEMBERED:
             self._producers.popitem(last=False)
         self._count()

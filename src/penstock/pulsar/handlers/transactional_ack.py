@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.subscriptions.subscription import SubscriptionState
@@ -61,15 +62,12 @@ def _check(call: Call, consumer: PulsarConsumer, producer: Producer) -> None:
     """Check that the transaction is open and has the subscription."""
     if consumer.subscription.state is SubscriptionState.DELETED:
         raise RefusedError(ServerError.SubscriptionNotFound, "the subscription was deleted")
-    call.broker.transactions.verify_name(producer, part_of(consumer.subscription))
+    call.broker.transactions.verify_name("", producer, part_of(consumer.subscription))
 
 
 def _take_some(steps: Iterator[None]) -> bool:
     """Take a turn's worth of steps; return whether there may be more."""
-    for _ in range(_STEPS_TOGETHER):
-        if next(steps, steps) is steps:
-            return False
-    return True
+    return sum(1 for _ in islice(steps, _STEPS_TOGETHER)) == _STEPS_TOGETHER
 
 
 def _taking(
