@@ -152,9 +152,9 @@ async def test_headers_are_read_once_for_all_that_is_remembered(
     replayed: Counter[int] = Counter()
     update = LeaderEpochs.update
 
-    def counted(epochs: LeaderEpochs, header: Any) -> None:
+    def counted(epochs: LeaderEpochs, header: Any, batch: Any) -> None:
         replayed[header.base_offset] += 1
-        update(epochs, header)
+        update(epochs, header, batch)
 
     monkeypatch.setattr(LeaderEpochs, "update", counted)
     reads = 0

@@ -195,7 +195,7 @@ def test_what_is_taken_back_was_never_there(
         if sent[number][3] == 0:
             written_to = header.base_offset if number <= kept else written_to
         assert states.check(header) is None
-        states.update(header, written_to)
+        states.appended(header, header.base_offset, written_to)
     states.cut(headers[kept].base_offset if kept < len(headers) else offset)
     expected = written(*headers[:kept])
     for number, header in enumerate(headers):

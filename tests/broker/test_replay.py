@@ -11,6 +11,7 @@ from faulty_files import FaultyFileSystem
 from penstock.broker.topics.replay import BatchState, replay
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log.header import BatchHeader, Magic, build_header, read_header
+from penstock.session import Buffer
 
 
 class Seen:
@@ -19,7 +20,7 @@ class Seen:
     def __init__(self) -> None:
         self.offsets: list[int] = []
 
-    def update(self, header: BatchHeader) -> None:
+    def update(self, header: BatchHeader, _batch: Buffer) -> None:
         self.offsets.append(header.base_offset)
 
     def snapshot(self) -> bytes:
@@ -59,7 +60,7 @@ async def test_each_state_is_shown_what_it_does_not_know(flusher: Flusher) -> No
             )
             written.append(log.append([header], read_header(header)))
             for each in seen:
-                each.update(read_header(header))
+                each.update(read_header(header), header)
 
     old, broken = Seen(), Broken()
     log = await start({"old": old, "broken": broken})

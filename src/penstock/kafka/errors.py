@@ -56,6 +56,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         InvalidBatchError: ErrorCode.INVALID_RECORD,
         # Clients send a batch again that is refused so.
         broker.TooManyProducersError: ErrorCode.KAFKA_STORAGE_ERROR,
+        broker.InvalidTransactionStateError: ErrorCode.INVALID_TXN_STATE,
         LogError: ErrorCode.KAFKA_STORAGE_ERROR,
         broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         OSError: ErrorCode.KAFKA_STORAGE_ERROR,

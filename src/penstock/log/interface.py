@@ -178,6 +178,9 @@ class Log(Protocol):
         Raises OffsetOutOfRangeError, LogReadError, LogClosedError.
         """
 
+    def batches(self, start: int, end: int) -> AsyncGenerator[tuple[BatchHeader, memoryview], None]:
+        """Yield what `headers` does, each with its whole batch; all below `end` is written."""
+
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.log.appender import Appender
 from penstock.log.checkpoint import Checkpoint
@@ -15,13 +15,12 @@ from penstock.log.commit import Flusher, GroupCommit
 from penstock.log.config import LogConfig
 from penstock.log.contents import Contents
 from penstock.log.errors import (
-    CorruptBatchError,
     LogError,
     LogFailedError,
     LogWriteError,
     OffsetOutOfRangeError,
 )
-from penstock.log.header import HEADER_SIZE, BatchHeader, read_header, walk
+from penstock.log.header import HEADER_SIZE, BatchHeader, read_header
 from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
@@ -29,6 +28,7 @@ from penstock.log.rewriting import Rewriting
 from penstock.log.rounds import Round
 from penstock.log.segments import remove_segments
 from penstock.log.states import States
+from penstock.log.walking import stored_batches
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
-
-_HEADERS_READ_BYTES: Final = 1 << 20
 
 
 class LocalLog:
@@ -249,25 +247,19 @@ class LocalLog:
         batches = await self.read(offset, HEADER_SIZE)
         return read_header(batches.data) if batches.data else None
 
+    def batches(self, start: int, end: int) -> AsyncGenerator[tuple[BatchHeader, memoryview], None]:
+        """Yield batches and their headers, as `Log` says."""
+        return stored_batches(self, start, end)
+
     async def headers(
         self, start: int, end: int | None = None
     ) -> AsyncGenerator[BatchHeader, None]:
         """Yield the headers of the batches that hold `start` up to `end`, but for damaged ones."""
         await self._all_written()
         end = self.written_offset if end is None else min(end, self.written_offset)
-        while start < end:
-            try:
-                batches = await self.read(start, _HEADERS_READ_BYTES, self.written_offset)
-            except CorruptBatchError as damage:
-                start = damage.next_offset
-                continue
-            assert batches.next_offset > start, "a read below the end returns something"
-            for _, header in walk(batches.data):
-                if header.base_offset >= end:
-                    return
+        async with aclosing(self.batches(start, end)) as batches:
+            async for header, _ in batches:
                 yield header
-            start = batches.next_offset
-            await asyncio.sleep(0)  # Others have work too.
 
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""

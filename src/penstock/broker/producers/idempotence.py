@@ -26,13 +26,14 @@ from penstock.broker.errors import (
 from penstock.broker.producers.named import NamedProducers
 from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
-from penstock.log.header import NO_PRODUCER_ID
+from penstock.log.header import NO_PRODUCER_ID, NO_SEQUENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.log.header import BatchHeader
     from penstock.memory import SharedAccount
+    from penstock.session import Buffer
 
 BATCHES_REMEMBERED: Final = 5
 
@@ -151,13 +152,16 @@ class ProducerStates(RememberedProducers[_Producer]):
             return None
         producer = self._producers.get(header.producer_id)
         if producer is None:
-            self._make_room()
+            if header.base_sequence != NO_SEQUENCE:
+                self._make_room()
             return None
         if header.producer_epoch < producer.epoch:
             raise InvalidProducerEpochError(
                 f"producer {header.producer_id} has epoch {producer.epoch}, "
                 f"the batch has {header.producer_epoch}"
             )
+        if header.base_sequence == NO_SEQUENCE:
+            return None
         expected = 0
         if header.producer_epoch == producer.epoch:
             offset = producer.offset_of(header.base_sequence, _last_sequence(header))
@@ -179,27 +183,42 @@ class ProducerStates(RememberedProducers[_Producer]):
         if header.producer_id < NO_PRODUCER_ID:
             self.named.wrote(header, offset, kept_below)
         else:
-            self.update(header._replace(base_offset=offset), kept_below)
+            self._remember(header._replace(base_offset=offset), kept_below)
 
-    def update(self, header: BatchHeader, kept_below: int | None = None) -> None:
-        """Remember a batch that was appended; the header carries its base offset.
+    def update(self, header: BatchHeader, _batch: Buffer = b"") -> None:
+        """Remember a batch that is in the log; the header carries its base offset."""
+        self._remember(header, header.next_offset)
 
-        Batches at `kept_below` and above may have to be `cut`; without it, none may.
-        """
+    def _remember(self, header: BatchHeader, kept_below: int) -> None:
         if header.producer_id < 0:
+            return
+        if header.base_sequence == NO_SEQUENCE:
+            self._fence(header)
             return
         known = producer = self._producers.pop(header.producer_id, None)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = _Producer(header.producer_epoch, producer)
         producer.add(
             _Written(header.base_sequence, _last_sequence(header), header.base_offset),
-            header.next_offset if kept_below is None else kept_below,
+            kept_below,
         )
         self._producers[header.producer_id] = producer
         if len(self._producers) > PRODUCERS_REMEMBERED:
             self._producers.popitem(last=False)
         if known is None:
             self._count()
+
+    def _fence(self, header: BatchHeader) -> None:
+        """Remember the epoch of a batch that has no sequence: of a marker at the end of a
+        transaction, whose producer goes on at that epoch with sequence 0 (KIP-890).
+        """
+        before = self._producers.get(header.producer_id)
+        if before is not None and before.epoch < header.producer_epoch:
+            producer = _Producer(header.producer_epoch, before)
+            no_messages = _Written(NO_SEQUENCE, NO_SEQUENCE, header.base_offset)
+            producer.written.extend(no_messages)
+            self._producers[header.producer_id] = producer
+            self._producers.move_to_end(header.producer_id)
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""

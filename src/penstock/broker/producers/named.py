@@ -25,6 +25,7 @@ from penstock.log.header import NO_PRODUCER_ID
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
     from penstock.memory import SharedAccount
+    from penstock.session import Buffer
 
 SEQUENCES: Final = 1 << 46
 """Sequence numbers below this are looked at: as many as a header has room for."""
@@ -151,7 +152,7 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         if self._producers.pop(producer_id, None) is not None:
             self._count()
 
-    def update(self, header: BatchHeader) -> None:
+    def update(self, header: BatchHeader, _batch: Buffer = b"") -> None:
         """Remember a batch that is in the log."""
         if header.producer_id < NO_PRODUCER_ID:
             self.wrote(header, header.base_offset, header.next_offset)

@@ -36,6 +36,7 @@ from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.stored_config import canonical
 from penstock.broker.topics.topic import Topic
 from penstock.broker.topics.watch import watch_files
+from penstock.broker.transactions.verification import Verification
 from penstock.limits import TOPICS_CHANGED_TOGETHER
 from penstock.metadata.topics import TopicRow, TopicUpdate
 from penstock.pace import Pace
@@ -75,6 +76,7 @@ class Topics:
         self._settings = settings
         self._conversions = ConversionCache(memory)
         self._default_config = TopicConfig.of(NOTHING_SET, settings)
+        self.verification = Verification()
         self.changes = TopicChanges()
         self._index = TopicIndex(self.changes)
         self._partitions_by_id: dict[int, Partition] = {}
@@ -84,7 +86,8 @@ class Topics:
         # Two clients that ask for the same new topic at once must get the same one.
         self._changing = asyncio.Lock()
         self._identities = Identities(cluster_id, namespaces)
-        self._maker = PartitionMaker(storage, self._identities, self._conversions, self._open_log)
+        given = (self._open_log, self._conversions, self.verification)
+        self._maker = PartitionMaker(storage, self._identities, *given)
         self._creating = Joined(self._create_together, "creating topics")
         self._deleting = Joined(self._delete_together, "deleting topics")
         self._before_open: list[Callable[[Partition, Log], Awaitable[None]]] = []
@@ -424,7 +427,8 @@ class Topics:
     def _partition(self, topic: Topic, index: int, partition_id: int) -> Partition:
         assert index == len(topic.partitions), "partitions are numbered without gaps"
         epoch = self._storage.leader_epoch
-        return Partition(topic, index, partition_id, epoch, self._open_log, self._conversions)
+        given = (self._open_log, self._conversions, self.verification)
+        return Partition(topic, index, partition_id, epoch, *given)
 
     async def _open_log(self, partition: Partition) -> Log:
         identity = self._identities.of_partition(partition)

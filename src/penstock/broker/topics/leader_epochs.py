@@ -17,6 +17,7 @@ from penstock.limits import LEADER_EPOCHS
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
 
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">BI")
@@ -45,7 +46,7 @@ class LeaderEpochs:
     def __len__(self) -> int:
         return len(self._epochs)
 
-    def update(self, header: BatchHeader) -> None:
+    def update(self, header: BatchHeader, _batch: Buffer = b"") -> None:
         """Remember a stored batch."""
         self.begin(header.leader_epoch, header.base_offset)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import OpenLog
     from penstock.broker.topics.storage import Storage
     from penstock.broker.topics.topic import Topic
+    from penstock.broker.transactions.verification import Verification
 
 
 class Identities:
@@ -80,13 +81,15 @@ class PartitionMaker:
         self,
         storage: Storage,
         identities: Identities,
-        conversions: ConversionCache,
         open_log: OpenLog,
+        conversions: ConversionCache,
+        verification: Verification,
     ) -> None:
         self._storage = storage
         self._identities = identities
         self._conversions = conversions
         self._open_log = open_log
+        self._verification = verification
         self.ids_given = 0
         """The highest id that any partition ever had."""
 
@@ -140,6 +143,5 @@ class PartitionMaker:
 
     async def _open(self, topic: Topic, index: int, partition_id: int) -> Partition:
         log = self._storage.new_log(topic.id, index, topic.config.segment_bytes)
-        return await Partition.open(
-            topic, index, partition_id, log, self._conversions, self._open_log
-        )
+        given = (self._conversions, self._open_log, self._verification)
+        return await Partition.open(topic, index, partition_id, log, *given)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
-from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.producers.idempotence import ProducerStates
+from penstock.broker.reading.by_time import find_time
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
+from penstock.broker.topics.followed import Followed
 from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import Opening, unopened
 from penstock.broker.topics.replay import replay
 from penstock.broker.transactions.isolation import Isolation
+from penstock.broker.transactions.on_partition import PartitionTransactions
+from penstock.broker.transactions.verification import Verification
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
-from penstock.log.header import NO_PRODUCER_ID, read_header
+from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, NO_PRODUCER_ID, read_header
 from penstock.log.interface import LogSummary, Outcome
+from penstock.records.kafka.control import end_marker
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
     from penstock.broker.topics.replay import BatchState
+    from penstock.broker.transactions.aborted import AbortedTransaction
     from penstock.log import Log
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
@@ -40,7 +45,7 @@ OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 logger = logging.getLogger(__name__)
 
 
-class Partition:
+class Partition(Followed):
     """All methods belong to the event loop's thread. `index` counts from 0 within the topic.
 
     `id` is unique among all partitions that ever were; Pulsar clients know it as the ledger id.
@@ -58,7 +63,9 @@ class Partition:
         leader_epoch: int,
         open_log: OpenLog,
         conversions: ConversionCache,
+        verification: Verification | None = None,
     ) -> None:
+        super().__init__()
         self.topic = topic
         self.index = index
         self.id = partition_id
@@ -66,14 +73,14 @@ class Partition:
         self.is_open = False
         self.deleted = False
         self.producers = ProducerStates(conversions.memory.producers)
+        self.transactions = PartitionTransactions(conversions.memory.producers)
+        self._verification = verification or Verification()
         self._leader_epochs = LeaderEpochs()
         self._open_log = open_log
         self._opening = Opening()
         self._log = unopened()
         self._conversions = conversions
         self._reader = BatchReader(self._log, conversions)
-        self._listeners: list[Callable[[], None]] = []
-        self._trim_listeners: dict[Callable[[], Awaitable[None]], None] = {}
         self._notified_of = 0
         self.found: LogSummary | None = None
         """What the log was found to hold while it is closed: see `measure_all`."""
@@ -87,6 +94,7 @@ class Partition:
         log: Log,
         conversions: ConversionCache,
         open_log: OpenLog | None = None,
+        verification: Verification | None = None,
     ) -> Partition:
         """Return the partition of a log that is open; `open_log` is for a time after that.
 
@@ -96,7 +104,8 @@ class Partition:
         async def given(_partition: Partition) -> Log:
             return log
 
-        made = cls(topic, index, partition_id, log.leader_epoch, given, conversions)
+        epoch = log.leader_epoch
+        made = cls(topic, index, partition_id, epoch, given, conversions, verification)
         await made._open()
         made._open_log = open_log or given
         return made
@@ -180,10 +189,17 @@ class Partition:
         It is Kafka's high watermark, or its last stable offset, and Pulsar's last confirmed entry:
         nobody sees what a crash can take back. Nothing but this says how far readers see.
         """
-        del isolation  # No transaction is ever open.
-        if self.topic.config.flush is Flush.ACKNOWLEDGED:
-            return self._log.flushed_offset
-        return self._log.written_offset
+        acknowledged = self.topic.config.flush is Flush.ACKNOWLEDGED
+        safe = self._log.flushed_offset if acknowledged else self._log.written_offset
+        if isolation is Isolation.READ_UNCOMMITTED:
+            return safe
+        return self.transactions.stable_end(safe)
+
+    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that have messages from `start` up to `end`, which is no
+        further than READ_COMMITTED sees, by their first offsets.
+        """
+        return self.transactions.aborted(start, end, self.safe_offset)
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
@@ -195,8 +211,9 @@ class Partition:
         is returned. Calls are written in their order. The caller asks for `durable` or `written` in
         the same turn: where the write fails, the batch is gone.
 
-        Raises UnknownTopicError, LogFailedError, and what `TopicConfig.check_batch` and
-        `ProducerStates.check` raise.
+        Raises UnknownTopicError, LogFailedError, and what `TopicConfig.check_batch`,
+        `ProducerStates.check`, `PartitionTransactions.check` and, of a batch of a transaction,
+        `Verification.verify` raise.
         """
         self._check_alive()
         header = header or read_header(parts[0])
@@ -204,12 +221,37 @@ class Partition:
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
+        is_transactional = header.attributes & ATTRIBUTE_TRANSACTIONAL
+        if is_transactional or header.producer_id in self.transactions.open:
+            self.transactions.check(header)
+            self._verification.verify(header.producer_id, header.producer_epoch, self.id)
+        return self._put(parts, header)
+
+    def end_transaction(
+        self, producer_id: int, producer_epoch: int, *, committed: bool, coordinator_epoch: int
+    ) -> int:
+        """Put the marker in line that ends a producer's transaction, and return its offset.
+
+        It is written whether or not a transaction is open here: after a crash nobody else knows.
+        A higher epoch fences what the producer may still send (KIP-890). The caller asks for
+        `durable` in the same turn, and tries again where that fails. Raises UnknownTopicError,
+        LogNotOpenError, LogFailedError.
+        """
+        self._check_alive()
+        marker = end_marker(
+            producer_id, producer_epoch, committed=committed, coordinator_epoch=coordinator_epoch
+        )
+        return self._put([marker], read_header(marker))
+
+    def _put(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
         header = self.topic.config.stamped(parts, header)
         base_offset = self._log.append(parts, header)
         if self._listeners:
             self._conversions.latest.keep(self._log, parts, header, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.appended(header, base_offset, self._log.written_offset)
+        if header.attributes & ATTRIBUTE_TRANSACTIONAL:
+            self.transactions.appended(header, base_offset, parts[0])
         return base_offset
 
     def durable(self, offset: int) -> Outcome:
@@ -310,14 +352,7 @@ class Partition:
 
         Raises LogReadError.
         """
-        if start is None:
-            found = await self._log.find_time(timestamp_ms)
-            return None if found is None or found >= self.readable_end() else found
-        async with aclosing(self._log.headers(start, self.readable_end())) as headers:
-            async for header in headers:
-                if header.max_timestamp >= timestamp_ms:
-                    return header.base_offset
-        return None
+        return await find_time(self._log, timestamp_ms, start, self.readable_end())
 
     def epoch_at(self, offset: int) -> int:
         """Return the leader epoch at which the message at `offset` was, or will be, written."""
@@ -357,22 +392,8 @@ class Partition:
             raise OffsetOutOfRangeError(offset, self.start_offset, end)
         await self._log.trim(offset)
         self._conversions.trim(self._log)
-        for listener in tuple(self._trim_listeners):
-            await listener()
-
-    def add_trim_listener(self, listener: Callable[[], Awaitable[None]]) -> None:
-        """Have `listener` awaited when the start offset has moved, for good."""
-        self._trim_listeners[listener] = None
-
-    def remove_trim_listener(self, listener: Callable[[], Awaitable[None]]) -> None:
-        del self._trim_listeners[listener]
-
-    def add_listener(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called when the readable end has moved, and when the topic is deleted."""
-        self._listeners.append(listener)
-
-    def remove_listener(self, listener: Callable[[], None]) -> None:
-        self._listeners.remove(listener)
+        self.transactions.trim(offset)
+        await self._notify_of_trim()
 
     def reconfigured(self) -> None:
         """The topic has another configuration: more may be safe now, or has to become so."""
@@ -385,6 +406,7 @@ class Partition:
         assert self.deleted, "it was refused from before its rows were gone"
         self._conversions.forget(self._log)
         self.producers.close()
+        self.transactions.close()
         self._notify()
 
     @property
@@ -441,6 +463,7 @@ class Partition:
         log = await self._open_log(self)
         states: dict[str, BatchState] = {
             "producers": self.producers,
+            "transactions": self.transactions,
             "named-producers": self.producers.named,
             "leader-epochs": self._leader_epochs,
         }
@@ -460,11 +483,8 @@ class Partition:
 
     def _log_cut(self, end_offset: int) -> None:
         self.producers.cut(end_offset)
+        self.transactions.cut(end_offset)
         self._conversions.latest.forget(self._log)
-
-    def _notify(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
 
     def _check_alive(self) -> None:
         if self.deleted:

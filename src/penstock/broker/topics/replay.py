@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.header import BatchHeader
+    from penstock.session import Buffer
 
 _TOGETHER: Final = 512
 """Headers that are taken in at a stretch: about a millisecond."""
@@ -20,9 +21,11 @@ logger = logging.getLogger(__name__)
 
 
 class BatchState(Protocol):
-    """A state that is a function of the batch headers in a log."""
+    """A state that is a function of the batches in a log: of their headers, and of what control
+    batches say.
+    """
 
-    def update(self, header: BatchHeader) -> None:
+    def update(self, header: BatchHeader, batch: Buffer) -> None:
         """Take one more batch into account, which carries its offset."""
 
     def snapshot(self) -> bytes:
@@ -38,19 +41,19 @@ class BatchState(Protocol):
 async def replay(log: Log, states: Mapping[str, BatchState], log_name: str) -> None:
     """Restore states by the names they have in the log's checkpoint, and bring them up to date.
 
-    The log keeps them from now on. Each header is read once for all. Raises what Log.headers does.
+    The log keeps them from now on. Each batch is read once for all. Raises what Log.headers does.
     """
     replay_from = {name: _restore(log, name, state, log_name) for name, state in states.items()}
     start = min(replay_from.values(), default=log.end_offset)
     count = 0
-    async with aclosing(log.headers(start)) as headers:
-        async for header in headers:
+    async with aclosing(log.batches(start, log.written_offset)) as batches:
+        async for header, batch in batches:
             count += 1
             if count % _TOGETHER == 0:
                 await asyncio.sleep(0)  # Others are served while a log is opened.
             for name, state in states.items():
                 if header.next_offset > replay_from[name]:
-                    state.update(header)
+                    state.update(header, batch)
 
 
 def _restore(log: Log, name: str, state: BatchState, log_name: str) -> int:

@@ -1,0 +1,208 @@
+"""What a partition knows of transactions: which are open on it, and which were aborted (KIP-98).
+
+It is a function of the batches in the log: a transaction begins with the first batch of its
+producer that is marked as transactional, and ends with the control batch of that producer. A
+snapshot lies in the log's checkpoint, and batches after it are replayed by `update`.
+
+A transaction counts as ended once its marker is safe: before, a crash can take the marker back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
+from penstock.broker.transactions.aborted import (
+    TRANSACTION_BYTES,
+    AbortedTransaction,
+    AbortedTransactions,
+)
+from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+from penstock.memory import Holding
+from penstock.records.kafka.control import is_commit
+
+if TYPE_CHECKING:
+    from penstock.log.header import BatchHeader
+    from penstock.memory import SharedAccount
+    from penstock.session import Buffer
+
+_VERSION: Final = 1
+_HEAD: Final = struct.Struct(">BI")
+_OPEN: Final = struct.Struct(">qhq")
+_OPEN_BYTES: Final = 300
+"""About what an open transaction takes of memory."""
+
+
+class OpenTransaction(NamedTuple):
+    """It has no marker in the log yet."""
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+
+
+class _Ended(NamedTuple):
+    """Its marker is in line to be written, or is written and not safe yet."""
+
+    transaction: OpenTransaction
+    marker_offset: int
+    committed: bool
+
+
+class PartitionTransactions:
+    """The transactions of one partition."""
+
+    def __init__(self, account: SharedAccount) -> None:
+        self.open: OrderedDict[int, OpenTransaction] = OrderedDict()
+        """By their producers' ids, in the order in which they began."""
+        self._ended: deque[_Ended] = deque()
+        self._first_ended: int | None = None
+        """The first offset of all that ended and are not safe."""
+        self._aborted = AbortedTransactions()
+        self._account = account
+        self._held = Holding(account)
+
+    def check(self, header: BatchHeader) -> None:
+        """Raise InvalidTransactionStateError where a batch can't be written by what is open here:
+        one of no transaction by a producer that has one open, or one of nobody's transaction.
+
+        Raises TooManyProducersError where there is no room for one more transaction.
+        """
+        if not header.attributes & ATTRIBUTE_TRANSACTIONAL:
+            raise InvalidTransactionStateError(
+                f"producer {header.producer_id} has a transaction open, and wrote outside of it"
+            )
+        if header.producer_id < 0:
+            raise InvalidTransactionStateError("a batch of a transaction has a producer id")
+        if header.producer_id not in self.open and self._account.room(self._held.size) <= 0:
+            raise TooManyProducersError("there is no room for one more transaction yet")
+
+    def appended(self, header: BatchHeader, offset: int, batch: Buffer) -> None:
+        """A batch of a transaction was appended at an offset, or the marker at its end, which may
+        be that of a transaction that is not open here.
+        """
+        producer_id = header.producer_id
+        if header.attributes & ATTRIBUTE_CONTROL:
+            transaction = self.open.pop(producer_id, None)
+            if transaction is not None:
+                self._ended.append(_Ended(transaction, offset, is_commit(batch)))
+                if self._first_ended is None or transaction.first_offset < self._first_ended:
+                    self._first_ended = transaction.first_offset
+        elif producer_id not in self.open:
+            self.open[producer_id] = OpenTransaction(producer_id, header.producer_epoch, offset)
+            self._count()
+
+    def stable_end(self, safe_offset: int) -> int:
+        """Return the last stable offset: what lies below is safe, and of no open transaction."""
+        if self._ended:
+            self._settle(safe_offset)
+        if self._first_ended is not None:
+            safe_offset = min(safe_offset, self._first_ended)
+        if self.open:
+            return min(safe_offset, next(iter(self.open.values())).first_offset)
+        return safe_offset
+
+    def aborted(self, start: int, end: int, safe_offset: int) -> list[AbortedTransaction]:
+        """Return those that were aborted and have messages from `start` up to `end`, which is at
+        most the last stable offset, by their first offsets.
+        """
+        if self._ended:
+            self._settle(safe_offset)
+        return self._aborted.overlapping(start, end) if self._aborted else []
+
+    def _settle(self, safe_offset: int) -> None:
+        """Take in what has become safe since; there is one that ended."""
+        if self._ended[0].marker_offset >= safe_offset:
+            return
+        while self._ended and self._ended[0].marker_offset < safe_offset:
+            ended = self._ended.popleft()
+            if not ended.committed:
+                self._aborted.add(_aborted(ended))
+        self._first_ended = min(
+            (each.transaction.first_offset for each in self._ended), default=None
+        )
+        self._count()
+
+    def cut(self, end_offset: int) -> None:
+        """Forget the batches from `end_offset` on: they could not be written."""
+        again = [*self.open.values()]
+        while self._ended and self._ended[-1].marker_offset >= end_offset:
+            again.append(self._ended.pop().transaction)
+        begun = (each for each in again if each.first_offset < end_offset)
+        self._reopen(sorted(begun, key=_first_offset))
+        self._first_ended = min(
+            (each.transaction.first_offset for each in self._ended), default=None
+        )
+        self._count()
+
+    def trim(self, start_offset: int) -> None:
+        """The log begins at `start_offset` now."""
+        self._aborted.trim(start_offset)
+        self._count()
+
+    def close(self) -> None:
+        """The partition is gone."""
+        self._become([], AbortedTransactions())
+
+    def update(self, header: BatchHeader, batch: Buffer) -> None:
+        """Take a stored batch into account."""
+        if header.attributes & ATTRIBUTE_TRANSACTIONAL:
+            self.appended(header, header.base_offset, batch)
+            if self._ended:
+                self._settle(header.next_offset)
+
+    def snapshot(self) -> bytes:
+        """Return the state for `restore`, as if all that was appended were safe."""
+        parts = [_HEAD.pack(_VERSION, len(self.open))]
+        parts += [_OPEN.pack(*each) for each in self.open.values()]
+        aborted = [_aborted(each) for each in self._ended if not each.committed]
+        return b"".join((*parts, self._aborted.snapshot(aborted)))
+
+    def restore(self, snapshot: bytes) -> None:
+        """Replace the state by a snapshot's; b"" is the state of an empty log.
+
+        Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing.
+        """
+        if not snapshot:
+            self._become([], AbortedTransactions())
+            return
+        self._become(*_parse(snapshot))
+
+    def _become(self, begun: list[OpenTransaction], aborted: AbortedTransactions) -> None:
+        self._ended.clear()
+        self._first_ended = None
+        self._aborted = aborted
+        self._reopen(begun)
+        self._count()
+
+    def _reopen(self, begun: list[OpenTransaction]) -> None:
+        self.open = OrderedDict((each.producer_id, each) for each in begun)
+
+    def _count(self) -> None:
+        begun = len(self.open) + len(self._ended)
+        self._held.follow(begun * _OPEN_BYTES + len(self._aborted) * TRANSACTION_BYTES)
+
+
+def _first_offset(transaction: OpenTransaction) -> int:
+    return transaction.first_offset
+
+
+def _aborted(ended: _Ended) -> AbortedTransaction:
+    producer_id, _, first_offset = ended.transaction
+    return AbortedTransaction(producer_id, first_offset, ended.marker_offset)
+
+
+def _parse(snapshot: bytes) -> tuple[list[OpenTransaction], AbortedTransactions]:
+    try:
+        version, count = _HEAD.unpack_from(snapshot)
+    except struct.error as error:
+        raise ValueError("the snapshot of transactions is cut off") from error
+    if version != _VERSION:
+        raise ValueError(f"the snapshot of transactions has version {version}, not {_VERSION}")
+    end = _HEAD.size + count * _OPEN.size
+    if end > len(snapshot):
+        raise ValueError("the snapshot of transactions is cut off")
+    begun = [OpenTransaction(*each) for each in _OPEN.iter_unpack(snapshot[_HEAD.size : end])]
+    return begun, AbortedTransactions.restored(memoryview(snapshot)[end:])
