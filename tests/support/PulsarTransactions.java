@@ -199,16 +199,16 @@ public class PulsarTransactions {
         Producer<byte[]> output = producer("moved-to");
         int moved = 0;
         int failed = 0;
+        int nextKill = 20;
         Message<byte[]> message;
         while ((message = consumer.receive(moved < count ? 30_000 : 500, TimeUnit.MILLISECONDS)) != null) {
             try {
-                Transaction transaction = begin(60);
+                Transaction transaction = begin(3);
                 output.newMessage(transaction).value(message.getData()).sendAsync();
                 var acknowledged = consumer.acknowledgeAsync(message.getMessageId(), transaction);
-                if (moved % 50 == 20) {
-                    moved++;
+                if (moved == nextKill) {
+                    nextKill += 60;
                     wait("kill");
-                    moved--;
                 }
                 acknowledged.get();
                 transaction.commit().get();
@@ -220,7 +220,7 @@ public class PulsarTransactions {
         }
         Consumer<byte[]> result = consumer("moved-to", SubscriptionType.Exclusive);
         Map<String, Integer> times = new TreeMap<>();
-        for (String each : receive(result, count + 100, 3000)) {
+        for (String each : receive(result, count + 100, 5000)) {
             times.merge(each, 1, Integer::sum);
         }
         boolean once = times.size() == count && times.values().stream().allMatch(each -> each == 1);

@@ -22,6 +22,9 @@ from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
+from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.markers import Markers
+from penstock.broker.transactions.store import TransactionStore
 from penstock.log.layout import DATABASE_FILE
 from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
@@ -36,6 +39,7 @@ from penstock.metadata.store import MetadataStore
 from penstock.metadata.subscriptions import SubscriptionRepository
 from penstock.metadata.topic_groups import TopicGroupRepository
 from penstock.metadata.topics import TopicRepository
+from penstock.metadata.transactions import TransactionRepository
 from penstock.slow_steps import blocked_by
 from penstock.tasks import all_uninterrupted
 
@@ -102,6 +106,16 @@ class Broker:
         )
         self.quotas = Quotas(QuotaRepository(store))
         self.schemas = Schemas(SchemaRepository(store), self.memory)
+        self.transactions = Coordinator(
+            TransactionStore(TransactionRepository(store)),
+            Markers(self.topics.partition, leadership.epoch),
+            self.producer_ids,
+            self.topics.has_partition,
+            settings.transactions,
+            self.memory,
+        )
+        self.transactions.add_participant(self.subscriptions.transactional)
+        self.topics.verification.verify = self.transactions.verify
         self.topics.deletion.on_partitions(self._forget)
         self.topics.deletion.on_topic(self.schemas.forget)
 
@@ -144,6 +158,7 @@ class Broker:
         await self.subscriptions.close()
         self.groups.stop()
         await self._group_store.close()
+        await self.transactions.close()
         await self.topics.close()
         await self._store.close()
         self._storage.close()
@@ -158,6 +173,7 @@ class Broker:
         self.exclusive_epochs.load()
         self.quotas.load()
         self.schemas.load()
+        self.transactions.load()
         self.topics.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())

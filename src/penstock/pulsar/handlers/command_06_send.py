@@ -227,7 +227,7 @@ def _take(
             named.check_room(producer.key)
         elif sequence <= last.sequence:
             return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
-        if sequence >= SEQUENCES or _is_part(entry):
+        if sequence >= SEQUENCES or entry.is_part:
             sequence = None
     transaction = _transaction(request, call, partition)
     header = _header(body, entry, _mark(producer, transaction, sequence))
@@ -301,11 +301,6 @@ def _count(entry: Entry) -> int:
 def _last_sequence(request: CommandSend, entry: Entry) -> int:
     # The C++ client says only the first number of a batch.
     return request.highest_sequence_id or request.sequence_id + _count(entry) - 1
-
-
-def _is_part(entry: Entry) -> bool:
-    """Whether it is a chunk that does not complete its message, and so does not count."""
-    return entry.is_chunk and entry.metadata.chunk_id != entry.metadata.num_chunks_from_msg - 1
 
 
 def _checked(request: CommandSend, body: memoryview) -> Entry:
