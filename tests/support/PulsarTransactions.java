@@ -22,7 +22,7 @@ import org.apache.pulsar.client.api.transaction.Transaction;
  *     java -cp 'libraries/*' PulsarTransactions.java pulsar://127.0.0.1:6650
  *
  * It prints what came of each, as "WORD RESULT". At "kill" it waits for a line: the broker was killed
- * and is there again.
+ * and is there again. With one more word it has a few transactions whose frames can be recorded.
  */
 public class PulsarTransactions {
     private static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in));
@@ -31,6 +31,11 @@ public class PulsarTransactions {
     public static void main(String[] words) throws Exception {
         client = PulsarClient.builder().serviceUrl(words[0]).enableTransaction(true)
                 .operationTimeout(30, TimeUnit.SECONDS).build();
+        if (words.length > 1) {
+            toBeRecorded();
+            client.close();
+            return;
+        }
         committed();
         aborted();
         partly();
@@ -41,6 +46,26 @@ public class PulsarTransactions {
         partsOfBatches();
         crash();
         client.close();
+    }
+
+    /** One of everything that a transaction may have, in an order that is always the same. */
+    private static void toBeRecorded() throws Exception {
+        Producer<byte[]> input = producer("input");
+        Consumer<byte[]> shared = consumer("input", SubscriptionType.Shared);
+        Producer<byte[]> output = producer("output");
+        Consumer<byte[]> exclusive = consumer("output", SubscriptionType.Exclusive);
+        for (boolean commits : new boolean[] {false, true}) {
+            input.newMessage().value(bytes(7)).send();
+            Message<byte[]> message = shared.receive(30, TimeUnit.SECONDS);
+            Transaction transaction = begin(60);
+            output.newMessage(transaction).value(bytes(8)).send();
+            shared.acknowledgeAsync(message.getMessageId(), transaction).get();
+            (commits ? transaction.commit() : transaction.abort()).get();
+        }
+        MessageId last = messages(exclusive, 1, 30_000).get(0).getMessageId();
+        Transaction cumulative = begin(60);
+        exclusive.acknowledgeCumulativeAsync(last, cumulative).get();
+        cumulative.commit().get();
     }
 
     private static void committed() throws Exception {
