@@ -17,7 +17,7 @@ from penstock.metadata.offsets import OffsetRepository
 if TYPE_CHECKING:
     from penstock.metadata.store import Change, MetadataStore
 
-TRIES = 5
+TRIES = 20
 BAR_SECONDS = 0.010
 
 
@@ -43,8 +43,9 @@ def of_rebalance() -> float:
 
 async def test_a_rebalance_of_the_largest_group() -> None:
     found: list[float] = []
+    slowness = stretches.slowness()
     while len(found) < TRIES and min(found, default=BAR_SECONDS) >= BAR_SECONDS:
-        found.append(of_rebalance())
+        found.append(of_rebalance() / slowness)
     assert min(found) < BAR_SECONDS
 
 

@@ -24,7 +24,7 @@ from receivers import consumer
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
 
-TRIES = 5
+TRIES = 20
 BAR_SECONDS = 0.010
 HELD = int(UNACKNOWLEDGED_MESSAGES)
 

@@ -28,12 +28,13 @@ from penstock.iggy.wire.identifiers import Consumer, ConsumerKind, Identifier
 from penstock.iggy.wire.message import Message
 
 MANY = 3_000
-BAR_SECONDS = 0.005
-TRIES = 5
+BAR_SECONDS = 0.010
+TRIES = 20
 
 GROUP = Identifier("g0")
 REQUESTS: dict[Command, Message] = {
     Command.GET_STATS: requests.Empty(),
+    Command.GET_SNAPSHOT: requests.GetSnapshot(1, bytes([100])),
     Command.GET_CLUSTER_METADATA: requests.Empty(),
     Command.GET_ME: requests.Empty(),
     Command.GET_CLIENT: requests.GetClient(1),

@@ -15,7 +15,7 @@ from penstock.kafka.topic_configs import SETTING_OF_KEY
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.log import LogConfig
 
-TOPIC, BROKER, GROUP = 2, 4, 32
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 OF_TOPIC, STATIC_BROKER, DEFAULT = 1, 4, 5
 SEGMENT_BYTES = 64 << 20
 
@@ -78,6 +78,14 @@ async def test_the_keys_of_the_broker_say_what_it_does(tmp_path: Path, version: 
     assert all(
         (entry.value, entry.config_source) == chain(entry)[0][1:] for entry in found.values()
     )
+
+
+async def test_a_subscription_to_metrics_asks_for_none(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path) as broker:
+        found = await entries(Dialog(broker), CLIENT_METRICS, "any")
+    values = {name: entry.value for name, entry in found.items()}
+    assert values == {"interval.ms": "300000", "match": "", "metrics": ""}
+    assert {entry.config_source for entry in found.values()} == {DEFAULT}
 
 
 async def test_what_an_operator_set_is_told_from_a_default(tmp_path: Path) -> None:

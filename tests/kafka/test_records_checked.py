@@ -10,6 +10,7 @@ import asyncio
 import gzip
 import random
 import socket
+import time
 
 import confluent_kafka
 import pytest
@@ -18,6 +19,7 @@ from kafka_dialog import TOPIC, Dialog
 from patience import PATIENCE_SECONDS
 from penstock import limits, records
 from penstock.clients.kafka.record_batch import Record, encode_batch
+from penstock.kafka import records_at_fault
 from penstock.kafka.handlers import api_00_produce
 from penstock.kafka.wire import ErrorCode, api, decode_response, encode_request
 from penstock.log.header import HEADER_SIZE, Magic, build_header, walk
@@ -80,6 +82,41 @@ async def test_the_record_at_fault_is_named_from_version_8_on(dialog: Dialog) ->
         assert all("compacted" in text for _, text in named)
     assert (await dialog.produce(batch(b"v", key=b"k"))).error_code == 0
     assert (await dialog.produce(batch(b"v", key=b""))).error_code == 0
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+async def test_all_records_without_a_key_are_named(
+    dialog: Dialog, codec: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await dialog.create_topic(cleanup_policy="compact")
+    keys = [None, b"k", None, b"", None]
+    sent = kafka_batch([Stored(b"v", key) for key in keys], codec=codec)
+    result = await dialog.produce(bytearray(sent))
+    assert result.error_code == ErrorCode.INVALID_RECORD
+    assert [each.batch_index for each in result.record_errors] == [0, 2, 4]
+    monkeypatch.setattr(records_at_fault, "KAFKA_RECORDS_NAMED", 2)
+    result = await dialog.produce(bytearray(sent))
+    assert [each.batch_index for each in result.record_errors] == [0, 2]
+
+
+async def test_what_can_not_be_read_behind_it_names_the_first_without_a_key(
+    dialog: Dialog,
+) -> None:
+    await dialog.create_topic(cleanup_policy="compact")
+    body = bytes(batch(b"a", b"b")[HEADER_SIZE:]) + GARBAGE
+    result = await dialog.produce(with_body(body, count=3))
+    assert result.error_code == ErrorCode.INVALID_RECORD
+    assert [each.batch_index for each in result.record_errors] == [0]
+
+
+async def test_all_records_of_too_late_a_time_are_named(dialog: Dialog) -> None:
+    await dialog.create_topic(message_timestamp_after_max_ms="1000")
+    late = time.time_ns() // 1_000_000 + 3_600_000
+    sent = encode_batch([Record(b"v", timestamp_ms=each) for each in (1, late, 2, late)])
+    result = await dialog.produce(sent)
+    assert result.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert [each.batch_index for each in result.record_errors] == [1, 3]
+    assert end_of(dialog) == 0
 
 
 async def test_a_key_is_asked_for_on_compacted_topics_only(dialog: Dialog) -> None:

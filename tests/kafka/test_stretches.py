@@ -20,8 +20,8 @@ from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.kafka.wire import api
 from penstock.kafka.wire.schema import Field, StructType
 
-TRIES = 5
-ELEMENTS, BAR_SECONDS = 20_000, 0.005
+TRIES = 20
+ELEMENTS, BAR_SECONDS = 20_000, 0.010
 """Enough to tell what is carried out in one go: a step is a millisecond, and so much noise."""
 GROUPS = 10_000
 ELEMENTS_MAX, BAR_SECONDS_MAX = 99_000, 0.010

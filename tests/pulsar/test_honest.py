@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from penstock.broker.advertised import advertised_listeners
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.pulsar.wire import pulsar_api_pb2 as api
@@ -158,12 +159,57 @@ async def test_a_consumer_has_no_more_metadata_than_with_pulsar(peer: Peer) -> N
     assert (error.request_id, error.error) == (4, api.NotAllowedError)
 
 
-async def test_there_are_no_named_listeners(peer: Peer) -> None:
-    lookup = api.CommandLookupTopic(topic="t", request_id=6, advertised_listener_name="outside")
-    answer = await peer.ask(
-        Command(type=Command.LOOKUP, lookupTopic=lookup), Command.LOOKUP_RESPONSE
-    )
+LISTENERS = (
+    "inside:pulsar://10.0.0.7:6650, outside:pulsar://broker.example.com:6650,"
+    "outside:pulsar+ssl://broker.example.com:6651,"
+)
+
+
+async def looked_up(peer: Peer, name: str) -> api.CommandLookupTopicResponse:
+    lookup = api.CommandLookupTopic(topic="t", request_id=6, advertised_listener_name=name)
+    command = Command(type=Command.LOOKUP, lookupTopic=lookup)
+    answer = await peer.ask(command, Command.LOOKUP_RESPONSE)
+    assert isinstance(answer, api.CommandLookupTopicResponse)
+    return answer
+
+
+async def test_a_listener_is_asked_for_by_its_name(broker: Broker) -> None:
+    listeners = advertised_listeners(LISTENERS)
+    broker.settings = dataclasses.replace(broker.settings, pulsar_advertised_listeners=listeners)
+    peer = Peer(broker)
+    # As a proxy that was told to go there does.
+    connect = api.CommandConnect(client_version="x", proxy_to_broker_url="10.0.0.7:6650")
+    await peer.ask(Command(type=Command.CONNECT, connect=connect), Command.CONNECTED)
+    told = {name: await looked_up(peer, name) for name in ("", "inside", "outside")}
+    assert {
+        name: (each.brokerServiceUrl, each.brokerServiceUrlTls) for name, each in told.items()
+    } == {
+        "": ("pulsar://127.0.0.1:6650", ""),
+        "inside": ("pulsar://10.0.0.7:6650", ""),
+        "outside": ("pulsar://broker.example.com:6650", "pulsar+ssl://broker.example.com:6651"),
+    }
+    peer.lose()
+
+
+async def test_a_listener_that_there_is_not_is_refused_at_once(peer: Peer) -> None:
+    answer = await looked_up(peer, "outside")
     assert (answer.response, answer.error) == (answer.Failed, api.NotAllowedError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pulsar://h:1",
+        "a:http://h:1",
+        "a:pulsar://h",
+        "a:pulsar://h:0",
+        "a:pulsar://h:65536",
+        "a:pulsar://h:1,a:pulsar://g:1",
+    ],
+)
+def test_listeners_that_can_not_be_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"NAME:pulsar|one address"):
+        advertised_listeners(text)
 
 
 async def test_a_shared_subscription_has_no_cumulative_acknowledgement(

@@ -29,7 +29,7 @@ from penstock.records.pulsar.metadata_pb2 import EncryptionKeys
 from penstock.session import PeerError
 from pulsar_peer import Peer, entry, frame_of
 
-TRIES = 5
+TRIES = 20
 BAR_SECONDS = 0.010
 CONSUMER = 7
 TOPICS = 10_000

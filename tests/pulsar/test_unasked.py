@@ -4,6 +4,8 @@ clients that understand it: whose turn it is, where an entry is, and that a topi
 
 from __future__ import annotations
 
+import time
+
 import pulsar
 import pytest
 
@@ -66,6 +68,22 @@ async def test_an_entry_says_where_in_the_log_it_is_to_who_asked_for_it(broker: 
         size = int.from_bytes(told[2:6])
         assert BrokerEntryMetadata.FromString(told[6 : 6 + size]).index == index
         assert told[6 + size :] == body
+    peer.lose()
+
+
+async def test_an_entry_says_when_it_was_stored_where_its_topic_keeps_that(broker: Broker) -> None:
+    topic = await broker.topics.get_or_create(ORDERS, 1)
+    await broker.topics.configure(topic, lambda _: {"message_timestamp_type": "LogAppendTime"})
+    peer = await connected(broker)
+    await peer.producer("t-partition-0")
+    before = time.time_ns() // 1_000_000
+    await peer.publish(entry(publish_time=1))
+    await peer.subscribe("t-partition-0", initialPosition=EARLIEST)
+    peer.flow(1)
+    told = bytes((await peer.hear_frame(Command.MESSAGE)).entry)
+    metadata = BrokerEntryMetadata.FromString(told[6 : 6 + int.from_bytes(told[2:6])])
+    assert before <= metadata.broker_timestamp <= time.time_ns() // 1_000_000
+    assert told.endswith(entry(publish_time=1))
     peer.lose()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from penstock.broker.advertised import Advertised
 from penstock.broker.groups.settings import GroupSettings
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.limits import MEMORY_BYTES_LEAST, PULSAR_MESSAGE_BYTES, TOPIC_PARTITIONS
@@ -42,6 +44,7 @@ class BrokerSettings:
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     memory_bytes: int = MEMORY_BYTES_LEAST
     pulsar_message_bytes: int = PULSAR_MESSAGE_BYTES
+    pulsar_advertised_listeners: Mapping[str, Advertised] = field(default_factory=dict)
     iggy_user: str = "iggy"
     iggy_password: str = "iggy"  # noqa: S105  # the default of every Iggy client, on loopback
     iggy_anonymous: Anonymous = Anonymous.LOOPBACK

@@ -70,7 +70,8 @@ def check_batch(records: Buffer, version: int) -> BatchHeader:
 def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> BatchHeader:
     """Look at the records of a batch whose header is sound; return its header as it is now.
 
-    As in Kafka, a latest time that is not that of the records is put right. Raises RequestError.
+    As in Kafka, a latest time that is not that of the records is put right. Raises RequestError,
+    which names all records that are at fault.
     """
     if not config.validates_records:
         return header
@@ -79,15 +80,22 @@ def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> Ba
     try:
         latest = validation.validate_kafka(batch, header, keyed=config.is_compacted)
     except validation.KafkaRecordError as error:
-        raise RequestError(ErrorCode.INVALID_RECORD, str(error), error.record) from error
+        from penstock.kafka.records_at_fault import invalid  # noqa: PLC0415  # numpy
+
+        raise invalid(batch, error) from error
     except OverLimitError as error:
         raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except records.MalformedBatchError as error:
         raise RequestError(ErrorCode.INVALID_RECORD, str(error)) from error
-    if latest == header.max_timestamp:
-        return header
-    set_max_timestamp(batch, latest)
-    return read_header(batch)
+    if latest != header.max_timestamp:
+        set_max_timestamp(batch, latest)
+        header = read_header(batch)
+    latest_time = config.latest_time(header.magic)
+    if header.max_timestamp > latest_time:
+        from penstock.kafka.records_at_fault import too_late  # noqa: PLC0415  # numpy
+
+        raise too_late(batch, latest_time)
+    return header
 
 
 def are_quick(batches: Iterable[Buffer]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker import errors as broker
 from penstock.kafka.wire import ErrorCode
@@ -16,6 +16,9 @@ from penstock.log.errors import (
 from penstock.metadata.errors import MetadataError
 from penstock.records import MalformedBatchError
 from penstock.requests.error_codes import ErrorCodes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -69,11 +72,11 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
 class RequestError(Exception):
     """A refusal that only Kafka's protocol knows, with its code."""
 
-    def __init__(self, code: ErrorCode, message: str = "", record: int | None = None) -> None:
+    def __init__(self, code: ErrorCode, message: str = "", records: Sequence[int] = ()) -> None:
         super().__init__(message or code.name)
         self.code = code
-        self.record = record
-        """The index in its batch of the record that is at fault, where it is one's."""
+        self.records = records
+        """The indexes in their batch of the records that are at fault, where some are."""
 
 
 class Refusal(NamedTuple):

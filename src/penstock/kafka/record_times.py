@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.limits import DECODED_ROWS
 from penstock.log.header import (
     ATTRIBUTE_COMPRESSION,
+    ATTRIBUTE_DELETE_HORIZON,
     ATTRIBUTE_LOG_APPEND_TIME,
     HEADER_SIZE,
     read_header,
@@ -42,7 +43,7 @@ def first_not_before(batch: Buffer, timestamp: int) -> RecordTime | None:
     if header.attributes & ATTRIBUTE_LOG_APPEND_TIME:
         late_enough = header.max_timestamp >= timestamp
         return RecordTime(header.max_timestamp, header.base_offset) if late_enough else None
-    if header.base_timestamp >= timestamp:
+    if header.base_timestamp >= timestamp and not _is_compacted(header):
         # The first record's time is the base, so the records need not be looked at.
         return RecordTime(header.base_timestamp, header.base_offset)
     if header.record_count > DECODED_ROWS:
@@ -51,6 +52,12 @@ def first_not_before(batch: Buffer, timestamp: int) -> RecordTime | None:
         return _scan(header, _records(header, batch), timestamp)
     except IndexError as error:
         raise MalformedBatchError("a record ends outside of its batch") from error
+
+
+def _is_compacted(header: BatchHeader) -> bool:
+    """Whether the first record may be gone, or something else be in the base timestamp."""
+    is_whole = header.record_count == header.last_offset_delta + 1
+    return not is_whole or bool(header.attributes & ATTRIBUTE_DELETE_HORIZON)
 
 
 def _records(header: BatchHeader, batch: Buffer) -> memoryview:

@@ -107,6 +107,13 @@ IGGY_ITEMS_AT_ONCE: Final = Limit(
     when_hit="it is encoded in steps, between which others have their turn",
 )
 
+KAFKA_RECORDS_NAMED: Final = Limit(
+    1_000,
+    "records of one batch that are named in its refusal",
+    protects="memory: a small batch may inflate to a million of them",
+    when_hit="the first ones are named",
+)
+
 KAFKA_MEMBER_PROTOCOLS: Final = Limit(
     1_000,
     "protocols that one member of a Kafka consumer group offers; clients have a handful",

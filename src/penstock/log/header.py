@@ -42,6 +42,8 @@ ATTRIBUTE_COMPRESSION: Final = 0x07
 ATTRIBUTE_LOG_APPEND_TIME: Final = 0x08
 ATTRIBUTE_TRANSACTIONAL: Final = 0x10
 ATTRIBUTE_CONTROL: Final = 0x20
+ATTRIBUTE_DELETE_HORIZON: Final = 0x40
+"""Set by compaction: the base timestamp is when its tombstones and markers may go (KIP-534)."""
 ATTRIBUTE_CHUNK: Final = 0x100
 """Ours, on a Pulsar entry that is one part of a larger message (PIP-37)."""
 

@@ -63,7 +63,7 @@ class Client(call.Client):
         self.all_producers = all_producers
         self.protocol_version = 0
         self.client_version = ""
-        self.wants_entry_index = False
+        self.wants_entry_metadata = False
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, PulsarConsumer] = {}
         self.transient_topics = transient_topics

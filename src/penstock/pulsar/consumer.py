@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.broker.subscriptions.subscription import SubscriptionKind
-from penstock.pulsar.wire.frames import encode_entry_index, encode_payload_command
+from penstock.log.header import ATTRIBUTE_LOG_APPEND_TIME
+from penstock.pulsar.wire.frames import encode_entry_metadata, encode_payload_command
 from penstock.pulsar.wire.message_ids import ack_set_from_mask
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -38,7 +39,7 @@ class ConsumerOwner(Protocol):
     protocol_version: int
     """What client and broker agreed on."""
     client_version: str
-    wants_entry_index: bool
+    wants_entry_metadata: bool
     """Whether it takes broker entry metadata, which says where in the log an entry is."""
 
     @property
@@ -170,15 +171,18 @@ class PulsarConsumer:
 
     def _head(self, delivery: Delivery, body_size: int) -> bytes:
         message = self._command.message
-        message.message_id.entryId = delivery.entry.header.base_offset
+        header = delivery.entry.header
+        message.message_id.entryId = header.base_offset
         if delivery.redelivery_count:
             message.redelivery_count = delivery.redelivery_count
         if delivery.open_mask is not None:
             message.ack_set.extend(ack_set_from_mask(delivery.open_mask))
-        index = b""
-        if self._owner.wants_entry_index:
-            index = encode_entry_index(delivery.entry.header.last_offset)
-        head = encode_payload_command(self._command, len(index) + body_size) + index
+        told = b""
+        if self._owner.wants_entry_metadata:
+            is_stamped = header.attributes & ATTRIBUTE_LOG_APPEND_TIME
+            stored_at = header.max_timestamp if is_stamped else None
+            told = encode_entry_metadata(header.last_offset, stored_at)
+        head = encode_payload_command(self._command, len(told) + body_size) + told
         if delivery.redelivery_count:
             message.ClearField("redelivery_count")
         if delivery.open_mask is not None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from penstock.broker.advertised import advertised_listeners
+
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
 DEFAULT_FILE: Final = Path("penstock.toml")
 _FILE_VARIABLE: Final = "PENSTOCK_CONFIG"
@@ -117,6 +119,11 @@ def _switch(text: str) -> bool:
     return words[text.lower()]
 
 
+def _listeners(text: str) -> str:
+    advertised_listeners(text)
+    return text
+
+
 def _text(text: str) -> str:
     if not text:
         raise ValueError("a text that is not empty")
@@ -194,6 +201,14 @@ class Config:
             _message_size,
             "The largest message that a Pulsar client may send in one piece; clients hear of it "
             "when they connect, and those that may send larger ones in chunks of it.",
+        ),
+    )
+    pulsar_advertised_listeners: str = field(
+        default="",
+        metadata=_about(
+            _listeners,
+            "Addresses for Pulsar clients that ask for a listener by its name, as "
+            "outside:pulsar://broker.example.com:6650; several have commas between.",
         ),
     )
     auto_create_topics: bool = field(

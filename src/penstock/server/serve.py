@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
+from penstock.broker.advertised import advertised_listeners
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
 from penstock.broker.settings import Anonymous, BrokerSettings, Flush
@@ -232,6 +233,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         ),
         memory_bytes=config.memory_bytes or default_budget(),
         pulsar_message_bytes=config.pulsar_message_bytes,
+        pulsar_advertised_listeners=advertised_listeners(config.pulsar_advertised_listeners),
         iggy_user=config.iggy_user,
         iggy_password=config.iggy_password,
         iggy_anonymous=Anonymous(config.iggy_anonymous),

@@ -113,14 +113,17 @@ class TopicConfig:
                 f"a batch of {header.size} bytes; max_message_bytes of the topic is "
                 f"{limits.length + PREFIX_SIZE}"
             )
-        if limits.ahead_ms == FOREVER:
-            return
-        ahead_ms = header.max_timestamp - _now_ms()
-        if ahead_ms > limits.ahead_ms:
+        latest = self.latest_time(header.magic)
+        if header.max_timestamp > latest:
             raise TimestampTooFarAheadError(
-                f"a timestamp {ahead_ms} ms ahead; message_timestamp_after_max_ms of the topic is "
-                f"{limits.ahead_ms}"
+                f"a timestamp {header.max_timestamp - latest + limits.ahead_ms} ms ahead; "
+                f"message_timestamp_after_max_ms of the topic is {limits.ahead_ms}"
             )
+
+    def latest_time(self, magic: int) -> int:
+        """Return the latest time that a message may have now, in ms; FOREVER where any may be."""
+        ahead_ms = self.limits[magic].ahead_ms
+        return FOREVER if ahead_ms == FOREVER else _now_ms() + ahead_ms
 
     def stamped(self, parts: Sequence[Buffer], header: BatchHeader) -> BatchHeader:
         """Give a batch in place the time of now, where the topic says so; returns its header."""

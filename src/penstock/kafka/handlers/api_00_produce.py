@@ -16,12 +16,14 @@ begins later (KAFKA-18659).
 * A batch that an idempotent producer sends again is answered with its first offset.
 * Version 13 names topics by id.
 
-Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index.
+Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index. All
+records without a key on a compacted topic are named, and all that are too far ahead of the clock.
 
-Deviations: wrong offsets inside a compressed batch are refused, where Kafka writes it anew, and so
-are wrong ones in one that is not, which Kafka stores. What inflates to more than may be read is
-MESSAGE_TOO_LARGE. A batch that is sent again is answered without the time at which it was appended,
-where the topic has that. Batches of a transaction are refused with INVALID_TXN_STATE.
+Deviations: of the records at fault the first KAFKA_RECORDS_NAMED are named. Wrong offsets inside a
+compressed batch are refused, where Kafka writes it anew, and so are wrong ones in one that is not,
+which Kafka stores. What inflates to more than may be read is MESSAGE_TOO_LARGE. A batch that is
+sent again is answered without the time at which it was appended, where the topic has that. Batches
+of a transaction are refused with INVALID_TXN_STATE.
 """
 
 from __future__ import annotations
@@ -359,11 +361,12 @@ def _refuse(result: ProduceResponse.PartitionProduceResponse, error: BaseExcepti
     result.error_code, result.error_message = refusal(error)
     result.base_offset = result.log_start_offset = -1
     result.log_append_time_ms = NO_TIMESTAMP
-    if isinstance(error, RequestError) and error.record is not None:
-        record = _RESPONSE.BatchIndexAndErrorMessage(
-            batch_index=error.record, batch_index_error_message=str(error)
-        )
-        result.record_errors = [record]
+    if isinstance(error, RequestError):
+        named = _RESPONSE.BatchIndexAndErrorMessage
+        result.record_errors = [
+            named(batch_index=index, batch_index_error_message=str(error))
+            for index in error.records
+        ]
 
 
 def _answer(answer: ProduceResponse, acks: int) -> ProduceResponse | None:

@@ -1,9 +1,9 @@
-"""DescribeConfigs: the configuration of topics, of the broker and of groups.
+"""DescribeConfigs: the configuration of topics, of the broker, of groups and of clients' metrics.
 
 Versions 0-4. All keys are listed with their defaults, or those that were asked for. An unknown
-topic is 3, an illegal name 17, another node than this one 42; a group without a name and other
-kinds of resources are 42 too. A group need not be there, as in Kafka. What is not a topic's is
-read-only.
+topic is 3, an illegal name 17, another node than this one 42; what has no name and other kinds of
+resources are 42 too. A group, or a subscription to metrics, need not be there, as in Kafka. What is
+not a topic's is read-only.
 
 Deviation: what a request asks for more than once is 42 each time. The answer to a small request
 would have no bound otherwise, and clients ask for sets.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import ConfigEntry, ConfigSource, topic_entries
-from penstock.kafka.handlers.node_configs import group_entries, node_entries
+from penstock.kafka.handlers.node_configs import client_metrics_entries, group_entries, node_entries
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_legal_name
 from penstock.kafka.wire import ErrorCode, api
@@ -76,6 +76,10 @@ def _entries(
         if not name:
             raise RequestError(ErrorCode.INVALID_REQUEST, "the group has no name")
         return group_entries()
+    if resource.resource_type == ConfigResource.CLIENT_METRICS:
+        if not name:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "the subscription has no name")
+        return client_metrics_entries()
     raise RequestError(
         ErrorCode.INVALID_REQUEST, f"resources of type {resource.resource_type} are not served"
     )

@@ -1,4 +1,4 @@
-"""The node's configuration, and that of its groups, under Kafka's names.
+"""The node's configuration, that of its groups and of its clients' metrics, under Kafka's names.
 
 Consoles decide by it what they offer and what they warn of, so each value says what this broker
 does, also where Kafka's own default is another one.
@@ -58,6 +58,13 @@ _OF_GROUPS: Final = [
     ("consumer.session.timeout.ms", "45000", ConfigType.INT),
 ]
 
+_OF_CLIENT_METRICS: Final = [
+    ("interval.ms", "300000", ConfigType.INT),
+    ("match", "", ConfigType.LIST),
+    ("metrics", "", ConfigType.LIST),
+]
+"""Kafka's defaults, by which clients send nothing."""
+
 
 def node_entries(call: Call) -> list[ConfigEntry]:
     """Every key of the node, in the order of their names."""
@@ -75,6 +82,14 @@ def group_entries() -> list[ConfigEntry]:
     return [
         ConfigEntry(name, kind, synonyms(f"group.{name}", value, value))
         for name, value, kind in _OF_GROUPS
+    ]
+
+
+def client_metrics_entries() -> list[ConfigEntry]:
+    """The keys of any subscription to clients' metrics (KIP-714), of which there are none."""
+    return [
+        ConfigEntry(name, kind, synonyms(name, value, value))
+        for name, value, kind in _OF_CLIENT_METRICS
     ]
 
 

@@ -44,7 +44,7 @@ def handle(request: CommandConnect, call: Call) -> BaseCommand:
     # A client's newer version is none of our business; an older one is kept to.
     client.protocol_version = min(PROTOCOL_VERSION, request.protocol_version)
     client.client_version = request.client_version
-    client.wants_entry_index = (
+    client.wants_entry_metadata = (
         client.protocol_version >= ENTRY_METADATA_VERSION
         and request.feature_flags.supports_broker_entry_metadata
     )
@@ -64,12 +64,19 @@ def handle(request: CommandConnect, call: Call) -> BaseCommand:
 def _refuse_to_be_a_proxy(request: CommandConnect, client: Client) -> None:
     """Refuse a client that wants to be passed on to a broker that is not this one."""
     wanted = request.proxy_to_broker_url
-    if not wanted or wanted.rpartition("/")[2] == client.broker_address:
+    if not wanted or wanted.rpartition("/")[2] in _own_addresses(client):
         return
     client.transport.close(f"it wants to be passed on to {wanted[:100]!r}, and this is no proxy")
     raise RefusedError(
         ServerError.ServiceNotReady, f"this is {client.broker_address}, and no proxy to others"
     )
+
+
+def _own_addresses(client: Client) -> set[str]:
+    """Return what clients may call this broker, for they heard it in the answer to a LOOKUP."""
+    listeners = client.broker.settings.pulsar_advertised_listeners.values()
+    urls = [url for listener in listeners for url in listener]
+    return {client.broker_address, *(url.rpartition("/")[2] for url in urls if url)}
 
 
 def _warn_of_credentials(request: CommandConnect, client: Client) -> None:

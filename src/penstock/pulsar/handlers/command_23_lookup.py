@@ -1,9 +1,13 @@
-"""LOOKUP: which broker serves a topic. This one does, at the address that the client came to."""
+"""LOOKUP: which broker serves a topic. This one does, at the address that the client came to.
+
+A client that asks for a listener by its name gets what the operator has set for it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.broker.advertised import Advertised
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.topics import check_transient, is_transient, parse_topic
@@ -34,14 +38,24 @@ def handle(request: CommandLookupTopic, call: Call) -> BaseCommand:
         check_transient(request.topic)
     else:
         parse_topic(request.topic)
-    if request.advertised_listener_name:
-        raise RefusedError(
-            ServerError.NotAllowedError, "the broker has one listener, which has no name"
-        )
+    plain, tls = _advertised(request.advertised_listener_name, call)
     response = CommandLookupTopicResponse(
-        brokerServiceUrl=f"pulsar://{call.client.broker_address}",
+        brokerServiceUrl=plain or None,
+        brokerServiceUrlTls=tls or None,
         response=CommandLookupTopicResponse.Connect,
         request_id=request.request_id,
         authoritative=True,
     )
     return BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=response)
+
+
+def _advertised(name: str, call: Call) -> Advertised:
+    if not name:
+        return Advertised(f"pulsar://{call.client.broker_address}")
+    listener = call.broker.settings.pulsar_advertised_listeners.get(name)
+    if listener is None:
+        # Pulsar's code, ServiceNotReady, has clients ask until they give up.
+        raise RefusedError(
+            ServerError.NotAllowedError, f"no listener is named {name[:100]!r} in this broker"
+        )
+    return listener

@@ -114,12 +114,14 @@ def encode_command(command: BaseCommand) -> bytes:
     return encode_payload_command(command, 0)
 
 
-def encode_entry_index(index: int) -> bytes:
-    """Return broker entry metadata with the index of an entry's last message (PIP-70).
+def encode_entry_metadata(index: int, broker_timestamp: int | None) -> bytes:
+    """Return broker entry metadata: the index of an entry's last message, and when it was stored
+    where that is known (PIP-70).
 
     It stands between the command and the entry.
     """
-    encoded = BrokerEntryMetadata(index=index).SerializeToString()
+    metadata = BrokerEntryMetadata(index=index, broker_timestamp=broker_timestamp)
+    encoded = metadata.SerializeToString()
     return _ENTRY_METADATA.pack(_ENTRY_METADATA_MAGIC, len(encoded)) + encoded
 
 

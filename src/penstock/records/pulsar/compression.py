@@ -29,14 +29,29 @@ def inflate_pulsar(
     return inflated
 
 
+def compress_pulsar(codec: int, payload: memoryview) -> bytes:
+    """Return a payload in the codec of a metadata's `compression`."""
+    if codec == _NONE:
+        return bytes(payload)
+    if codec == _LZ4:
+        return bytes(cramjam.lz4.compress_block(payload, store_size=False))
+    if codec == _ZLIB:
+        return zlib.compress(payload)
+    if codec == _ZSTD:
+        return bytes(cramjam.zstd.compress(payload))
+    assert codec == _SNAPPY, "it was inflated before"
+    return bytes(cramjam.snappy.compress_raw(payload))
+
+
 def _lz4_block(compressed: memoryview, size: int) -> Bytes:
     out = np.empty(size, np.uint8)
     return out[: cramjam.lz4.decompress_block_into(compressed, out.data, output_len=size)]
 
 
+_NONE, _LZ4, _ZLIB, _ZSTD, _SNAPPY = 0, 1, 2, 3, 4
 _CODECS: Final[dict[int, Inflater]] = {
-    1: _lz4_block,
-    2: deflate(zlib.MAX_WBITS),
-    3: zstd,
-    4: snappy,
+    _LZ4: _lz4_block,
+    _ZLIB: deflate(zlib.MAX_WBITS),
+    _ZSTD: zstd,
+    _SNAPPY: snappy,
 }

@@ -62,7 +62,7 @@ _ORDERING_KEY: Final = SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER
 _SEQUENCE_ID: Final = SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER
 _NULL_VALUE: Final = SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER
 _NULL_PARTITION_KEY: Final = SingleMessageMetadata.NULL_PARTITION_KEY_FIELD_NUMBER
-_FILLER = np.array([0, 0, 0, 4, _PAYLOAD_SIZE << 3, 0, _COMPACTED_OUT << 3, 1], np.uint8)
+FILLER = np.array([0, 0, 0, 4, _PAYLOAD_SIZE << 3, 0, _COMPACTED_OUT << 3, 1], np.uint8)
 """A message that compaction has emptied: it stands at an offset that has no record."""
 
 # Numbers of an entry's metadata fields.
@@ -257,7 +257,7 @@ def measure_pulsar(
             bodies[batch] = 0
             continue
         first = batches[field.FIRST_RECORD, batch]
-        total = (batches[field.COUNT, batch] - count) * len(_FILLER)
+        total = (batches[field.COUNT, batch] - count) * len(FILLER)
         for row in range(first, first + count):
             size = _metadata_size(records, headers, header_start, messages, row)
             messages[METADATA_SIZE, row] = size
@@ -343,8 +343,8 @@ def _write_entry_metadata(
 @helper
 def _write_fillers(out: BytesOut, position: int, count: int) -> int:
     for _ in range(count):
-        copy_bytes(out, position, _FILLER, 0, len(_FILLER))
-        position += len(_FILLER)
+        copy_bytes(out, position, FILLER, 0, len(FILLER))
+        position += len(FILLER)
     return position
 
 

@@ -1,0 +1,166 @@
+"""Which records and batches of a piece of log stay, which go, and which are made anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from penstock.log.header import (
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_DELETE_HORIZON,
+    ATTRIBUTE_TRANSACTIONAL,
+    Magic,
+    read_header,
+)
+from penstock.records import field
+from penstock.records.compaction.pulsar import read_entries_of
+from penstock.records.pulsar import entry_field
+
+if TYPE_CHECKING:
+    from penstock.records.columns import Columns, Mask, Numbers
+    from penstock.records.compaction.aborted import Transactions
+    from penstock.records.compaction.offset_map import OffsetMap
+
+    _Row = TypeVar("_Row", Numbers, Mask)
+
+STAYS: Final = 0
+GOES: Final = 1
+CHANGES: Final = 2
+IS_EMPTIED: Final = 3
+"""Nothing is left of it but its header, which says what its producer has written."""
+
+
+class Rules(NamedTuple):
+    """What one pass goes by."""
+
+    now_ms: int
+    delete_retention_ms: int
+    """How long a tombstone stays after it was met first."""
+    last_batches: Numbers
+    """The base offsets of the last batches of those producers that are remembered, ascending."""
+
+
+class Choice(NamedTuple):
+    """Of each record whether it is kept, and of each batch what becomes of it."""
+
+    kept: Mask
+    fates: Numbers
+    get_horizon: Mask
+    """Which batches get a delete horizon."""
+    horizon: int
+
+
+def countable(columns: Columns, transactions: Transactions) -> Mask:
+    """Return which records make older ones of their keys superfluous."""
+    return _is_keyed(columns) & ~_of_rows(columns, _aborted(columns, transactions))
+
+
+def choose(
+    columns: Columns, offsets: OffsetMap, transactions: Transactions, rules: Rules
+) -> Choice:
+    """Return what becomes of the records and batches; the pass comes to them in their order."""
+    batches = columns.batches
+    keyed = _is_keyed(columns)
+    rows_magic = _of_rows(columns, batches[field.MAGIC])
+    kept = columns.offsets >= offsets.latest(columns, keyed)
+    kept &= keyed | (rows_magic != Magic.KAFKA)
+    has_horizon = (batches[field.ATTRIBUTES] & ATTRIBUTE_DELETE_HORIZON) != 0
+    is_over = has_horizon & (batches[field.BASE_TIMESTAMP] <= rules.now_ms)
+    tombstones = keyed & _has_no_value(columns, rows_magic)
+    kept &= ~(tombstones & _of_rows(columns, is_over))
+    kept |= _of_rows(columns, _sealed(columns))
+    aborted = _aborted(columns, transactions)
+    kept &= ~_of_rows(columns, aborted)
+    fates = _fates(columns, kept)
+    fates[aborted] = GOES
+    gets_horizon = ~has_horizon & (_count(columns, kept & tombstones) > 0)
+    markers = _superfluous_markers(columns, transactions)
+    gets_horizon |= markers & ~has_horizon
+    fates[markers & is_over] = GOES
+    fates[gets_horizon & (fates != GOES)] = CHANGES
+    _keep_sequences(batches, fates, rules)
+    return Choice(kept, fates, gets_horizon, rules.now_ms + rules.delete_retention_ms)
+
+
+def _keep_sequences(batches: Numbers, fates: Numbers, rules: Rules) -> None:
+    """Have something stay of the last batch of each producer, which the next one follows on."""
+    needed = (fates == GOES) & np.isin(batches[field.BASE_OFFSET], rules.last_batches)
+    is_marker = (batches[field.ATTRIBUTES] & ATTRIBUTE_CONTROL) != 0
+    fates[needed & is_marker] = STAYS
+    fates[needed & ~is_marker] = IS_EMPTIED
+
+
+def _is_keyed(columns: Columns) -> Mask:
+    keyed: Mask = columns.records[field.KEY_SIZE] >= 0
+    return keyed
+
+
+def _has_no_value(columns: Columns, rows_magic: Numbers) -> Mask:
+    """Whether a record deletes its key: for Pulsar an empty value does so as well."""
+    sizes = columns.records[field.VALUE_SIZE]
+    found: Mask = (sizes < 0) | ((sizes == 0) & (rows_magic == Magic.PULSAR))
+    return found
+
+
+def _sealed(columns: Columns) -> Mask:
+    """Which batches can't be looked into, for they are encrypted, and hold several messages."""
+    batches = columns.batches
+    sealed = np.zeros(batches.shape[1], np.bool_)
+    if (batches[field.MAGIC] == Magic.PULSAR).any():
+        entries = read_entries_of(columns.data, batches)
+        sealed = (entries[entry_field.IS_ENCRYPTED] != 0) & (batches[field.COUNT] > 1)
+    return sealed
+
+
+def _aborted(columns: Columns, transactions: Transactions) -> Mask:
+    """Which batches are data of transactions that were aborted."""
+    batches = columns.batches
+    aborted = np.zeros(batches.shape[1], np.bool_)
+    kinds = ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
+    data = (batches[field.ATTRIBUTES] & kinds) == ATTRIBUTE_TRANSACTIONAL
+    for batch in np.flatnonzero(data).tolist():
+        header = read_header(columns.data.data, int(batches[field.POSITION, batch]))
+        aborted[batch] = transactions.is_aborted(header)
+    return aborted
+
+
+def _superfluous_markers(columns: Columns, transactions: Transactions) -> Mask:
+    """Which batches are markers of transactions of which there is no data before them."""
+    batches = columns.batches
+    found = np.zeros(batches.shape[1], np.bool_)
+    attributes = batches[field.ATTRIBUTES]
+    kinds = ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
+    for batch in np.flatnonzero(attributes & kinds).tolist():
+        header = read_header(columns.data.data, int(batches[field.POSITION, batch]))
+        if header.attributes & ATTRIBUTE_CONTROL:
+            found[batch] = transactions.ends_nothing(header)
+        elif header.attributes & ATTRIBUTE_TRANSACTIONAL:
+            transactions.meet(header)
+    return found
+
+
+def _fates(columns: Columns, kept: Mask) -> Numbers:
+    """Return what becomes of batches whose records are kept or not; what has none stays."""
+    batches = columns.batches
+    counts = _count(columns, kept)
+    records = batches[field.RECORDS]
+    fates = np.where(counts == records, STAYS, CHANGES)
+    fates[(counts == 0) & (records > 0)] = GOES
+    # Gaps are made anew, so that those side by side become one.
+    fates[(batches[field.COUNT] == 0) & (batches[field.MAGIC] == Magic.KAFKA)] = GOES
+    return fates
+
+
+def _count(columns: Columns, rows: Mask) -> Numbers:
+    """Return how many of the rows each batch has."""
+    sums = np.concatenate(([0], np.cumsum(rows)))
+    starts = columns.batches[field.FIRST_RECORD]
+    counts: Numbers = sums[starts + columns.batches[field.RECORDS]] - sums[starts]
+    return counts
+
+
+def _of_rows(columns: Columns, of_batches: _Row) -> _Row:
+    """Return for each record what holds for its batch."""
+    of_rows: _Row = np.repeat(of_batches, columns.batches[field.RECORDS])
+    return of_rows

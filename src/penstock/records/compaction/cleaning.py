@@ -1,0 +1,375 @@
+"""One pass over batches of any encodings that leaves what is the last of its key.
+
+Every batch that stays keeps its base offset and its last offset. In the place of those that go is a
+batch without records, so that offsets have no gaps between batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from penstock.log.header import (
+    ATTRIBUTE_COMPRESSION,
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_DELETE_HORIZON,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Magic,
+    build_header,
+    read_header,
+    stamp,
+    walk,
+)
+from penstock.records import field
+from penstock.records.compaction.choosing import (
+    CHANGES,
+    GOES,
+    IS_EMPTIED,
+    STAYS,
+    Choice,
+    Rules,
+    choose,
+    countable,
+)
+from penstock.records.compaction.iggy import iggy_bodies
+from penstock.records.compaction.kafka import kafka_bodies
+from penstock.records.compaction.pulsar import pulsar_body
+from penstock.records.decoding import decode, in_pieces
+from penstock.records.errors import MalformedBatchError
+from penstock.records.kafka.compression import compress_kafka
+
+if TYPE_CHECKING:
+    from penstock.records.columns import Columns, Numbers
+    from penstock.records.compaction.aborted import Transactions
+    from penstock.records.compaction.offset_map import OffsetMap
+    from penstock.session import Buffer
+
+_ATTRIBUTES_LOW_AT: Final = 22
+
+
+class Cleaned(NamedTuple):
+    """Batches that follow one another; of each its position, last offset and highest timestamp."""
+
+    data: bytes
+    positions: list[int]
+    last_offsets: list[int]
+    timestamps: list[int]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a pass has come to."""
+
+    records: int = 0
+    records_kept: int = 0
+    batches_changed: int = 0
+
+
+class _Gap(NamedTuple):
+    start: int
+    end: int
+    leader_epoch: int
+
+
+class _Output:
+    """Puts together what is left of one piece."""
+
+    def __init__(self) -> None:
+        self._parts: list[Buffer] = []
+        self._size = 0
+        self._positions: list[int] = []
+        self._last_offsets: list[int] = []
+        self._timestamps: list[int] = []
+
+    def add(self, batch: Buffer, header: BatchHeader) -> None:
+        self._positions.append(self._size)
+        self._last_offsets.append(header.last_offset)
+        self._timestamps.append(header.max_timestamp)
+        self._parts.append(batch)
+        self._size += len(batch)
+
+    def add_stored(self, stored: memoryview, batches: Numbers, first: int, end: int) -> None:
+        """Add the batches from one index up to another as they are stored."""
+        table = batches[:, first:end]
+        start = int(table[field.POSITION, 0])
+        stop = int(batches[field.POSITION, end]) if end < batches.shape[1] else len(stored)
+        self._positions += (table[field.POSITION] - start + self._size).tolist()
+        self._last_offsets += (table[field.BASE_OFFSET] + table[field.LAST_DELTA]).tolist()
+        self._timestamps += table[field.MAX_TIMESTAMP].tolist()
+        self._parts.append(stored[start:stop])
+        self._size += stop - start
+
+    def take(self) -> Cleaned | None:
+        if not self._parts:
+            return None
+        data = b"".join(self._parts)
+        return Cleaned(data, self._positions, self._last_offsets, self._timestamps)
+
+
+class Pass:
+    """Goes over batches in the order of the log, some at a time."""
+
+    def __init__(self, offsets: OffsetMap, transactions: Transactions, rules: Rules) -> None:
+        self._offsets = offsets
+        self._transactions = transactions
+        self._rules = rules
+        self._gap: _Gap | None = None
+        self.tally = Tally()
+
+    def clean(self, batches: memoryview) -> Cleaned | None:
+        """Return what is left of the next batches, as far as it is known before those behind."""
+        output = _Output()
+        for stored, columns in _decoded(batches):
+            if columns is None:
+                self._close_gap(output)
+                for position, header in walk(stored):
+                    output.add(stored[position : position + header.size], header)
+            else:
+                self._clean(stored, columns, output)
+        return output.take()
+
+    def end(self) -> Cleaned | None:
+        """Return what is left behind all that was returned: a new segment begins."""
+        output = _Output()
+        self._close_gap(output)
+        return output.take()
+
+    def _clean(self, stored: memoryview, columns: Columns, output: _Output) -> None:
+        choice = choose(columns, self._offsets, self._transactions, self._rules)
+        batches, fates = columns.batches, choice.fates
+        bodies = _bodies(stored, columns, choice)
+        self.tally.records += len(columns)
+        self.tally.records_kept += int(choice.kept.sum())
+        self.tally.batches_changed += int((fates != STAYS).sum())
+        borders = np.flatnonzero(np.diff(fates)) + 1
+        for first, end in zip([0, *borders.tolist()], [*borders.tolist(), len(fates)], strict=True):
+            fate = fates[first]
+            if fate == GOES:
+                self._widen_gap(stored, batches, first, end, output)
+                continue
+            self._close_gap(output)
+            if fate == STAYS:
+                output.add_stored(stored, batches, first, end)
+                continue
+            for batch in range(first, end):
+                header = read_header(stored, int(batches[field.POSITION, batch]))
+                if fate == IS_EMPTIED:
+                    _add_emptied(header, output)
+                else:
+                    _add_changed(header, bodies[batch], output)
+
+    def _widen_gap(
+        self, stored: memoryview, batches: Numbers, first: int, end: int, output: _Output
+    ) -> None:
+        """Leave batches out. One gap has one leader epoch, which consumers ask for (KIP-320)."""
+        for batch in range(first, end):
+            header = read_header(stored, int(batches[field.POSITION, batch]))
+            gap = self._gap
+            if gap is not None and gap.leader_epoch == header.leader_epoch:
+                self._gap = gap._replace(end=header.next_offset)
+                continue
+            self._close_gap(output)
+            self._gap = _Gap(header.base_offset, header.next_offset, header.leader_epoch)
+
+    def _close_gap(self, output: _Output) -> None:
+        if self._gap is None:
+            return
+        start, end, leader_epoch = self._gap
+        self._gap = None
+        gap = build_header(
+            Magic.KAFKA,
+            b"",
+            record_count=0,
+            base_timestamp=NO_TIMESTAMP,
+            max_timestamp=NO_TIMESTAMP,
+            last_offset_delta=end - start - 1,
+        )
+        stamp(gap, start, leader_epoch)
+        output.add(gap, read_header(gap))
+
+
+def remember(batches: memoryview, offsets: OffsetMap, transactions: Transactions) -> int | None:
+    """Put the keys of all records in the map; where it gets full, return the base offset of the
+    first batch that is not in it as a whole.
+    """
+    for _, columns in _decoded(batches):
+        if columns is None:
+            continue
+        row = offsets.put(columns, countable(columns, transactions))
+        if row < len(columns):
+            batch = int(np.searchsorted(columns.batches[field.FIRST_RECORD], row, "right")) - 1
+            return int(columns.batches[field.BASE_OFFSET, batch])
+    return None
+
+
+def _decoded(batches: memoryview) -> Iterator[tuple[memoryview, Columns | None]]:
+    """Yield pieces of a run with their records, None for a batch that nobody can read."""
+    while batches:
+        try:
+            yield from list(in_pieces(batches, _decode))
+        except MalformedBatchError as error:
+            start, end = _range_of(batches, error.base_offset, error.next_offset)
+        else:
+            return
+        yield from _decoded(batches[:start])
+        yield batches[start:end], None
+        batches = batches[end:]
+
+
+def _decode(batches: memoryview) -> tuple[memoryview, Columns | None]:
+    return batches, decode(batches, headers=False)
+
+
+def _range_of(batches: memoryview, base_offset: int, next_offset: int) -> tuple[int, int]:
+    """Return where the batches lie that hold some offsets; all of them where none does."""
+    found = [
+        (position, position + header.size)
+        for position, header in walk(batches)
+        if base_offset <= header.base_offset < next_offset
+    ]
+    return (found[0][0], found[-1][1]) if found else (0, len(batches))
+
+
+class _Body(NamedTuple):
+    """What is behind the header of a batch that is made anew, and what that has to say of it."""
+
+    body: Buffer
+    record_count: int
+    max_timestamp: int
+    horizon: int | None
+    """The delete horizon, in milliseconds, where it gets one."""
+
+
+def _bodies(stored: memoryview, columns: Columns, choice: Choice) -> dict[int, _Body]:
+    """Return what becomes of the batches that change, by their indexes."""
+    batches = columns.batches
+    changed = np.flatnonzero(choice.fates == CHANGES)
+    found: dict[int, _Body] = {}
+    for magic in Magic:
+        chosen = changed[batches[field.MAGIC, changed] == magic]
+        if len(chosen):
+            parts = _PARTS[magic](stored, columns, choice, chosen)
+            for batch, body in zip(chosen.tolist(), parts, strict=True):
+                found[batch] = _described(columns, choice, batch, body)
+    return found
+
+
+def _described(columns: Columns, choice: Choice, batch: int, body: Buffer) -> _Body:
+    batches = columns.batches
+    first, count = batches[[field.FIRST_RECORD, field.RECORDS], batch].tolist()
+    kept = choice.kept[first : first + count]
+    times = columns.timestamps[first : first + count]
+    latest = int(batches[field.MAX_TIMESTAMP, batch])
+    is_appended = batches[field.ATTRIBUTES, batch] & ATTRIBUTE_LOG_APPEND_TIME
+    if count and not is_appended and times[kept].max() < times.max():
+        latest = int(times[kept].max()) // 1000
+    is_pulsar = batches[field.MAGIC, batch] == Magic.PULSAR
+    return _Body(
+        body,
+        int(batches[field.COUNT, batch]) if is_pulsar or not count else int(kept.sum()),
+        latest,
+        choice.horizon if choice.get_horizon[batch] else None,
+    )
+
+
+def _kafka_parts(
+    stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
+) -> Iterator[Buffer]:
+    batches = columns.batches
+    stored_times = batches[field.BASE_TIMESTAMP, chosen]
+    times = np.where(choice.get_horizon[chosen], choice.horizon, stored_times)
+    out, ends = kafka_bodies(columns, chosen, choice.kept, times)
+    starts = [0, *ends.tolist()]
+    for batch, start, end, time in zip(chosen.tolist(), starts, ends, times, strict=False):
+        attributes = int(batches[field.ATTRIBUTES, batch])
+        if attributes & ATTRIBUTE_CONTROL:
+            yield _marker_body(stored, int(batches[field.POSITION, batch]), int(time))
+        else:
+            yield compress_kafka(attributes & ATTRIBUTE_COMPRESSION, out.data[start:end])
+
+
+def _marker_body(stored: memoryview, position: int, base_timestamp: int) -> Buffer:
+    """Return the record of a control batch with its time counted from another base timestamp."""
+    batch = bytearray(stored[position : position + read_header(stored, position).size])
+    batch[_ATTRIBUTES_LOW_AT] &= ~ATTRIBUTE_CONTROL  # Only so are its records looked at.
+    columns = decode(batch)
+    all_of_it = np.ones(len(columns), np.bool_)
+    times = np.array([base_timestamp], np.int64)
+    out, ends = kafka_bodies(columns, np.zeros(1, np.int64), all_of_it, times)
+    return out[: ends[0]].data
+
+
+def _pulsar_parts(
+    stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
+) -> Iterator[Buffer]:
+    batches = columns.batches
+    for batch in chosen.tolist():
+        position = int(batches[field.POSITION, batch])
+        header = read_header(stored, position)
+        body = stored[position + HEADER_SIZE : position + header.size]
+        first, count = batches[[field.FIRST_RECORD, field.RECORDS], batch].tolist()
+        kept = choice.kept[first : first + count]
+        if kept.all():
+            yield body
+        else:
+            offsets = columns.offsets[first : first + count]
+            yield pulsar_body(body, header.base_offset, offsets[kept])
+
+
+def _iggy_parts(
+    _stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
+) -> Iterator[Buffer]:
+    out, ends = iggy_bodies(columns, chosen, choice.kept)
+    for start, end in zip(chain([0], ends.tolist()), ends.tolist(), strict=False):
+        yield out.data[start:end]
+
+
+_PARTS: Final = {
+    Magic.KAFKA: _kafka_parts,
+    Magic.PULSAR: _pulsar_parts,
+    Magic.IGGY: _iggy_parts,
+}
+
+
+def _add_changed(header: BatchHeader, said: _Body, output: _Output) -> None:
+    attributes, base_timestamp = header.attributes, header.base_timestamp
+    if said.horizon is not None:
+        attributes, base_timestamp = attributes | ATTRIBUTE_DELETE_HORIZON, said.horizon
+    made = build_header(
+        header.magic,
+        said.body,
+        record_count=said.record_count,
+        base_timestamp=base_timestamp,
+        max_timestamp=said.max_timestamp,
+        attributes=attributes,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        last_offset_delta=header.last_offset_delta,
+    )
+    stamp(made, header.base_offset, header.leader_epoch)
+    output.add(bytes(made) + bytes(said.body), read_header(made))
+
+
+def _add_emptied(header: BatchHeader, output: _Output) -> None:
+    """Add a batch without records that says which sequence numbers its producer has used."""
+    made = build_header(
+        Magic.KAFKA,
+        b"",
+        record_count=0,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        last_offset_delta=header.last_offset_delta,
+    )
+    stamp(made, header.base_offset, header.leader_epoch)
+    output.add(made, read_header(made))
