@@ -56,3 +56,10 @@ TRANSACTIONS_SAVED_TOGETHER: Final = Limit(
     protects="other clients, whose writes wait behind it",
     when_hit="the next ones follow in a step of their own",
 )
+
+ABORTED_TRANSACTIONS_READ: Final = Limit(
+    1_000,
+    "aborted transactions that end in what is read of a partition at once",
+    protects="answers from a list that is longer than the messages, and the loop from making it",
+    when_hit="what is read ends there, and is read on behind",
+)

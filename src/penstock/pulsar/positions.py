@@ -54,7 +54,7 @@ async def entry_before(partition: Partition, position: int) -> int:
 
 
 async def last_message_id(partition: Partition) -> MessageIdData:
-    """Return the id of the last message that is not damaged.
+    """Return the id of the last message that is not damaged, and committed.
 
     Both numbers are the highest while there is none. Where there was one and can't be read any
     more, it is the last offset.
@@ -75,15 +75,21 @@ async def last_message_id(partition: Partition) -> MessageIdData:
 
 
 async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> bool:
-    """Set `last` to the last message of the batch at `offset`; False where it can't be read."""
+    """Set `last` to the last message of the batch at `offset`; False where nobody reads one there:
+    where it is damaged, was aborted or says how a transaction ended.
+    """
     try:
+        committed = partition.committed_from(offset)
         (batch,) = await partition.read(offset, 1, Magic.PULSAR)
     except (CorruptBatchError, MalformedBatchError):
+        return False
+    header = read_header(batch)
+    if header.record_count == 0 or committed.hides(header):
         return False
     last.entryId = offset
     # A batch of one is a batch, which only its own metadata tells.
     if read_entry(memoryview(batch)[HEADER_SIZE:]).is_batch:
-        last.batch_index = read_header(batch).record_count - 1
+        last.batch_index = header.record_count - 1
     return True
 
 

@@ -14,6 +14,7 @@ from penstock.broker.topics.followed import Followed
 from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import Opening, unopened
 from penstock.broker.topics.replay import replay
+from penstock.broker.transactions.committed import Committed
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
 from penstock.broker.transactions.verification import Verification
@@ -96,16 +97,15 @@ class Partition(Followed):
         open_log: OpenLog | None = None,
         verification: Verification | None = None,
     ) -> Partition:
-        """Return the partition of a log that is open; `open_log` is for a time after that.
-
-        Brings back what is remembered of the batches in it. Raises LogReadError.
+        """Return the partition of a log that is open, with what is remembered of its batches;
+        `open_log` is for a time after that. Raises LogReadError.
         """
 
         async def given(_partition: Partition) -> Log:
             return log
 
-        epoch = log.leader_epoch
-        made = cls(topic, index, partition_id, epoch, given, conversions, verification)
+        what = topic, index, partition_id
+        made = cls(*what, log.leader_epoch, given, conversions, verification)
         await made._open()
         made._open_log = open_log or given
         return made
@@ -176,7 +176,7 @@ class Partition(Followed):
         if not self.is_open:
             return self.found
         sizes = self._log.segment_count, self._log.size_bytes
-        return LogSummary(*sizes, self._log.start_offset, self.readable_end())
+        return LogSummary(*sizes, self._log.start_offset, self.safe_offset)
 
     @property
     def segment_starts(self) -> list[int]:
@@ -195,11 +195,21 @@ class Partition(Followed):
             return safe
         return self.transactions.stable_end(safe)
 
+    def read_end(self, offset: int, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
+        """How far a reader at `offset` reads at once: not to the end where very many aborted."""
+        end = self.readable_end(isolation)
+        near = self.transactions.near_end(offset, end)
+        return end if isolation is Isolation.READ_UNCOMMITTED else near
+
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that have messages from `start` up to `end`, which is no
         further than READ_COMMITTED sees, by their first offsets.
         """
         return self.transactions.aborted(start, end, self.safe_offset)
+
+    def committed_from(self, offset: int) -> Committed:
+        """Return what tells which batches that a `read` would find now are committed."""
+        return Committed(self.aborted(offset, self.read_end(offset)))
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
@@ -300,7 +310,7 @@ class Partition(Followed):
         be read, CorruptBatchError or MalformedBatchError.
         """
         self._check_alive()
-        return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
+        return await self._reader.read(offset, max_bytes, magic, self.read_end(offset, isolation))
 
     def latest(
         self, offset: int, max_bytes: int, magic: Encoding, isolation: Isolation
@@ -310,7 +320,7 @@ class Partition(Followed):
         None where `read` is the way. Raises UnknownTopicError.
         """
         self._check_alive()
-        return self._reader.latest(offset, max_bytes, magic, self.readable_end(isolation))
+        return self._reader.latest(offset, max_bytes, magic, self.read_end(offset, isolation))
 
     def sound_range(
         self,
@@ -324,7 +334,7 @@ class Partition(Followed):
         None where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
         """
         self._check_alive()
-        return self._log.sound_range(offset, max_bytes, magic, self.readable_end(isolation))
+        return self._log.sound_range(offset, max_bytes, magic, self.read_end(offset, isolation))
 
     def sound_batches(
         self, offset: int, max_bytes: int, max_records: int, magic: Magic
@@ -334,7 +344,7 @@ class Partition(Followed):
         Empty where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
         """
         self._check_alive()
-        end = self.readable_end()
+        end = self.read_end(offset)
         return self._log.sound_batches(offset, max_bytes, max_records, magic, end)
 
     async def batch_at(self, offset: int) -> BatchHeader | None:
@@ -346,25 +356,28 @@ class Partition(Followed):
             return None
         return await self._log.batch_at(offset)
 
-    async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
+    async def at_time(
+        self,
+        timestamp_ms: int,
+        start: int | None = None,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> int | None:
         """Return the base offset of the first batch, from the one at `start` on, that has a message
         of this time or later as far as its header says; None where there is none.
 
         Raises LogReadError.
         """
-        return await find_time(self._log, timestamp_ms, start, self.readable_end())
+        return await find_time(self._log, timestamp_ms, start, self.readable_end(isolation))
 
     def epoch_at(self, offset: int) -> int:
         """Return the leader epoch at which the message at `offset` was, or will be, written."""
         return self._leader_epochs.at(offset)
 
     def epoch_end(self, epoch: int) -> EpochEnd:
-        """Return the largest leader epoch up to `epoch`, and the offset at which it ended.
-
-        The current one ends where readers do. UNKNOWN_EPOCH where there has been none, and for an
-        epoch that is yet to come (KIP-101, KIP-279).
+        """Return the largest leader epoch up to `epoch`, and the offset at which it ended: the
+        current one where readers do. UNKNOWN_EPOCH where there was none (KIP-101, KIP-279).
         """
-        return self._leader_epochs.end_of(epoch, self.readable_end())
+        return self._leader_epochs.end_of(epoch, self.safe_offset)
 
     async def trim(self, offset: int) -> None:
         """Give up the messages below `offset`, which is the start offset from now on, also after a
@@ -468,6 +481,7 @@ class Partition(Followed):
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)
+        self.transactions.trim(log.start_offset)
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
         self._reader = BatchReader(log, self._conversions)
