@@ -14,6 +14,7 @@ from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.log.header import ATTRIBUTE_TRANSACTIONAL
 from penstock.pulsar.wire import pulsar_api_pb2 as api
+from pulsar_golden import JAVA_TRANSACTIONS
 from pulsar_peer import Command, Peer, batch, entry
 from receivers import settled
 
@@ -109,6 +110,29 @@ async def consuming(peer: Peer, count: int, kind: int = SHARED) -> tuple[int, An
     transaction = await begin(peer)
     assert not (await add_subscription(peer, transaction)).HasField("error")
     return peer.client.producers[1].partition.id, transaction
+
+
+async def test_what_javas_client_sends_is_carried_out(broker: Broker) -> None:
+    peer = Peer(broker)
+    for golden in JAVA_TRANSACTIONS:
+        peer.say_bytes(golden.frame)
+        await peer.ended()
+        await settled()
+        if golden.command == "CLOSE_PRODUCER":
+            break
+    answers = [frame.command for frame in peer.heard]
+    kinds = [Command.Type.Name(each.type) for each in answers]
+    assert "ERROR" not in kinds
+    assert "SEND_ERROR" not in kinds
+    parts = [getattr(each, Command.DESCRIPTOR.fields_by_number[each.type].name) for each in answers]
+    assert not [each for each in parts if getattr(each, "error", 0)]
+    for kind in ("NEW_TXN", "ADD_SUBSCRIPTION_TO_TXN", "END_TXN"):
+        assert kinds.count(f"{kind}_RESPONSE") == 3
+    first, second = peer.client.consumers.values()
+    # One message was acknowledged in an aborted transaction, and then in a committed one.
+    assert first.subscription.cursor.position + first.subscription.cursor.acknowledged_above == 1
+    assert second.subscription.backlog == 0
+    peer.lose()
 
 
 async def test_messages_are_seen_together_or_not_at_all(peer: Peer) -> None:
