@@ -128,22 +128,22 @@ def test_refusals_say_what_would_be_right() -> None:
     assert refused(cleanup_policy="").endswith("delete or compact, or several of them")
     assert refused(preallocate="yes").endswith("true or false")
     assert refused(min_cleanable_dirty_ratio="half").endswith("a number from 0 to 1")
-    assert refused(retention_ms="60000") == (
-        "retention_ms is 60000, which is not in effect in this version: nothing is deleted by its "
-        f"age; leave it out, or at -1 or {FOREVER}"
+    assert refused(retention_ms="-2").endswith(f"an integer from -1 to {FOREVER}")
+    assert refused(min_insync_replicas="2") == (
+        "min_insync_replicas is 2, which is not in effect in this version: there is one replica; "
+        "leave it out, or at 1"
     )
 
 
 def test_only_a_compacted_topic_may_be_told_how_to_compact() -> None:
-    asked = {"min_compaction_lag_ms": "5", "retention_ms": "60000"}
+    asked = {"min_compaction_lag_ms": "5", "delete_retention_ms": "60000"}
     for name, text in asked.items():
         refused(**{name: text})
         refused(**{name: text}, cleanup_policy="delete")
     settings = checked({"cleanup_policy": "compact,delete", **asked})
     assert not_in_effect(settings) == (
-        "cleanup_policy=compact,delete, min_compaction_lag_ms=5, retention_ms=60000: kept and "
-        "shown, and not in effect in this version: nothing is compacted; nothing is deleted by "
-        "its age"
+        "cleanup_policy=compact,delete, min_compaction_lag_ms=5, delete_retention_ms=60000: kept "
+        "and shown, and not in effect in this version: nothing is compacted"
     )
 
 
@@ -180,11 +180,13 @@ async def test_defaults_are_those_of_the_writer(tmp_path: Path) -> None:
 async def test_refused_settings_leave_nothing_behind(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         with pytest.raises(InvalidSettingError):
-            await broker.topics.create(ORDERS, 1, config={"retention_ms": "1"})
+            await broker.topics.create(ORDERS, 1, config={"preallocate": "true"})
         assert broker.topics.all() == broker.namespaces.all() == []
         topic = await broker.topics.create(ORDERS, 1)
         with pytest.raises(InvalidSettingError):
-            await broker.topics.update(topic, ORDERS._replace(topic="bills"), {"retention_ms": "1"})
+            await broker.topics.update(
+                topic, ORDERS._replace(topic="bills"), {"preallocate": "true"}
+            )
         assert (topic.name, topic.config.explicit) == (ORDERS, {})
 
 
@@ -254,14 +256,14 @@ async def test_what_is_refused_today_and_was_stored_is_loaded_with_a_warning(
     async with running(tmp_path) as broker:
         await broker.topics.create(ORDERS, 1)
     stored = {
-        "retention.ms": "60000",
+        "min.insync.replicas": "2",
         "max.message.bytes": "1000",
         "min.cleanable.dirty.ratio": "5",
     }
     with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as database, database:
         database.execute("UPDATE topics SET config = ?", [json.dumps(stored | {"unheard.of": "1"})])
     loaded = {
-        "retention_ms": "60000",
+        "min_insync_replicas": "2",
         "max_message_bytes": "1000",
         "min_cleanable_dirty_ratio": "5",
         "unheard.of": "1",
@@ -271,9 +273,9 @@ async def test_what_is_refused_today_and_was_stored_is_loaded_with_a_warning(
         assert topic is not None
         assert topic.config.explicit == loaded
         assert caplog.messages == [
-            "topic orders: retention_ms=60000, min_cleanable_dirty_ratio=5, unheard.of=1: kept and "
-            "shown, and not in effect in this version: nothing is compacted; nothing is deleted by "
-            "its age; unheard.of is not known"
+            "topic orders: min_insync_replicas=2, min_cleanable_dirty_ratio=5, unheard.of=1: kept "
+            "and shown, and not in effect in this version: nothing is compacted; there is one "
+            "replica; unheard.of is not known"
         ]
         with pytest.raises(MessageTooLargeError):
             topic.partitions[0].append(batch(Magic.PULSAR, 1001))

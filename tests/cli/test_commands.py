@@ -168,9 +168,9 @@ def test_a_topic_that_is_not_there_is_made_by_writing_to_it(penstock: Penstock) 
         (["topic", "create", "x", "-p", "20000"], 2, "20000 is not in the range 1<=x<=10000"),
         (["consume", "\udcff"], 2, "a name on the command line is not UTF-8"),
         (
-            ["topic", "create", "x", "--config", "retention.ms=60000"],
+            ["topic", "create", "x", "--config", "min.insync.replicas=2"],
             1,
-            "retention.ms is 60000, which is not in effect in this version",
+            "min.insync.replicas is 2, which is not in effect in this version",
         ),
         (["group", "describe", "no-such-group"], 1, "'penstock group list' shows all"),
     ],

@@ -68,7 +68,7 @@ def test_a_topic_is_created_under_any_names(penstock: Penstock) -> None:
         (["--set", "durability=replicated"], 2, "sets nothing"),
         (["--set", "segment_size=2MiB", "--set", "segment.bytes=9"], 2, "a second time"),
         (["--set", "segment.bytes=2097152", "--unset", "segment_size"], 2, "by the same command"),
-        (["--set", "retention.ms=60000"], 1, "nothing is deleted by its age"),
+        (["--set", "min.insync.replicas=2"], 1, "there is one replica"),
         (["--set", "segment.bytes=12"], 1, "an integer from 1048576"),
     ],
 )

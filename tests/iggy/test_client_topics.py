@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 import pulsar
 import pytest
 from apache_iggy import (
@@ -116,18 +114,12 @@ async def test_bad_topics_are_refused(client: IggyClient, stream: str) -> None:
 async def test_options_that_are_not_in_effect_are_refused(
     client: IggyClient, stream: str, topic: str
 ) -> None:
-    expiry = IggyExpiry.ExpireDuration(dt.timedelta(hours=1))
-    size = MaxTopicSize.Custom(10 << 30)
     for asked in (
-        {"message_expiry": expiry},
-        {"max_topic_size": size},
         {"options": {"preallocate_segments": "true"}},
+        {"options": {"segment_size": "2 GiB"}},
     ):
         with pytest.raises(RuntimeError, match=r"(?i)invalid option value"):
             await client.create_topic(stream, "bills", 1, **asked)
-    for changed in ({"message_expiry": expiry}, {"max_topic_size": size}):
-        with pytest.raises(RuntimeError, match=r"(?i)invalid option value"):
-            await client.update_topic(stream, topic, topic, **changed)
     assert [found.name for found in await client.get_topics(stream)] == [topic]
     # The two defaults of the server, which say what happens.
     await client.create_topic(
@@ -137,6 +129,20 @@ async def test_options_that_are_not_in_effect_are_refused(
         message_expiry=IggyExpiry.ServerDefault(),
         max_topic_size=MaxTopicSize.ServerDefault(),
     )
+
+
+async def test_a_topic_is_no_smaller_than_one_of_its_segments(
+    client: IggyClient, stream: str, topic: str
+) -> None:
+    small = MaxTopicSize.Custom(10 << 20)
+    with pytest.raises(RuntimeError, match="lower than segment size"):
+        await client.create_topic(stream, "bills", 1, max_topic_size=small)
+    with pytest.raises(RuntimeError, match="lower than segment size"):
+        await client.update_topic(stream, topic, topic, max_topic_size=small)
+    await client.create_topic(
+        stream, "bills", 1, max_topic_size=small, options={"segment_size": "10 MiB"}
+    )
+    await client.update_topic(stream, "bills", "bills", max_topic_size=small)
 
 
 async def test_topic_may_have_no_partitions(

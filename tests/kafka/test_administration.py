@@ -76,7 +76,7 @@ async def test_what_is_not_named_is_no_longer_set(dialog: Dialog) -> None:
     assert await alter(dialog, ("segment.bytes", "3000000"), validate_only=True) == 0
     assert await alter(dialog, ("segment.bytes", None)) == ErrorCode.INVALID_REQUEST
     assert await alter(dialog, ("no.such", "1")) == ErrorCode.INVALID_CONFIG
-    assert await alter(dialog, ("retention.ms", "60000")) == ErrorCode.INVALID_CONFIG
+    assert await alter(dialog, ("min.insync.replicas", "2")) == ErrorCode.INVALID_CONFIG
     assert await alter(dialog, *[("segment.bytes", "1")] * 2) == ErrorCode.INVALID_REQUEST
     assert await alter(dialog, kind=4) == ErrorCode.INVALID_REQUEST
     assert explicit() == before
@@ -157,8 +157,14 @@ async def test_features_stay_as_they_are(
     versions = await dialog.ask(
         "ApiVersions", client_software_name="a", client_software_version="1"
     )
-    (feature,) = versions.finalized_features
-    assert (feature.name, feature.max_version_level) == ("metadata.version", 30)
+    levels = {each.name: each.max_version_level for each in versions.finalized_features}
+    assert levels == {"metadata.version": 30, "transaction.version": 2}
+    assert {each.name for each in versions.supported_features} == set(levels)
+    older = await dialog.ask(
+        "ApiVersions", 3, client_software_name="a", client_software_version="1"
+    )
+    assert {each.name for each in older.finalized_features} == set(levels)
+    assert {each.name for each in older.supported_features} == {"metadata.version"}
 
 
 async def test_no_metrics_are_asked_for(dialog: Dialog) -> None:

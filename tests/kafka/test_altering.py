@@ -52,7 +52,7 @@ async def test_settings_are_set_removed_extended_and_cut(dialog: Dialog) -> None
 REFUSED = {
     "unknown key": ((("no.such", SET, "1"),), ErrorCode.INVALID_CONFIG),
     "removing an unknown key": ((("no.such", DELETE, None),), ErrorCode.INVALID_CONFIG),
-    "not in effect": ((("retention.ms", SET, "60000"),), ErrorCode.INVALID_CONFIG),
+    "not in effect": ((("min.insync.replicas", SET, "2"),), ErrorCode.INVALID_CONFIG),
     "no list": ((("segment.bytes", APPEND, "1"),), ErrorCode.INVALID_CONFIG),
     "nothing left": ((("cleanup.policy", SUBTRACT, "delete"),), ErrorCode.INVALID_CONFIG),
     "null": ((("segment.bytes", SET, None),), ErrorCode.INVALID_REQUEST),
@@ -108,9 +108,9 @@ async def test_changes_at_one_time_are_all_kept(dialog: Dialog) -> None:
 
 
 async def test_what_only_a_compacted_topic_may_have_ends_with_that(dialog: Dialog) -> None:
-    await dialog.create_topic(cleanup_policy="compact", retention_ms="60000")
+    await dialog.create_topic(cleanup_policy="compact", min_compaction_lag_ms="5")
     stops = ("cleanup.policy", SET, "delete")
     assert await alter(dialog, resource(stops)) == [ErrorCode.INVALID_CONFIG]
-    assert explicit(dialog) == {"cleanup_policy": "compact", "retention_ms": "60000"}
-    assert await alter(dialog, resource(stops, ("retention.ms", DELETE, None))) == [0]
+    assert explicit(dialog) == {"cleanup_policy": "compact", "min_compaction_lag_ms": "5"}
+    assert await alter(dialog, resource(stops, ("min.compaction.lag.ms", DELETE, None))) == [0]
     assert explicit(dialog) == {"cleanup_policy": "delete"}

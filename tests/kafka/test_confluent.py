@@ -182,9 +182,9 @@ def test_topics_are_administered(shared_server: BrokerProcess) -> None:
     resource = ConfigResource(ResourceType.TOPIC, "confluent-admin")
     assert admin.describe_configs([resource])[resource].result()["segment.bytes"].value == "2000000"
     assert len(admin.describe_cluster().result().nodes) == 1
-    expiring = NewTopic("confluent-expiring", 1, 1, config={"retention.ms": "60000"})
-    with pytest.raises(KafkaException, match=r"retention\.ms is 60000.* not in effect") as refusal:
-        admin.create_topics([expiring])["confluent-expiring"].result()
+    flushed = NewTopic("confluent-flushed", 1, 1, config={"flush.ms": "1000"})
+    with pytest.raises(KafkaException, match=r"flush\.ms is 1000.* not in effect") as refusal:
+        admin.create_topics([flushed])["confluent-flushed"].result()
     assert refusal.value.args[0].code() == KafkaError.INVALID_CONFIG
     admin.delete_topics(["confluent-admin"])["confluent-admin"].result()
     with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
@@ -227,13 +227,6 @@ def test_an_offset_out_of_range_is_told(shared_server: BrokerProcess) -> None:
         message = reader.poll(DEADLINE_SECONDS)
         assert message is not None
         assert message.error().code() == KafkaError._AUTO_OFFSET_RESET
-
-
-def test_transactions_are_refused_for_good(shared_server: BrokerProcess) -> None:
-    producer = Producer({"bootstrap.servers": shared_server.kafka, "transactional.id": "t"})
-    with pytest.raises(KafkaException) as refusal:
-        producer.init_transactions(DEADLINE_SECONDS)
-    assert not refusal.value.args[0].retriable()
 
 
 def test_messages_that_are_too_large_are_refused(shared_server: BrokerProcess) -> None:

@@ -209,8 +209,7 @@ async def test_the_first_version_says_what_is_a_default(dialog: Dialog) -> None:
 
 
 NOT_IN_EFFECT = {
-    "retention.ms": "60000",
-    "retention.bytes": "1000000",
+    "preallocate": "true",
     "message.timestamp.before.max.ms": "1000",
     "min.insync.replicas": "2",
     "min.compaction.lag.ms": "1",
@@ -259,6 +258,7 @@ async def test_what_holds_anyway_is_taken_and_shown_as_set(
     assert not caplog.messages
 
 
+IN_EFFECT = {"segment.bytes", "segment.ms", "retention.ms"}
 INTERNAL_TOPICS = {
     "Connect and schema registries": {"cleanup.policy": "compact"},
     "Streams, repartitioning": {
@@ -299,7 +299,7 @@ async def test_clients_get_the_topics_that_they_cannot_work_without(
     missed = {
         name.replace(".", "_")
         for name, value in asked.items()
-        if (name, value) not in HOLDS_ANYWAY.items() and name != "segment.bytes"
+        if (name, value) not in HOLDS_ANYWAY.items() and name not in IN_EFFECT
     }
     assert len(caplog.messages) == bool(missed)
     for warning in caplog.messages:

@@ -174,7 +174,7 @@ async def test_the_event_is_the_time_of_a_record(
     await peer.publish(entry(**metadata))
     header = await peer.client.producers[1].partition.batch_at(0)
     assert header is not None
-    assert (header.base_timestamp, header.max_timestamp) == (stored, stored)
+    assert (header.base_timestamp, header.max_timestamp) == (metadata["publish_time"], stored)
 
 
 async def test_a_time_that_is_none_becomes_now(peer: Peer) -> None:

@@ -154,6 +154,8 @@ class FaultyFileSystem:
         self.is_slow = False
         """Whether nothing that is read is in memory."""
         self.open_files = 0
+        self.now_ms = 0
+        """When every file was changed last."""
 
     def open(self, path: Path, *, write: bool = False, create: bool = False) -> FaultyFile:
         directory = self._directory(path.parent)
@@ -189,6 +191,10 @@ class FaultyFileSystem:
     def sync_directory(self, directory: Path) -> None:
         self.before("sync_directory", directory)
         self._directory(directory).sync()
+
+    def modified_ms(self, path: Path) -> int:
+        assert self.content(path) is not None
+        return self.now_ms
 
     def rename(self, source: Path, target: Path) -> None:
         assert source.parent == target.parent

@@ -11,8 +11,8 @@ from penstock.broker.settings import BrokerSettings
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, BrokerSettings())
+async def running(folder: Path, settings: BrokerSettings | None = None) -> AsyncIterator[Broker]:
+    broker = await Broker.open(folder, settings or BrokerSettings())
     try:
         yield broker
     finally:

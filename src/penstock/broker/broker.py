@@ -10,6 +10,7 @@ from penstock.broker.cluster import Cluster, Owner
 from penstock.broker.creations import group_creations
 from penstock.broker.groups.census import Census
 from penstock.broker.groups.offsets import CommittedOffsets
+from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.groups.registry import GroupRegistry
 from penstock.broker.groups.store import DurableGroupStore
 from penstock.broker.groups.topic_groups import TopicGroups
@@ -17,6 +18,7 @@ from penstock.broker.node import Leadership, begin_leadership, refuse_without_da
 from penstock.broker.producers.epochs import ExclusiveEpochs
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.quotas import Quotas
+from penstock.broker.retention.retention import Retention
 from penstock.broker.schemas.registry import Schemas
 from penstock.broker.subscriptions.registry import Subscriptions
 from penstock.broker.topics.catalogue import Topics
@@ -32,6 +34,7 @@ from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
 from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
+from penstock.metadata.pending_offsets import PendingOffsetRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
 from penstock.metadata.schemas import SchemaRepository
@@ -105,7 +108,12 @@ class Broker:
             self.memory,
         )
         self.quotas = Quotas(QuotaRepository(store))
+        check_ms = settings.retention_check_ms
+        self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
         self.schemas = Schemas(SchemaRepository(store), self.memory)
+        self.pending_offsets = PendingOffsets(
+            PendingOffsetRepository(store), self.offsets, self.topics.has_partition, self.memory
+        )
         self.transactions = Coordinator(
             TransactionStore(TransactionRepository(store)),
             Markers(self.topics.partition, leadership.epoch),
@@ -115,6 +123,7 @@ class Broker:
             self.memory,
         )
         self.transactions.add_participant(self.subscriptions.transactional)
+        self.transactions.add_participant(self.pending_offsets)
         self.topics.verification.verify = self.transactions.verify
         self.topics.deletion.on_partitions(self._forget)
         self.topics.deletion.on_topic(self.schemas.forget)
@@ -134,7 +143,7 @@ class Broker:
         except BaseException:
             store.close_now()
             raise
-        storage = Storage(data_folder, settings.log, leadership.epoch)
+        storage = Storage(data_folder, leadership.epoch)
         broker = cls(store, storage, settings, leadership)
         with blocked_by("reading what the database %s has", data_folder / DATABASE_FILE):
             broker._load()
@@ -154,6 +163,7 @@ class Broker:
 
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
+        await self.retention.close()
         await all_uninterrupted()
         await self.subscriptions.close()
         self.groups.stop()
@@ -173,8 +183,10 @@ class Broker:
         self.exclusive_epochs.load()
         self.quotas.load()
         self.schemas.load()
+        self.pending_offsets.load()
         self.transactions.load()
         self.topics.watch()
+        self.retention.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 

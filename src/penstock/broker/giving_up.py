@@ -45,7 +45,10 @@ async def delete_segments(broker: Broker, partition: Partition, count: int) -> N
         *await pace.each(committed, lambda each: each.offset),
         *await pace.each(subscriptions, lambda each: each.cursor.position),
     ]
-    await partition.trim_segments(count, min(positions, default=partition.end_offset))
+    needed_from = min([*positions, partition.safe_offset])
+    ends = [end for end in partition.segment_starts[1 : count + 1] if end <= needed_from]
+    if ends:
+        await partition.trim(ends[-1])
 
 
 async def _forget_offsets(

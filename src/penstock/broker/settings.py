@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from penstock.broker.advertised import Advertised
 from penstock.broker.groups.settings import GroupSettings
+from penstock.broker.retention.policy import NO_LIMIT, QuotaPolicy
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.limits import MEMORY_BYTES_LEAST, PULSAR_MESSAGE_BYTES, TOPIC_PARTITIONS
 from penstock.log import LogConfig
@@ -41,6 +42,15 @@ class BrokerSettings:
     flush: Flush = Flush.ACKNOWLEDGED
     log: LogConfig = field(default_factory=LogConfig)
     groups: GroupSettings = field(default_factory=GroupSettings)
+    retention_ms: int = NO_LIMIT
+    retention_bytes: int = NO_LIMIT
+    retention_topic_bytes: int = NO_LIMIT
+    retention_check_ms: int = 60_000
+    """How often it is looked what of the logs is due."""
+    message_ttl_ms: int = NO_LIMIT
+    backlog_quota_bytes: int = NO_LIMIT
+    backlog_quota_ms: int = NO_LIMIT
+    backlog_quota_policy: QuotaPolicy = QuotaPolicy.HOLD
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     memory_bytes: int = MEMORY_BYTES_LEAST
     pulsar_message_bytes: int = PULSAR_MESSAGE_BYTES

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock.broker.retention.policy import NO_LIMIT
 from penstock.broker.settings import Flush
-from penstock.broker.topics.settings import NO_LIMIT, SETTINGS, Value
+from penstock.broker.topics.settings import SETTINGS, Value
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.options import Typed, ValueKind
 
@@ -238,6 +239,18 @@ def settings_of(
         if value is not None:
             settings[option.setting] = SETTINGS[option.setting].write(value)
     return settings
+
+
+def check_size(settings: Mapping[str, str], node: BrokerSettings) -> None:
+    """Raise IggyError where a whole topic is given less room than one of its segments."""
+    size = int(settings.get("retention_topic_bytes", NO_LIMIT))
+    default = SETTINGS["segment_bytes"].default_on(node)
+    segment_bytes = int(settings.get("segment_bytes", default))
+    if NO_LIMIT != size < segment_bytes:
+        raise IggyError(
+            ErrorCode.INVALID_TOPIC_SIZE,
+            f"max_topic_size is {size}, and a segment has up to {segment_bytes}",
+        )
 
 
 def refuse_any(options: Mapping[str, Typed]) -> None:

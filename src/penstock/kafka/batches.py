@@ -98,6 +98,15 @@ def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> Ba
     return header
 
 
+def is_transactional(batch: Buffer) -> bool:
+    """Whether a batch, sound or not, says that it is part of a transaction."""
+    return (
+        len(batch) >= HEADER_SIZE
+        and batch[_MAGIC_AT] == Magic.KAFKA
+        and bool(batch[_ATTRIBUTES_AT] & ATTRIBUTE_TRANSACTIONAL)
+    )
+
+
 def are_quick(batches: Iterable[Buffer]) -> bool:
     """Whether all of these batches of one request, sound or not, can be checked on the loop."""
     plain = compressed = inflated = 0
@@ -137,8 +146,6 @@ def _check_attributes(header: BatchHeader, version: int) -> None:
         raise RequestError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {codec}")
     if header.attributes & ATTRIBUTE_CONTROL:
         raise RequestError(ErrorCode.INVALID_RECORD, "a client can't write control batches")
-    if header.attributes & ATTRIBUTE_TRANSACTIONAL:
-        raise RequestError(ErrorCode.INVALID_TXN_STATE, "transactions are not served yet")
     if header.attributes & ATTRIBUTE_LOG_APPEND_TIME:
         raise RequestError(
             ErrorCode.INVALID_TIMESTAMP, "a client can't give the time of the broker"

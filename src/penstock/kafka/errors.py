@@ -37,6 +37,13 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.TopicTerminatedError: ErrorCode.POLICY_VIOLATION,
         broker.OutOfOrderSequenceError: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         broker.InvalidProducerEpochError: ErrorCode.INVALID_PRODUCER_EPOCH,
+        broker.UnknownTransactionError: ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        broker.ProducerFencedError: ErrorCode.PRODUCER_FENCED,
+        broker.InvalidTransactionStateError: ErrorCode.INVALID_TXN_STATE,
+        broker.ConcurrentTransactionsError: ErrorCode.CONCURRENT_TRANSACTIONS,
+        broker.InvalidTransactionTimeoutError: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        # Clients try again after a while.
+        broker.TooManyTransactionsError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
         broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,
         broker.UnknownGroupError: ErrorCode.GROUP_ID_NOT_FOUND,
         broker.NonEmptyGroupError: ErrorCode.NON_EMPTY_GROUP,
@@ -59,7 +66,6 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         InvalidBatchError: ErrorCode.INVALID_RECORD,
         # Clients send a batch again that is refused so.
         broker.TooManyProducersError: ErrorCode.KAFKA_STORAGE_ERROR,
-        broker.InvalidTransactionStateError: ErrorCode.INVALID_TXN_STATE,
         LogError: ErrorCode.KAFKA_STORAGE_ERROR,
         broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         OSError: ErrorCode.KAFKA_STORAGE_ERROR,

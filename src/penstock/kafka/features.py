@@ -20,6 +20,10 @@ class Feature(NamedTuple):
 METADATA_VERSION: Final = Feature("metadata.version", first=7, last=30, finalized=30)
 """Kafka 4.3, the one whose requests are spoken. Tools show it; nothing follows from it."""
 
-FEATURES: Final = {METADATA_VERSION.name: METADATA_VERSION}
+TRANSACTION_VERSION: Final = Feature("transaction.version", first=0, last=2, finalized=2)
+"""With 2, clients have the producer's epoch go up with each transaction, and partitions take part
+by what is produced (KIP-890)."""
+
+FEATURES: Final = {each.name: each for each in (METADATA_VERSION, TRANSACTION_VERSION)}
 EPOCH: Final = 0
 """How often a finalized feature was changed."""

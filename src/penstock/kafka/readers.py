@@ -9,6 +9,8 @@ from penstock.broker.topics.opening import open_all
 from penstock.kafka.handlers.group_offsets import all_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from penstock.broker.broker import Broker
     from penstock.broker.subscriptions.subscription import Subscription
     from penstock.broker.topics.partition import Partition
@@ -40,7 +42,7 @@ class Reader(NamedTuple):
     progress: list[Progress]
 
 
-async def all_readers(broker: Broker, names: set[str] | None, pace: Pace) -> list[Reader]:
+async def all_readers(broker: Broker, names: Container[str] | None, pace: Pace) -> list[Reader]:
     """Return the readers of these names, or all: linear in readers and partitions.
 
     Logs in which they have a place are opened for it.
@@ -54,7 +56,7 @@ async def all_readers(broker: Broker, names: set[str] | None, pace: Pace) -> lis
 
 
 class _Survey:
-    def __init__(self, broker: Broker, names: set[str] | None, pace: Pace) -> None:
+    def __init__(self, broker: Broker, names: Container[str] | None, pace: Pace) -> None:
         self._broker = broker
         self._names = names
         self._pace = pace

@@ -14,6 +14,7 @@ from penstock.limits.creations import *  # noqa: F403  # each of them
 from penstock.limits.limit import KIB as KIB
 from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
+from penstock.limits.logs import *  # noqa: F403  # each of them
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
 from penstock.limits.schemas import *  # noqa: F403  # each of them
@@ -41,32 +42,11 @@ OPEN_FILES: Final = Limit(
     when_hit="connections are not accepted and partitions are not created until some are closed",
 )
 
-LOGS_OPENED_TOGETHER: Final = Limit(
-    16,
-    "logs",
-    protects="other requests from one that needs every log of the broker for the first time",
-    when_hit="the next logs are opened when these are open",
-)
-
-LOGS_MEASURED_TOGETHER: Final = Limit(
-    50,
-    "closed logs that are looked at in one visit of a thread, for a request about their sizes",
-    protects="requests that have a log opened from one about all the logs of the broker",
-    when_hit="the next logs are looked at when these were",
-)
-
 FOLDER_CHECK_SECONDS: Final = Limit(
     1,
     "seconds",
     protects="acknowledged messages from a folder that is removed under a running broker",
     when_hit="it is looked after all folders again, a hundred open logs at a time",
-)
-
-LOG_OPEN_RETRY_SECONDS: Final = Limit(
-    1,
-    "seconds",
-    protects="disk and log file from clients that keep asking for a log that can't be opened",
-    when_hit="the error of the last try is given again",
 )
 
 FRAME_SECONDS: Final = Limit(
@@ -345,20 +325,6 @@ LOOKED_UP_AT_ONCE_BATCHES: Final = Limit(
     "batches that one read looks at on the event loop",
     protects="other clients' time",
     when_hit="the read is done in a thread",
-)
-
-CHECKPOINT_STATES: Final = Limit(
-    64,
-    "owners of state in the checkpoint of one log",
-    protects="a start from a checkpoint file that no release has written",
-    when_hit="the file counts as damaged, and the log is read from its beginning",
-)
-
-CHECKPOINT_STATE_BYTES: Final = Limit(
-    16 * MIB,
-    "bytes of one owner's state in the checkpoint of a log",
-    protects="memory and the time that a checkpoint takes",
-    when_hit="the state of the checkpoint before is kept, and what came since is replayed",
 )
 
 LEADER_EPOCHS: Final = Limit(

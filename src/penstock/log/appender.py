@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from penstock.log.config import MAX_SEGMENT_SPAN, LogConfig
+from penstock.log.config import MAX_SEGMENT_SPAN, NEVER_MS, LogConfig
 from penstock.log.errors import InvalidBatchError
 from penstock.log.header import HEADER_SIZE, BatchHeader, stamp
 from penstock.log.index import SegmentIndex
+from penstock.log.rolling import SegmentAge, first_time
 from penstock.log.scan import MAGICS
 from penstock.log.segment import Segment
 from penstock.log.writer import BATCHES_TOGETHER, LogWriter, QueuedBatch
@@ -54,6 +55,7 @@ class Appender:
         self.failed_writes = 0
         """How often a write failed and was taken back."""
         self._written_segment = recovered.segments[-1] if recovered.is_extendable else None
+        self._age = SegmentAge(config, self._first_time())
         self._active: Segment | None
         self._position: int
         self._failing_since: int | None = None
@@ -79,8 +81,9 @@ class Appender:
         base_offset = self.end_offset
         last_offset = base_offset + header.last_offset_delta
         segment = self._active
-        if segment is None or self._is_full(segment, last_offset, size):
-            segment = self._begin_segment()
+        is_aged = self._age.is_over(header.max_timestamp, self._position)
+        if segment is None or is_aged or self._is_full(segment, last_offset, size):
+            segment = self._begin_segment(header.max_timestamp)
         stamp(parts[0], base_offset, self._leader_epoch)
         line = self._line
         if len(line) >= BATCHES_TOGETHER:
@@ -114,6 +117,11 @@ class Appender:
         self._line.append(
             QueuedBatch(segment, 0, (), 0, self.end_offset, self.end_offset - 1, -1, 0)
         )
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """From now on this holds, for the segment that takes batches too."""
+        self._config = config
+        self._age.reconfigure(config)
 
     def settle(self) -> OSError | None:
         """Take over what was written. Where a write has failed, also give up all that stood in
@@ -172,8 +180,14 @@ class Appender:
             or last_offset - segment.base_offset >= MAX_SEGMENT_SPAN
         )
 
-    def _begin_segment(self) -> Segment:
+    def _first_time(self) -> int | None:
+        if self._written_segment is None or self._config.segment_ms == NEVER_MS:
+            return None
+        return first_time(self._files, self._written_segment)
+
+    def _begin_segment(self, first_ms: int | None = None) -> Segment:
         """Plan a new segment behind all that stands in line; the writer makes its file."""
+        self._age.begin(first_ms)
         self.hand_over()
         stem = self._directory / f"{self.end_offset:020d}"
         index = SegmentIndex(self._files, stem, self._config.index_interval_bytes)

@@ -7,17 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.limits import FROM_FILE_BYTES
+from penstock.log.ages import stored_segments
 from penstock.log.batches import no_batches, whole_before
 from penstock.log.errors import LogClosedError, LogReadError, OffsetOutOfRangeError
 from penstock.log.scan import Bounds, Place
 from penstock.log.segments import segment_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
 
     from penstock.log.appender import Appender
     from penstock.log.batches import Batches, StoredBatch
+    from penstock.log.interface import StoredSegment
     from penstock.log.look_ups import LookUps
     from penstock.log.reading import Lend
     from penstock.log.segment import Segment
@@ -116,6 +118,21 @@ class Contents:
             if found is not None:
                 return max(found, self.start_offset)
             start = segment.end_offset
+
+    def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
+        """Yield the segments that hold something, the oldest first, as `Log` says."""
+        self.refuse_closed()
+        return stored_segments(tuple(self.segments), self._look_up)
+
+    async def bytes_behind(self, offset: int) -> int:
+        """Return how many bytes are stored from the batch with `offset` on, as `Log` says."""
+        segment = self._segment_at(max(offset, self.start_offset))
+        if segment is None:
+            return 0
+        look_up = partial(_position_of, segment, segment.bounds, max(offset, self.start_offset))
+        position = await self._look_up(look_up, segment, offset)
+        later = bisect_right(self.segments, segment.base_offset, key=lambda each: each.base_offset)
+        return segment.size - position + sum(each.size for each in self.segments[later:])
 
     def move_start(self, offset: int) -> None:
         """Let nothing below `offset` be read any more."""
@@ -222,3 +239,7 @@ def _find_time(
     segment: Segment, bounds: Bounds, timestamp_ms: int, start: int, lend: Lend
 ) -> int | None:
     return segment.find_time(lend, bounds, timestamp_ms, start)
+
+
+def _position_of(segment: Segment, bounds: Bounds, offset: int, lend: Lend) -> int:
+    return segment.position_of(lend, bounds, offset)

@@ -61,6 +61,9 @@ class FileSystem(Protocol):
     def sync_directory(self, directory: Path) -> None:
         """Return when the names in `directory` are on stable storage."""
 
+    def modified_ms(self, path: Path) -> int:
+        """Return when the file's content was changed last, in ms since 1970."""
+
     def rename(self, source: Path, target: Path) -> None: ...
 
     def unlink(self, path: Path) -> None: ...
@@ -147,6 +150,9 @@ class RealFileSystem:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def modified_ms(self, path: Path) -> int:
+        return path.stat().st_mtime_ns // 1_000_000
 
     def rename(self, source: Path, target: Path) -> None:
         source.rename(target)

@@ -166,6 +166,10 @@ class SegmentIndex:
             self._latest = self.times.last(lend) or (-1, 0)
         return self._latest
 
+    def has_no_time(self, lend: Lend) -> bool:
+        """Whether no batch so far has a timestamp."""
+        return self.times.last(lend) is None and self.latest(lend)[0] < 0
+
     def add(self, position: int, size: int, last_offset: int, timestamp: int) -> None:
         """Take note of a batch at the segment's end. `last_offset` is relative. Raises OSError."""
         assert size > 0 <= last_offset, "batches are indexed as they are appended"

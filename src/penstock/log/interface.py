@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log.batches import Batches, StoredBatch
+    from penstock.log.config import LogConfig
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
     from penstock.log.rewriting import Rewriting
@@ -24,6 +25,28 @@ class LogSummary(NamedTuple):
     size_bytes: int = 0
     start_offset: int = 0
     end_offset: int = 0
+
+
+class StoredSegment(NamedTuple):
+    """A segment that holds something, and what is the latest time in it."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    latest_ms: int
+    """The highest timestamp of its messages. Where none has one, when it was written last;
+    a time far off while the index has to be mended."""
+
+    is_active: bool
+    """Whether it takes the next batch."""
+
+
+class OldestSegment(NamedTuple):
+    """What a closed log's folder says of the log and of its oldest segment; nothing is proven."""
+
+    size_bytes: int
+    """Of the whole log."""
+    segment: StoredSegment | None
 
 
 class SavedState(NamedTuple):
@@ -91,6 +114,22 @@ class Log(Protocol):
     @property
     def full_segment_ends(self) -> list[int]:
         """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
+
+    def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
+        """Yield the pieces in which something is stored, the oldest first.
+
+        Raises LogReadError and LogClosedError.
+        """
+
+    async def bytes_behind(self, offset: int) -> int:
+        """Return how many bytes are stored from the batch with `offset` on, which is looked up.
+
+        Below the start offset that is all. Raises OffsetOutOfRangeError above the end offset,
+        LogReadError and LogClosedError.
+        """
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """From now on this holds, but for what can only be chosen when a log is opened."""
 
     @property
     def failure(self) -> LogError | None:

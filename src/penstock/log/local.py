@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.log.appender import Appender
@@ -24,9 +23,9 @@ from penstock.log.header import HEADER_SIZE, BatchHeader, read_header
 from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
+from penstock.log.removal import Removal
 from penstock.log.rewriting import Rewriting
 from penstock.log.rounds import Round
-from penstock.log.segments import remove_segments
 from penstock.log.states import States
 from penstock.log.walking import stored_batches
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
+    from penstock.log.interface import StoredSegment
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
@@ -60,6 +60,7 @@ class LocalLog:
         self._config = config
         self._files = files
         self._flusher = flusher
+        self._removal = Removal(files, flusher)
         self._look_ups = LookUps(files, flusher.readers)
         self._appender = Appender(directory, config, files, leader_epoch, recovered)
         self._contents = Contents(directory, self._appender, self._look_ups, recovered.start_offset)
@@ -265,6 +266,19 @@ class LocalLog:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
         return await self._contents.find_time(timestamp_ms)
 
+    def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
+        """Yield the segments that hold something, the oldest first, as `Log` says."""
+        return self._contents.stored_segments()
+
+    async def bytes_behind(self, offset: int) -> int:
+        """Return how many bytes are stored from the batch with `offset` on, as `Log` says."""
+        return await self._contents.bytes_behind(offset)
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take sizes and ages of segments, and the delay of their removal, from `config`."""
+        self._config = config
+        self._appender.reconfigure(config)
+
     async def trim(self, offset: int) -> None:
         """Give up everything below `offset`, and remove the segments that lie there.
 
@@ -282,10 +296,8 @@ class LocalLog:
         self._trimmed_to = max(self._trimmed_to, offset)
         assert self._trimmed_to <= self.start_offset, "what is durable was given up before"
         async with self._removing:
-            remove = partial(
-                remove_segments, self._files, self._contents.take_below(self._trimmed_to)
-            )
-            await self._flusher.run(remove)
+            trimmed = self._contents.take_below(self._trimmed_to)
+            await self._removal.remove(trimmed, self._config.file_delete_delay_ms)
 
     async def rewriting(self, start: int, end: int) -> Rewriting | None:
         """Return how the full segments from `start` to `end` are written anew, as `Log` says."""
@@ -369,6 +381,7 @@ class LocalLog:
         self._appender.settle()
         self._commit.close()
         self._contents.close()
+        self._removal.close()
 
     def _refuse_unless_writable(self) -> None:
         self._contents.refuse_closed()

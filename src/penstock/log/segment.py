@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+UNSURE_MS: Final = 1 << 62
+"""A time so late that nothing is passed over by it, where the index can't be sure."""
+
 _WITNESSES: Final = 2
 """Time entries that have to agree, so that one flipped bit can't hide a batch."""
 
@@ -65,6 +68,8 @@ class Segment:
         """What of it is known to be sound. Belongs to the loop's thread."""
         self.index_is_rebuilt = False
         """Whether the index was built anew. What doesn't fit after that is the segment's damage."""
+        self.known_latest_ms: int | None = None
+        """What `latest_time` said when somebody asked. Belongs to the loop's thread."""
         self._max_leader_epoch = max_leader_epoch
 
     @property
@@ -161,6 +166,21 @@ class Segment:
                 return batch.header.base_offset
         return None
 
+    def latest_time(self, lend: Lend, bounds: Bounds) -> int:
+        """Return the highest timestamp here in ms, or UNSURE_MS; where no batch has one, when the
+        file was written last. Raises OSError.
+        """
+        if self.index.fits and self.index.has_no_time(lend):
+            return self._files.modified_ms(self.path)
+        return self._proven_latest(lend, bounds)
+
+    def position_of(self, lend: Lend, bounds: Bounds, offset: int) -> int:
+        """Return where the batch lies that holds `offset`, as far as headers and index know; 0
+        where they do not fit. Raises OSError.
+        """
+        place = self._find(lend, bounds, offset)
+        return 0 if place is None else place.position
+
     def note(self, damage: CorruptRange) -> None:
         """Remember damage, and report it once."""
         assert damage.base_offset < damage.next_offset, "damage costs offsets"
@@ -246,9 +266,9 @@ class Segment:
         """Return the highest timestamp here, or a very high one where the index can't be sure."""
         timestamp, last_offset = self.index.latest(lend)
         if self._has_timestamp(lend, bounds, timestamp, last_offset) is None:
-            # None is below 0.
-            self.index.fits = self.index.fits and (timestamp < 0 or self._is_ahead(last_offset))
-            return 1 << 62
+            holds = self.index.has_no_time(lend) or self._is_ahead(last_offset)
+            self.index.fits = self.index.fits and holds
+            return UNSURE_MS
         return timestamp
 
     def _before_time(self, lend: Lend, bounds: Bounds, timestamp: int) -> Place:

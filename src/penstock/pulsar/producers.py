@@ -201,6 +201,7 @@ class Producers:
         # A name is never given twice, not even after a restart: clients keep theirs.
         self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
         broker.topics.deletion.on_partitions(self._forget)
+        broker.retention.backlogs.on_excess(self._drop)
 
     def new_name(self) -> str:
         """Return a name for a producer whose client leaves it to the broker."""
@@ -229,6 +230,10 @@ class Producers:
 
     def _forget(self, _topic: Topic, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
-            producers = self._by_partition.pop(partition.id, None)
-            if producers is not None:
-                producers.drop_all()
+            self._drop(partition)
+            self._by_partition.pop(partition.id, None)
+
+    def _drop(self, partition: Partition) -> None:
+        """Send the producers of a partition away; those that come back are judged anew."""
+        if producers := self._by_partition.get(partition.id):
+            producers.drop_all()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import InvalidTopicNameError
 from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.settings import KEEP
 from penstock.limits import PULSAR_TOPIC_NAME
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.transient import SCHEME
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.pulsar.client import Client
 
 
+_KEPT: Final = {"retention_unacknowledged": KEEP}
+"""Of topics that Pulsar clients make: what a subscription has not acknowledged stays."""
 _PART: Final = re.compile(r"[-=:.\w]+")
 """What Pulsar allows in a tenant's or a namespace's name."""
 _PARTITION: Final = re.compile(r"(.+)-partition-(0|[1-9][0-9]{0,8})", re.DOTALL)
@@ -111,7 +114,11 @@ async def create_topic(
     if not (may_create and broker.settings.auto_create_topics):
         raise RefusedError(ServerError.TopicNotFound, f"there is no topic {name.pulsar}")
     return await broker.topics.get_or_create(
-        name, partitions, partitioned=partitions > 1, address=client.address
+        name,
+        partitions,
+        partitioned=partitions > 1,
+        config=_KEPT,
+        address=client.address,
     )
 
 

@@ -28,7 +28,9 @@ _OF_KUBERNETES: Final = re.compile(
 )
 _ADDRESS_OF_KUBERNETES: Final = re.compile(r"(tcp|udp|sctp)://\S+:\d+")
 
-_UNITS: Final = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+NO_LIMIT: Final = -1
+
+_UNITS: Final = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 _MIB: Final = 1 << 20
 
 
@@ -110,6 +112,30 @@ def _message_size(text: str) -> int:
     if not 1 << 10 <= size <= 64 * _MIB:
         raise ValueError("a size from 1KiB to 64MiB, such as 10MiB")
     return size
+
+
+def _limit(text: str) -> int:
+    expected = "a whole number from 0, or -1 for no limit"
+    return NO_LIMIT if text == "-1" else _number(text, 0, (1 << 63) - 1, expected)
+
+
+def _size_limit(text: str) -> int:
+    size = _bytes(text)
+    if text not in {"-1", "0"} and not size:
+        raise ValueError("a size such as 10GiB, or -1 for no limit")
+    return NO_LIMIT if text == "-1" else size
+
+
+def _segment_age(text: str) -> int:
+    return _number(text, 1, (1 << 63) - 1, "a whole number of milliseconds from 1")
+
+
+def _delay(text: str) -> int:
+    return _number(text, 0, (1 << 63) - 1, "a whole number of milliseconds from 0")
+
+
+def _check_interval(text: str) -> int:
+    return _number(text, 100, 86_400_000, "a whole number of milliseconds from 100 to a day")
 
 
 def _switch(text: str) -> bool:
@@ -194,6 +220,75 @@ class Config:
     )
     segment_bytes: int = field(
         default=1 << 30, metadata=_about(_size, "Size at which a log segment is closed.")
+    )
+    segment_ms: int = field(
+        default=(1 << 63) - 1,
+        metadata=_about(_segment_age, "Age in milliseconds at which a log segment is closed."),
+    )
+    segment_jitter_ms: int = field(
+        default=0,
+        metadata=_about(
+            _delay, "Milliseconds by up to which a log segment is closed earlier, at random."
+        ),
+    )
+    retention_ms: int = field(
+        default=NO_LIMIT,
+        metadata=_about(_limit, "Age in milliseconds at which messages are deleted; -1 is never."),
+    )
+    retention_bytes: int = field(
+        default=NO_LIMIT,
+        metadata=_about(
+            _size_limit, "Size of a partition at which its oldest messages go; -1 is none."
+        ),
+    )
+    retention_topic_bytes: int = field(
+        default=NO_LIMIT,
+        metadata=_about(
+            _size_limit, "Size of a whole topic at which its oldest messages go; -1 is none."
+        ),
+    )
+    retention_check_ms: int = field(
+        default=60_000,
+        metadata=_about(
+            _check_interval, "Milliseconds between two looks at what is due to be deleted."
+        ),
+    )
+    file_delete_delay_ms: int = field(
+        default=0,
+        metadata=_about(
+            _delay, "Milliseconds for which the files of deleted messages stay on the disk."
+        ),
+    )
+    message_ttl_ms: int = field(
+        default=NO_LIMIT,
+        metadata=_about(
+            _limit,
+            "Age in milliseconds at which a message counts as acknowledged in every subscription; "
+            "-1 is never.",
+        ),
+    )
+    backlog_quota_bytes: int = field(
+        default=NO_LIMIT,
+        metadata=_about(
+            _size_limit,
+            "Bytes of a partition that a subscription may have left to acknowledge; -1 is all.",
+        ),
+    )
+    backlog_quota_ms: int = field(
+        default=NO_LIMIT,
+        metadata=_about(
+            _limit,
+            "Age in milliseconds of the first message that a subscription has not acknowledged; -1 "
+            "is any.",
+        ),
+    )
+    backlog_quota_policy: str = field(
+        default="producer_request_hold",
+        metadata=_about(
+            _choice("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
+            "What happens beyond a backlog quota: Pulsar producers wait or are refused, or the "
+            "messages count as acknowledged.",
+        ),
     )
     pulsar_message_bytes: int = field(
         default=5 * _MIB,

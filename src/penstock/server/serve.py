@@ -16,6 +16,7 @@ from penstock import limits
 from penstock.broker.advertised import advertised_listeners
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
+from penstock.broker.retention.policy import QuotaPolicy
 from penstock.broker.settings import Anonymous, BrokerSettings, Flush
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.log import LogConfig
@@ -226,8 +227,19 @@ def broker_settings(config: Config) -> BrokerSettings:
         flush=Flush(config.flush),
         log=LogConfig(
             segment_bytes=config.segment_bytes,
+            segment_ms=config.segment_ms,
+            segment_jitter_ms=config.segment_jitter_ms,
+            file_delete_delay_ms=config.file_delete_delay_ms,
             flush_interval_seconds=config.flush_interval_ms / 1000,
         ),
+        retention_ms=config.retention_ms,
+        retention_bytes=config.retention_bytes,
+        retention_topic_bytes=config.retention_topic_bytes,
+        retention_check_ms=config.retention_check_ms,
+        message_ttl_ms=config.message_ttl_ms,
+        backlog_quota_bytes=config.backlog_quota_bytes,
+        backlog_quota_ms=config.backlog_quota_ms,
+        backlog_quota_policy=QuotaPolicy(config.backlog_quota_policy),
         transactions=TransactionSettings(
             config.transaction_max_timeout_ms, config.transactional_id_expiration_ms
         ),

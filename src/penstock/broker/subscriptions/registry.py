@@ -125,6 +125,14 @@ class Subscriptions:
     def of_partition(self, partition: Partition) -> list[Subscription]:
         return list(self._by_partition.get(partition.id, {}).values())
 
+    def durable_positions(self, partition: Partition) -> list[int]:
+        """The first offsets that durable subscriptions have not acknowledged, also while the
+        partition is not open.
+        """
+        waiting = [row.mark_delete for row, _ in self._unopened.get(partition.id, ())]
+        there = self._by_partition.get(partition.id, {}).values()
+        return waiting + [each.cursor.position for each in there if each.durable]
+
     async def subscribe(
         self, partition: Partition, request: SubscribeRequest, consumer: Consumer
     ) -> Subscription:

@@ -345,11 +345,14 @@ class Subscription:
         self._engine.close()
         self._advance(SubscriptionEvent.WAS_DELETED)
 
-    async def _pass_what_was_given_up(self) -> None:
-        start = self.partition.start_offset
-        if await self._came_near(start):
-            self._engine.acknowledge_below(start)
+    async def pass_below(self, offset: int) -> None:
+        """Acknowledge all below an offset, whoever has it: it is given up, or its time is over."""
+        if await self._came_near(offset):
+            self._engine.acknowledge_below(offset)
             self._wake()
+
+    async def _pass_what_was_given_up(self) -> None:
+        await self.pass_below(self.partition.start_offset)
 
     def _check_room(self) -> None:
         engine = self._engine

@@ -21,6 +21,7 @@ from penstock.broker.topics.changes import TopicChanges
 from penstock.broker.topics.config import (
     NOTHING_SET,
     Explicit,
+    SharedConfigs,
     TopicConfig,
     checked,
     not_in_effect,
@@ -75,7 +76,7 @@ class Topics:
         self._namespaces = namespaces
         self._settings = settings
         self._conversions = ConversionCache(memory)
-        self._default_config = TopicConfig.of(NOTHING_SET, settings)
+        self._configs = SharedConfigs(settings)
         self.verification = Verification()
         self.changes = TopicChanges()
         self._index = TopicIndex(self.changes)
@@ -90,6 +91,7 @@ class Topics:
         self._maker = PartitionMaker(storage, self._identities, *given)
         self._creating = Joined(self._create_together, "creating topics")
         self._deleting = Joined(self._delete_together, "deleting topics")
+        self._on_configured: list[Callable[[Topic], None]] = []
         self._before_open: list[Callable[[Partition, Log], Awaitable[None]]] = []
 
     def get(self, name: TopicName) -> Topic | None:
@@ -118,6 +120,10 @@ class Topics:
 
     def in_namespace(self, namespace: NamespaceName) -> list[Topic]:
         return self._index.in_namespace(namespace)
+
+    def on_configured(self, listener: Callable[[Topic], None]) -> None:
+        """Have `listener` called with each topic that has another configuration now."""
+        self._on_configured.append(listener)
 
     def before_open(self, restore: Callable[[Partition, Log], Awaitable[None]]) -> None:
         """Have `restore` awaited for each partition that the last run left, before it is open.
@@ -154,16 +160,18 @@ class Topics:
         partitions: int | None = None,
         *,
         partitioned: bool = True,
+        config: Explicit = NOTHING_SET,
         address: str | None = None,
     ) -> Topic:
-        """Return the topic of this name, created now with the node's defaults where it is missing.
+        """Return the topic of this name, created now as `create` does where it is missing.
 
         Raises what `create` raises.
         """
         count = self._settings.default_partitions if partitions is None else partitions
+        asked = NewTopic(name, count, partitioned, config, address)
         while (found := self.get(name)) is None:
             try:
-                return await self.create(name, count, partitioned=partitioned, address=address)
+                return await self._creating.ask(asked)
             except TopicExistsError:
                 if self.get(name) is None:
                     raise  # Under another protocol's name.
@@ -385,11 +393,13 @@ class Topics:
         config = checked(config, topic.config.explicit)
         await self._repository.update(_update_of(topic, name, config))
         self._index.rename(topic, name)
-        topic.config = self._config(config)
+        topic.config = self._configs.of(config)
         await self._storage.rewrite([self._identities.of_topic(topic)])
         _warn(topic)
         for partition in topic.partitions:
             partition.reconfigured()
+        for listener in self._on_configured:
+            listener(topic)
 
     async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:
@@ -420,10 +430,6 @@ class Topics:
                 if is_empty:
                     await self._namespaces.delete(name)
 
-    def _config(self, explicit: Explicit) -> TopicConfig:
-        # One object for all that leave everything to the node, which are most.
-        return TopicConfig.of(explicit, self._settings) if explicit else self._default_config
-
     def _partition(self, topic: Topic, index: int, partition_id: int) -> Partition:
         assert index == len(topic.partitions), "partitions are numbered without gaps"
         epoch = self._storage.leader_epoch
@@ -432,9 +438,8 @@ class Topics:
 
     async def _open_log(self, partition: Partition) -> Log:
         identity = self._identities.of_partition(partition)
-        log = await self._storage.open_log(
-            identity, partition.topic.config.segment_bytes, partition.leader_epoch
-        )
+        config = partition.topic.config.log
+        log = await self._storage.open_log(identity, config, partition.leader_epoch)
         for restore in self._before_open:
             await restore(partition, log)
         return log
@@ -445,7 +450,7 @@ class Topics:
             TopicName(row.tenant, row.namespace, row.topic),
             iggy_topic_id=row.iggy_topic_id,
             partitioned=row.partitioned,
-            config=self._config(canonical(row.config)),
+            config=self._configs.of(canonical(row.config)),
             created_at_us=row.created_at_us,
         )
 

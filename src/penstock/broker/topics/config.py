@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.errors import (
@@ -13,12 +13,19 @@ from penstock.broker.errors import (
     TimestampTooFarAheadError,
     TopicTerminatedError,
 )
+from penstock.broker.retention.policy import (
+    NO_LIMIT,
+    BacklogQuota,
+    QuotaPolicy,
+    RetentionPolicy,
+)
 from penstock.broker.settings import Flush
 from penstock.broker.topics.settings import (
     AS_SENT,
     CODECS,
     COMPACT,
     FOREVER,
+    KEEP,
     LOG_APPEND_TIME,
     SETTINGS,
     Setting,
@@ -28,6 +35,7 @@ from penstock.log.header import PREFIX_SIZE, Magic, stamp_append_time
 
 if TYPE_CHECKING:
     from penstock.broker.settings import BrokerSettings
+    from penstock.log import LogConfig
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
@@ -37,6 +45,8 @@ Explicit: TypeAlias = Mapping[str, str]
 NOTHING_SET: Final[Explicit] = {}
 
 TERMINATED: Final = "terminated"
+
+_SHARED_MOST: Final = 256
 
 
 class Limits(NamedTuple):
@@ -63,7 +73,8 @@ class TopicConfig:
     explicit: Explicit
     node: BrokerSettings = field(repr=False)
     flush: Flush
-    segment_bytes: int
+    log: LogConfig
+    retention: RetentionPolicy
     limits: Mapping[int, Limits]
     """By the magic of the batch."""
     terminated: bool
@@ -79,11 +90,13 @@ class TopicConfig:
     @classmethod
     def of(cls, explicit: Explicit, node: BrokerSettings) -> TopicConfig:
         """Resolve what was set for a topic and what its node says."""
+        retention = _retention(explicit, node)
         return cls(
             explicit=dict(explicit),
             node=node,
             flush=Flush(explicit.get("flush", node.flush)),
-            segment_bytes=int(explicit.get("segment_bytes", node.log.segment_bytes)),
+            log=_log(explicit, node, retention),
+            retention=retention,
             limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
             validates_records=_read("validate_records", explicit, node) is True,
             is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
@@ -139,6 +152,23 @@ def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
     return SETTINGS[name].default_on(node) if text is None else SETTINGS[name].read(text)
 
 
+class SharedConfigs:
+    """One object for all topics of a node of which the same was set, which most are."""
+
+    def __init__(self, node: BrokerSettings) -> None:
+        self._node = node
+        self._known: dict[tuple[tuple[str, str], ...], TopicConfig] = {}
+
+    def of(self, explicit: Explicit) -> TopicConfig:
+        """Return what TopicConfig.of does."""
+        key = tuple(explicit.items())
+        if key not in self._known:
+            if len(self._known) == _SHARED_MOST:
+                del self._known[next(iter(self._known))]
+            self._known[key] = TopicConfig.of(explicit, self._node)
+        return self._known[key]
+
+
 def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
     """Return settings as they are kept. Raises InvalidSettingError where a topic can't have one.
 
@@ -180,6 +210,52 @@ def _limits(explicit: Explicit, node: BrokerSettings, magic: Magic) -> Limits:
     if _stamps_append_time(explicit, node):
         return Limits(length, FOREVER)
     return Limits(length, limit("message_timestamp_after_max_ms"))
+
+
+def _log(explicit: Explicit, node: BrokerSettings, retention: RetentionPolicy) -> LogConfig:
+    def number(name: str) -> int:
+        return int(_read_leniently(name, explicit, node))
+
+    # Segments go as a whole: where messages have an end, so has the segment that they are in.
+    age_ms = FOREVER if retention.age_ms == NO_LIMIT else max(retention.age_ms, 1)
+    return replace(
+        node.log,
+        segment_bytes=number("segment_bytes"),
+        segment_ms=min(number("segment_ms"), age_ms),
+        segment_jitter_ms=number("segment_jitter_ms"),
+        file_delete_delay_ms=number("file_delete_delay_ms"),
+    )
+
+
+def _retention(explicit: Explicit, node: BrokerSettings) -> RetentionPolicy:
+    def limit(name: str) -> int:
+        amount = int(_read_leniently(name, explicit, node))
+        return NO_LIMIT if amount >= FOREVER else amount
+
+    def limit_of_deletion(name: str) -> int:
+        return limit(name) if deletes else NO_LIMIT
+
+    deletes = "delete" in str(_read_leniently("cleanup_policy", explicit, node)).split(",")
+    return RetentionPolicy(
+        age_ms=limit_of_deletion("retention_ms"),
+        partition_bytes=limit_of_deletion("retention_bytes"),
+        topic_bytes=limit_of_deletion("retention_topic_bytes"),
+        keeps_unacknowledged=_read_leniently("retention_unacknowledged", explicit, node) == KEEP,
+        ttl_ms=limit("message_ttl_ms"),
+        backlog=BacklogQuota(
+            limit("backlog_quota_bytes"),
+            limit("backlog_quota_ms"),
+            QuotaPolicy(str(_read_leniently("backlog_quota_policy", explicit, node))),
+        ),
+    )
+
+
+def _read_leniently(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
+    """Return the default for a value that was stored when more could be set."""
+    try:
+        return _read(name, explicit, node)
+    except ValueError:
+        return SETTINGS[name].default_on(node)
 
 
 def _stamps_append_time(explicit: Explicit, node: BrokerSettings) -> bool:

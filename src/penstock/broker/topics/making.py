@@ -142,6 +142,6 @@ class PartitionMaker:
         return made
 
     async def _open(self, topic: Topic, index: int, partition_id: int) -> Partition:
-        log = self._storage.new_log(topic.id, index, topic.config.segment_bytes)
+        log = self._storage.new_log(topic.id, index, topic.config.log)
         given = (self._conversions, self._open_log, self._verification)
         return await Partition.open(topic, index, partition_id, log, *given)

@@ -25,7 +25,7 @@ from penstock.records.kafka.control import end_marker
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from penstock.broker.reading.conversion_cache import ConversionCache
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
+    from penstock.log.interface import StoredSegment
     from penstock.memory import Memory
     from penstock.records import Encoding
     from penstock.session import Buffer, FileRange
@@ -389,14 +390,6 @@ class Partition(Followed):
         """
         await uninterrupted(self._trim(offset), f"trimming {self.name}", refusals=LogError)
 
-    async def trim_segments(self, count: int, needed_from: int) -> None:
-        """Give up the oldest full segments below `needed_from`, at most `count`, as `trim` does."""
-        await self.opened()
-        needed_from = min(needed_from, self.readable_end(Isolation.READ_UNCOMMITTED))
-        ends = [end for end in self._log.full_segment_ends[:count] if end <= needed_from]
-        if ends:
-            await self.trim(ends[-1])
-
     async def _trim(self, offset: int) -> None:
         self._check_alive()
         await self.opened()
@@ -408,10 +401,20 @@ class Partition(Followed):
         self.transactions.trim(offset)
         await self._notify_of_trim()
 
+    async def bytes_behind(self, offset: int) -> int:
+        """Return how many bytes are stored from the batch with `offset` on. Raises LogError."""
+        return await self._log.bytes_behind(offset)
+
+    def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
+        """Yield what a part of the log holds after the other, the oldest first. Raises LogError."""
+        return self._log.stored_segments()
+
     def reconfigured(self) -> None:
         """The topic has another configuration: more may be safe now, or has to become so."""
-        if self.is_open and self.safe_offset < self.end_offset:
-            self._log.flush_soon()
+        if self.is_open:
+            self._log.reconfigure(self.topic.config.log)
+            if self.safe_offset < self.end_offset:
+                self._log.flush_soon()
         self._notify()
 
     def forget(self) -> None:

@@ -9,10 +9,8 @@ without one that is not kept yet, so these are accepted with a warning in the br
 
 * Kafka Connect and schema registries create their topics with cleanup.policy=compact, and stop
   where the topic does not show it.
-* Kafka Streams compacts its changelogs: those of versioned stores with a min.compaction.lag.ms,
-  those of windows with cleanup.policy=compact,delete and a retention.ms. On a topic that is not
-  compacted no client needs a retention, so there it is refused: who asks for deletion counts on it.
-* Kafka Streams 1.1 to 2.0 gives its repartition topics a segment.ms and a segment.index.bytes.
+* Kafka Streams compacts its changelogs: those of versioned stores with a min.compaction.lag.ms.
+* Kafka Streams 1.1 to 2.0 gives its repartition topics a segment.index.bytes.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from penstock.broker.retention.policy import NO_LIMIT, QuotaPolicy
 from penstock.broker.settings import BrokerSettings, Flush
 from penstock.log import LogConfig
 from penstock.log.header import Magic
@@ -31,8 +30,8 @@ Value: TypeAlias = int | float | bool | str
 INT_MAX: Final = 2**31 - 1
 FOREVER: Final = 2**63 - 1
 """As a time: never over. As a size: unlimited."""
-NO_LIMIT: Final = -1
 COMPACT: Final = "compact"
+KEEP: Final = "keep"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 AS_SENT: Final = "producer"
 """Of a topic that keeps what is compressed as it was sent."""
@@ -157,6 +156,10 @@ def _level(codec: str, default: int, least: int, most: int) -> Setting:
         most=most,
         meaning=f"How hard the broker compresses with {codec}.",
     )
+
+
+def _limit(default: Callable[[BrokerSettings], Value], unit: str, meaning: str) -> Setting:
+    return Setting(kind=Kind.INTEGER, default=default, unit=unit, least=NO_LIMIT, meaning=meaning)
 
 
 def _throttled(who: str) -> Setting:
@@ -288,20 +291,16 @@ _STORED: Final = {
     ),
     "segment_ms": Setting(
         kind=Kind.INTEGER,
-        default=FOREVER,
+        default=lambda node: node.log.segment_ms,
         unit="ms",
         least=1,
         meaning="The age at which a segment is closed and a new one begins.",
-        effect=Effect.WARNED,
-        instead="segments are closed by their size only",
     ),
     "segment_jitter_ms": Setting(
         kind=Kind.INTEGER,
-        default=0,
+        default=lambda node: node.log.segment_jitter_ms,
         unit="ms",
-        meaning="Time by which segment_ms varies.",
-        effect=Effect.REFUSED,
-        instead="segments are closed by their size only",
+        meaning="Time by which segment_ms varies: each segment is closed by up to so much earlier.",
     ),
     "segment_index_bytes": Setting(
         kind=Kind.INTEGER,
@@ -327,11 +326,9 @@ _STORED: Final = {
     ),
     "file_delete_delay_ms": Setting(
         kind=Kind.INTEGER,
-        default=0,
+        default=lambda node: node.log.file_delete_delay_ms,
         unit="ms",
         meaning="Time between a deletion and the removal of the files.",
-        effect=Effect.REFUSED,
-        instead="files are removed at once",
     ),
 }
 
@@ -363,35 +360,53 @@ _CLEANED_UP: Final = {
         effect=Effect.WARNED,
         instead="nothing is compacted",
     ),
-    "retention_ms": Setting(
-        kind=Kind.INTEGER,
-        default=NO_LIMIT,
-        holds=(FOREVER,),
-        unit="ms",
-        least=NO_LIMIT,
-        meaning="The age at which messages are deleted; -1 is never.",
-        effect=Effect.WARNED_IF_COMPACTED,
-        instead="nothing is deleted by its age",
+    "retention_ms": _limit(
+        lambda node: node.retention_ms,
+        "ms",
+        "The age at which messages are deleted; -1 is never.",
     ),
-    "retention_bytes": Setting(
-        kind=Kind.INTEGER,
-        default=NO_LIMIT,
-        holds=(FOREVER,),
-        unit="bytes",
-        least=NO_LIMIT,
-        meaning="The size of a partition at which its oldest messages are deleted; -1 is none.",
-        effect=Effect.REFUSED,
-        instead="nothing is deleted by its size",
+    "retention_bytes": _limit(
+        lambda node: node.retention_bytes,
+        "bytes",
+        "The size of a partition at which its oldest messages are deleted; -1 is none.",
     ),
     "retention_topic_bytes": Setting(
         kind=Kind.INTEGER,
-        default=NO_LIMIT,
+        default=lambda node: node.retention_topic_bytes,
         unit="bytes",
         least=NO_LIMIT,
         most=2**64 - 1,
         meaning="The size of a whole topic at which its oldest messages are deleted; -1 is none.",
-        effect=Effect.REFUSED,
-        instead="nothing is deleted by its size",
+    ),
+    "retention_unacknowledged": Setting(
+        kind=Kind.TEXT,
+        default="delete",
+        choices=("delete", KEEP),
+        meaning="Whether retention keeps what a durable subscription has not acknowledged; topics "
+        "that Pulsar clients make are told to.",
+    ),
+    "message_ttl_ms": _limit(
+        lambda node: node.message_ttl_ms,
+        "ms",
+        "The age at which a message counts as acknowledged, in every subscription; -1 is never.",
+    ),
+    "backlog_quota_bytes": _limit(
+        lambda node: node.backlog_quota_bytes,
+        "bytes",
+        "How much of a partition a durable subscription may have left to acknowledge; -1 is all.",
+    ),
+    "backlog_quota_ms": _limit(
+        lambda node: node.backlog_quota_ms,
+        "ms",
+        "How old the first message may be that a durable subscription has not acknowledged; -1 is "
+        "any age.",
+    ),
+    "backlog_quota_policy": Setting(
+        kind=Kind.TEXT,
+        default=lambda node: node.backlog_quota_policy.value,
+        choices=tuple(policy.value for policy in QuotaPolicy),
+        meaning="What happens beyond a backlog quota: Pulsar producers wait or are refused, or the "
+        "messages count as acknowledged.",
     ),
     "delete_retention_ms": Setting(
         kind=Kind.INTEGER,

@@ -7,7 +7,6 @@ import logging
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -16,7 +15,8 @@ from uuid import UUID
 from penstock.broker.errors import StorageError
 from penstock.broker.topics.folders import failure_of, make_folders
 from penstock.broker.topics.identity import IdentityError, is_of_partition
-from penstock.log import Flusher, LocalLog, LogConfig, LogMissingError, RealFileSystem, summarise
+from penstock.log import Flusher, LocalLog, LogMissingError, RealFileSystem, summarise
+from penstock.log.ages import oldest_segment
 from penstock.log.layout import (
     DELETED_SUFFIX,
     IDENTITY_FILE,
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from penstock.broker.topics.folders import NewFolders
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
-    from penstock.log import Log, LogSummary
+    from penstock.log import Log, LogConfig, LogSummary
+    from penstock.log.interface import OldestSegment
     from penstock.metadata.topics import DeletedPartition
 
 ResultT = TypeVar("ResultT")
@@ -48,11 +49,10 @@ class Storage:
     higher one count as damaged, so it never falls from one start to the next.
     """
 
-    def __init__(self, data_folder: Path, config: LogConfig, leader_epoch: int) -> None:
+    def __init__(self, data_folder: Path, leader_epoch: int) -> None:
         self.data_folder = data_folder.absolute()
         self.leader_epoch = leader_epoch
         self._topics_folder = made_folder(topics_directory(self.data_folder))
-        self._config = config
         self._files = RealFileSystem()
         self.flusher = Flusher()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="logs")
@@ -66,22 +66,22 @@ class Storage:
         """
         return await self._run(partial(self._make_folders, wanted))
 
-    def new_log(self, topic_id: UUID, index: int, segment_bytes: int) -> Log:
+    def new_log(self, topic_id: UUID, index: int, config: LogConfig) -> Log:
         """Open the log of a partition whose folder was made just now."""
         return LocalLog.new(
             partition_directory(self.data_folder, topic_id, index),
-            *(self._config_of(segment_bytes), self._files, self.flusher, self.leader_epoch),
+            *(config, self._files, self.flusher, self.leader_epoch),
         )
 
     async def open_log(
-        self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int
+        self, identity: PartitionIdentity, config: LogConfig, leader_epoch: int
     ) -> Log:
         """Open a log that was made, recovering it where need be.
 
         Raises LogMissingError where it is not there or is another one, and OSError.
         """
         with waiting_for("opening the log of %s-%d", identity.topic, identity.index):
-            return await self._run(partial(self._open_log, identity, segment_bytes, leader_epoch))
+            return await self._run(partial(self._open_log, identity, config, leader_epoch))
 
     async def summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
         """Return what closed logs hold, by their topics' ids and their indexes.
@@ -89,6 +89,15 @@ class Storage:
         None where one can't be read.
         """
         return await self._run(partial(self._summaries, partitions))
+
+    async def oldest_segments(
+        self, partitions: Sequence[tuple[UUID, int]]
+    ) -> list[OldestSegment | None]:
+        """Return how old closed logs are, by their topics' ids and their indexes.
+
+        None where one can't be looked at.
+        """
+        return await self._run(partial(self._oldest_segments, partitions))
 
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
@@ -186,28 +195,14 @@ class Storage:
         refusal.__cause__ = failure
         return refusal
 
-    def _open_log(self, identity: PartitionIdentity, segment_bytes: int, leader_epoch: int) -> Log:
+    def _open_log(self, identity: PartitionIdentity, config: LogConfig, leader_epoch: int) -> Log:
         topic_id = UUID(identity.topic_id)
         folder = partition_directory(self.data_folder, topic_id, identity.index)
         try:
             identity.check(folder)
         except IdentityError as error:
             raise LogMissingError(f"{error}; `penstock recover` shows what can be done") from error
-        return self._open(topic_id, identity.index, segment_bytes, leader_epoch)
-
-    def _open(self, topic_id: UUID, index: int, segment_bytes: int, leader_epoch: int) -> Log:
-        return LocalLog.open(
-            partition_directory(self.data_folder, topic_id, index),
-            self._config_of(segment_bytes),
-            self._files,
-            self.flusher,
-            leader_epoch,
-        )
-
-    def _config_of(self, segment_bytes: int) -> LogConfig:
-        if segment_bytes == self._config.segment_bytes:
-            return self._config
-        return replace(self._config, segment_bytes=segment_bytes)
+        return LocalLog.open(folder, config, self._files, self.flusher, leader_epoch)
 
     def _summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
         return [self._summary(topic_id, index) for topic_id, index in partitions]
@@ -215,6 +210,19 @@ class Storage:
     def _summary(self, topic_id: UUID, index: int) -> LogSummary | None:
         try:
             return summarise(self._files, partition_directory(self.data_folder, topic_id, index))
+        except OSError as error:
+            logger.warning("a log was not looked at: %s", error)
+            return None
+
+    def _oldest_segments(
+        self, partitions: Sequence[tuple[UUID, int]]
+    ) -> list[OldestSegment | None]:
+        return [self._oldest_segment(topic_id, index) for topic_id, index in partitions]
+
+    def _oldest_segment(self, topic_id: UUID, index: int) -> OldestSegment | None:
+        folder = partition_directory(self.data_folder, topic_id, index)
+        try:
+            return oldest_segment(self._files, folder)
         except OSError as error:
             logger.warning("a log was not looked at: %s", error)
             return None

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from penstock.broker.retention.policy import NO_LIMIT
 from penstock.broker.settings import Flush
-from penstock.broker.topics.settings import NO_LIMIT, SETTINGS
+from penstock.broker.topics.settings import SETTINGS
 
 _IGGY_PREFIX: Final = "iggy."
 _IGGY_NAMES: Final = {

@@ -8,7 +8,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.iggy.descriptions import describe_topic_fully
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import check_partitions, find_stream
-from penstock.iggy.topic_options import settings_of
+from penstock.iggy.topic_options import check_size, settings_of
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 
@@ -25,6 +25,7 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
     stream = find_stream(call.broker, request.stream)
     check_partitions(request.partitions_count, at_least=0)
     config = settings_of(request.options, call.broker.settings)
+    check_size(config, call.broker.settings)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
     topic = await call.broker.topics.create(
         name,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.topics.names import TopicName
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
-from penstock.iggy.topic_options import settings_of
+from penstock.iggy.topic_options import check_size, settings_of
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
@@ -20,5 +20,8 @@ async def update_topic(request: requests.UpdateTopic, call: Call) -> None:
     """Rename, and set what is given; what is not given stays."""
     topic = find_topic(call.broker, request.stream, request.topic)
     changes = settings_of(request.options, call.broker.settings, update=True)
+    config = {**topic.config.explicit, **changes}
+    if "retention_topic_bytes" in changes:
+        check_size(config, call.broker.settings)
     name = TopicName.from_iggy(topic.name.in_namespace.iggy, request.name)
-    await call.broker.topics.update(topic, name, {**topic.config.explicit, **changes})
+    await call.broker.topics.update(topic, name, config)

@@ -19,11 +19,14 @@ begins later (KAFKA-18659).
 Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD with its index. All
 records without a key on a compacted topic are named, and all that are too far ahead of the clock.
 
+A batch of a transaction goes to a partition that was added to it; from version 12 on it adds the
+partition by itself (`produced_in_transactions`). Where the request has no transactional id, it is
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+
 Deviations: of the records at fault the first KAFKA_RECORDS_NAMED are named. Wrong offsets inside a
 compressed batch are refused, where Kafka writes it anew, and so are wrong ones in one that is not,
 which Kafka stores. What inflates to more than may be read is MESSAGE_TOO_LARGE. A batch that is
-sent again is answered without the time at which it was appended, where the topic has that. Batches
-of a transaction are refused with INVALID_TXN_STATE.
+sent again is answered without the time at which it was appended, where the topic has that.
 """
 
 from __future__ import annotations
@@ -33,8 +36,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock import records
 from penstock.broker.topics.opening import open_all
-from penstock.kafka.batches import are_quick, check_batch, check_records, inflated_bytes
+from penstock.kafka.batches import (
+    are_quick,
+    check_batch,
+    check_records,
+    inflated_bytes,
+)
 from penstock.kafka.errors import RequestError, refusal
+from penstock.kafka.handlers.produced_in_transactions import (
+    Refused,
+    Target,
+    check_named,
+    has_a_part,
+    join,
+)
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.message_sets import is_message_set, to_batch
@@ -54,21 +69,13 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer, Awaited, Buffer
+    from penstock.session import Answer, Awaited
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 LAST_VERSION_WITH_MORE_ACKS: Final = 0
 FIRST_VERSION_WITH_IDS: Final = 13
 _RESPONSE: Final = api("Produce").response
 ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE = 0, 1, -1
-
-
-class Target(NamedTuple):
-    """A batch, where it goes, and its part of the answer."""
-
-    partition: Partition
-    records: Buffer
-    result: ProduceResponse.PartitionProduceResponse
 
 
 Checked: TypeAlias = dict[int, Sound | Exception]
@@ -103,7 +110,8 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
         return _produce_one_by_one(call.client.produces.turn(), request, call)
     closed = [target.partition for target in targets if not target.partition.is_open]
     is_quick = records.is_loaded() and are_quick(target.records for target in targets)
-    if closed or call.client.produces.waiting or not is_quick:
+    has_part = request.transactional_id is None or has_a_part(targets, call)
+    if closed or call.client.produces.waiting or not is_quick or not has_part:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
     return _produce(request, call, answer, targets, NOTHING_CHECKED)
 
@@ -126,10 +134,11 @@ async def _append_one_by_one(request: ProduceRequest, call: Call) -> Appended:
     pace = Pace()
     answer = _RESPONSE(responses=[])
     found = await _opened(request, call, answer, pace)
+    refused = await join(request.transactional_id, filter(None, found), call)
     written: list[Written] = []
     made_bytes = safe = 0
     for target in found:
-        if target is not None:
+        if target is not None and _is_taken(target, refused):
             made_bytes += await _append_anew(target, request.acks, call, written)
         if made_bytes > RECOMPRESSED_BYTES:
             for each in written[safe:]:
@@ -174,10 +183,20 @@ async def _produce_in_turn(
 ) -> ProduceResponse | None:
     async with turn:
         await open_all(closed)
+        refused = await join(request.transactional_id, targets, call)
+        targets = [target for target in targets if _is_taken(target, refused)]
         checked = await _checked_ahead(targets, call)
         # All is appended when it returns.
         outcome = _produce(request, call, answer, targets, checked)
     return await outcome if isinstance(outcome, Awaitable) else outcome
+
+
+def _is_taken(target: Target, refused: Refused) -> bool:
+    """Whether a batch goes on; where it does not, its part of the answer says why."""
+    error = refused.get(id(target.result))
+    if error is not None:
+        _refuse(target.result, error)
+    return error is None
 
 
 def _is_recompressed(target: Target) -> bool:
@@ -280,7 +299,7 @@ def _find_all(
                 _refuse(result, topic)
                 yield None
             else:
-                yield _find(topic, part, result)
+                yield _find(topic, part, result, request.transactional_id)
         yield None
 
 
@@ -288,9 +307,12 @@ def _find(
     topic: Topic,
     part: ProduceRequest.PartitionProduceData,
     result: ProduceResponse.PartitionProduceResponse,
+    transactional_id: str | None,
 ) -> Target | None:
+    batch = part.records or b""
     try:
-        return Target(topic.partition(part.index), part.records or b"", result)
+        check_named(batch, transactional_id)
+        return Target(topic.partition(part.index), batch, result)
     except Exception as error:
         _refuse(result, error)
         return None

@@ -6,13 +6,16 @@ Versions 0-10; version 8 on asks for several groups at once, version 10 names to
 * A partition without a commit, of a group or topic that may not exist, is offset -1 with empty
   metadata and no error.
 
-Deviations: there are no transactions, so require_stable changes nothing. Kafka's version 0 said
-UNKNOWN_TOPIC_OR_PARTITION where nothing was committed, against its own guide of the time.
+* Who wants what is stable (`require_stable`, from version 7 on) is refused with
+  UNSTABLE_OFFSET_COMMIT where an open transaction may yet commit another offset (KIP-447).
+
+Deviation: Kafka's version 0 said UNKNOWN_TOPIC_OR_PARTITION where nothing was committed, against
+its own guide of the time.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.group_offsets import offset_owner
@@ -22,12 +25,26 @@ from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
-    from penstock.broker.groups.offsets import CommittedOffset
+    from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
+    from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import OffsetFetchRequest, OffsetFetchResponse
 
 FIRST_VERSION_WITH_GROUPS: Final = 8
 FIRST_VERSION_WITH_IDS: Final = 10
+
+
+class _Group(NamedTuple):
+    """Whose offsets are asked for, and whether open transactions are waited for."""
+
+    owner: OffsetOwner
+    require_stable: bool
+
+    def is_unstable(self, partition_id: int, call: Call) -> bool:
+        """Whether the client has to ask again, when a transaction has ended."""
+        return self.require_stable and call.broker.pending_offsets.is_pending(
+            self.owner, partition_id
+        )
 
 
 @handles(api("OffsetFetch"), 0, 10)
@@ -40,7 +57,8 @@ async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchRe
     async def of_group(
         group: OffsetFetchRequest.OffsetFetchRequestGroup,
     ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
-        topics = await _topics(group.group_id, group.topics, call, pace)
+        asked = _Group(offset_owner(group.group_id), request.require_stable)
+        topics = await _topics(asked, group.topics, call, pace)
         return response.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
     return response(groups=await pace.each_awaited(request.groups, of_group))
@@ -76,7 +94,8 @@ async def _topics_of_one_group(
         partitions = await pace.each(topic.partitions, in_old_struct)
         return response.OffsetFetchResponseTopic(name=topic.name, partitions=partitions)
 
-    found = await _topics(request.group_id, asked, call, pace)
+    group = _Group(offset_owner(request.group_id), request.require_stable)
+    found = await _topics(group, asked, call, pace)
     topics = await pace.each_awaited(found, of_topic)
     for no_longer_needed in (asked, found):
         await pace.emptied(no_longer_needed or [])
@@ -84,20 +103,20 @@ async def _topics_of_one_group(
 
 
 async def _topics(
-    group_id: str,
+    group: _Group,
     asked: list[OffsetFetchRequest.OffsetFetchRequestTopics] | None,
     call: Call,
     pace: Pace,
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
     if asked is None:
-        return await _everything(group_id, call, pace)
+        return await _everything(group, call, pace)
     topic_type = api("OffsetFetch").response.OffsetFetchResponseTopics
 
     async def of_topic(
         topic: OffsetFetchRequest.OffsetFetchRequestTopics,
     ) -> OffsetFetchResponse.OffsetFetchResponseTopics:
         partitions = await pace.each(
-            topic.partition_indexes, lambda index: _look_up(group_id, topic, index, call)
+            topic.partition_indexes, lambda index: _look_up(group, topic, index, call)
         )
         return topic_type(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
@@ -105,16 +124,16 @@ async def _topics(
 
 
 async def _everything(
-    group_id: str, call: Call, pace: Pace
+    group: _Group, call: Call, pace: Pace
 ) -> list[OffsetFetchResponse.OffsetFetchResponseTopics]:
     topic_type = api("OffsetFetch").response.OffsetFetchResponseTopics
-    offsets = call.broker.offsets.of_owner(offset_owner(group_id))
+    offsets = call.broker.offsets.of_owner(group.owner)
     topics = []
     for topic in tuple(call.broker.topics.all()):
         partitions = []
         for partition in topic.partitions:
-            if partition.id in offsets:
-                partitions.append(_result(partition.index, offsets[partition.id]))
+            if partition.id in offsets or group.is_unstable(partition.id, call):
+                partitions.append(_of_partition(group, partition, call))
             if pace.is_over():
                 await pace.others()
         if partitions:
@@ -125,7 +144,7 @@ async def _everything(
 
 
 def _look_up(
-    group_id: str, topic: OffsetFetchRequest.OffsetFetchRequestTopics, index: int, call: Call
+    group: _Group, topic: OffsetFetchRequest.OffsetFetchRequestTopics, index: int, call: Call
 ) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
     try:
         by_id = call.version >= FIRST_VERSION_WITH_IDS
@@ -137,7 +156,17 @@ def _look_up(
         code = refusal(error).code
         result.error_code = code if code == ErrorCode.UNKNOWN_TOPIC_ID else ErrorCode.NONE
         return result
-    return _result(index, call.broker.offsets.get(offset_owner(group_id), partition.id))
+    return _of_partition(group, partition, call)
+
+
+def _of_partition(
+    group: _Group, partition: Partition, call: Call
+) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    if not group.is_unstable(partition.id, call):
+        return _result(partition.index, call.broker.offsets.get(group.owner, partition.id))
+    result = _result(partition.index, None)
+    result.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+    return result
 
 
 def _result(

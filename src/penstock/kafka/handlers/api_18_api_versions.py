@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS: Final = 18
 FIRST_VERSION_WITH_SOFTWARE: Final = 3
+FIRST_VERSION_WITH_LEVEL_0: Final = 4
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
@@ -42,6 +43,8 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
                 name=each.name, min_version=each.first, max_version=each.last
             )
             for each in FEATURES.values()
+            # Clients of older versions take no range that begins with 0.
+            if each.first > 0 or call.version >= FIRST_VERSION_WITH_LEVEL_0
         ],
         finalized_features_epoch=features.EPOCH,
         finalized_features=[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.readers import all_readers
 from penstock.kafka.wire import api
-from penstock.pace import Pace
+from penstock.pace import Pace, drop
 
 if TYPE_CHECKING:
     from penstock.kafka.client import Call
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 @handles(api("ListReaders"), 0, 0)
 async def list_readers(request: ListReadersRequest, call: Call) -> ListReadersResponse:
     pace = Pace()
-    names = None if request.names is None else set(await pace.counted(request.names))
+    names = None if request.names is None else await pace.counted(request.names)
     readers = await all_readers(call.broker, names, pace)
+    if names is not None:
+        drop(names)
 
     async def described(reader: Reader) -> ListReadersResponse.Reader:
         return await _described(reader, pace)

@@ -41,7 +41,12 @@ NODE_KEYS: Final = {
     "segment.jitter.ms": "log.roll.jitter.ms",
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
+    "penstock.backlog.quota.bytes": "penstock.backlog.quota.bytes",
+    "penstock.backlog.quota.ms": "penstock.backlog.quota.ms",
+    "penstock.backlog.quota.policy": "penstock.backlog.quota.policy",
     "penstock.flush": "penstock.flush",
+    "penstock.message.ttl.ms": "penstock.message.ttl.ms",
+    "penstock.retention.topic.bytes": "penstock.retention.topic.bytes",
 }
 """What Kafka calls a topic's key where it holds for all topics of a node."""
 

@@ -40,7 +40,6 @@ _ALWAYS: Final = [
     ("log.cleaner.enable", "false", ConfigType.BOOLEAN),
     # The last format that there was a number for: record batches.
     ("log.message.format.version", "3.0-IV1", ConfigType.STRING),
-    ("log.retention.hours", "-1", ConfigType.INT),
     ("max.connections", str(limits.CONNECTIONS), ConfigType.INT),
     ("offset.metadata.max.bytes", str(limits.KAFKA_OFFSET_METADATA_BYTES), ConfigType.INT),
     # Until their group is deleted: the longest that Kafka can say.
@@ -131,9 +130,15 @@ def _values(settings: BrokerSettings) -> dict[str, tuple[str, ConfigType]]:
         "group.max.size": groups.members_max,
         "group.min.session.timeout.ms": groups.session_timeout_ms_min,
         "num.partitions": settings.default_partitions,
+        "transaction.max.timeout.ms": settings.transactions.max_timeout_ms,
+        "transactional.id.expiration.ms": settings.transactions.id_expiration_ms,
     }
+    retention_ms = settings.retention_ms
+    # What a console shows that knows no ms; they are the ones that hold.
+    numbers["log.retention.hours"] = retention_ms if retention_ms < 0 else retention_ms // 3_600_000
     creates = str(settings.auto_create_topics).lower()
     return {
         "auto.create.topics.enable": (creates, ConfigType.BOOLEAN),
+        "log.retention.check.interval.ms": (str(settings.retention_check_ms), ConfigType.LONG),
         **{name: (str(number), ConfigType.INT) for name, number in numbers.items()},
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import limits, records
 from penstock.broker.errors import TopicTerminatedError
+from penstock.broker.retention.policy import QuotaPolicy
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.client import producer_bytes
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
 
 _BEYOND_WHAT_WAITS: Final = 1 << 32
 """More messages than a client has that wait for their receipts."""
+
+
+_OVER_QUOTA: Final = {
+    QuotaPolicy.HOLD: ServerError.ProducerBlockedQuotaExceededError,
+    QuotaPolicy.EXCEPTION: ServerError.ProducerBlockedQuotaExceededException,
+}
 
 
 @handles(BaseCommand.PRODUCER, refuse=refusal)
@@ -74,6 +81,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
     partition = await open_partition(client, request.topic)
     if partition.topic.config.terminated:
         raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
+    await _refuse_over_quota(client, partition)
     await records.prepare()  # For the look at each message, which is not to wait for it.
     if request.HasField("initial_subscription_name"):
         await _create_subscription(client, partition, request.initial_subscription_name)
@@ -98,6 +106,18 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
         return None  # The client went, or closed the producer, before it had it.
     client.producers[producer.id] = producer
     return producer
+
+
+async def _refuse_over_quota(client: Client, partition: Partition) -> None:
+    """Let no producer in while a subscription is too far behind, if that is the topic's policy.
+
+    On the one code a client tries again, on the other it fails what it has to send.
+    """
+    policy = partition.topic.config.retention.backlog.policy
+    if policy is QuotaPolicy.EVICTION:
+        return
+    if excess := await client.broker.retention.backlogs.excess(partition):
+        raise RefusedError(_OVER_QUOTA[policy], excess)
 
 
 async def _last_sequence(client: Client, request: CommandProducer, producer: Producer) -> int:

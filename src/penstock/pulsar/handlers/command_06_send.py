@@ -280,13 +280,12 @@ def _mark(
 
 
 def _header(body: memoryview, entry: Entry, mark: _Mark) -> bytearray:
-    timestamp = _timestamp(entry)
     return build_header(
         Magic.PULSAR,
         body,
         record_count=_count(entry),
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
+        base_timestamp=_publish_time(entry),
+        max_timestamp=_timestamp(entry),
         attributes=mark.attributes | (ATTRIBUTE_CHUNK if entry.is_chunk else 0),
         producer_id=mark.producer_id,
         producer_epoch=mark.producer_epoch,
@@ -327,7 +326,15 @@ def _refuse_what_is_not_served(request: CommandSend, entry: Entry) -> None:
 
 def _timestamp(entry: Entry) -> int:
     """The entry's time in ms: the event's where the producer gave one, else the publishing's."""
-    timestamp = entry.metadata.event_time or entry.metadata.publish_time
+    return _time_or_now(entry.metadata.event_time or entry.metadata.publish_time)
+
+
+def _publish_time(entry: Entry) -> int:
+    """The time in ms from which on the entry's age is counted for its subscriptions."""
+    return _time_or_now(entry.metadata.publish_time)
+
+
+def _time_or_now(timestamp: int) -> int:
     return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
 
 

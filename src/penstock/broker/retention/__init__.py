@@ -1,0 +1,1 @@
+"""How long messages are kept: the one rule, and what looks after it."""

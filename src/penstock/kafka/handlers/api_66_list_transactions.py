@@ -1,0 +1,61 @@
+"""ListTransactions: the transactional ids that there are, or those of some kind (KIP-664).
+
+Versions 0 and 1; version 2 has a pattern besides. Filters are for states, of which those are named
+in the answer that do not exist, for producer ids, and from version 1 on for transactions that have
+been open for more than so many milliseconds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.broker.transactions.states import TransactionState
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.wire import api
+from penstock.pace import Pace
+
+if TYPE_CHECKING:
+    from penstock.kafka.client import Call
+    from penstock.kafka.wire.messages import ListTransactionsRequest, ListTransactionsResponse
+    from penstock.metadata.transactions import TransactionRow
+
+
+@handles(api("ListTransactions"), 0, 1)
+async def list_transactions(
+    request: ListTransactionsRequest, call: Call
+) -> ListTransactionsResponse:
+    response = api("ListTransactions").response
+    pace = Pace()
+    states = set(request.state_filters)
+    producers = set(request.producer_id_filters)
+    now_ms = time.time_ns() // 1_000_000
+
+    def is_wanted(row: TransactionRow) -> bool:
+        return (
+            (not states or row.state in states)
+            and (not producers or row.producer_id in producers)
+            and (request.duration_filter < 0 or _duration(row, now_ms) > request.duration_filter)
+        )
+
+    found = []
+    for row in tuple(call.broker.transactions.all().values()):
+        if is_wanted(row):
+            found.append(
+                response.TransactionState(
+                    transactional_id=row.transactional_id,
+                    producer_id=row.producer_id,
+                    transaction_state=row.state,
+                )
+            )
+        if pace.is_over():
+            await pace.others()
+    return response(
+        unknown_state_filters=sorted(states - {each.value for each in TransactionState}),
+        transaction_states=found,
+    )
+
+
+def _duration(row: TransactionRow, now_ms: int) -> int:
+    """Return for how many milliseconds a transaction has been open, -1 where none is."""
+    return now_ms - row.started_at_ms if row.started_at_ms >= 0 else -1

@@ -1,0 +1,63 @@
+"""What logs may cost that are opened, looked at, checkpointed and deleted from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.limits.limit import KIB, MIB, Limit
+
+AGED_SEGMENT_BYTES: Final = Limit(
+    64 * KIB,
+    "bytes of a segment that ends because its messages' own times span segment_ms",
+    protects="files and memory from producers that give each message a much later time",
+    when_hit="the segment goes on until it is as old by the broker's clock, or has so many bytes",
+)
+
+SEGMENT_MS_LEAST: Final = Limit(
+    1_000,
+    "ms from a segment's beginning to its end by its age, whatever segment_ms says",
+    protects="files and memory from a topic that is told to begin a segment each millisecond",
+    when_hit="the segment goes on until it is that old",
+)
+
+SEGMENTS_TRIMMED_TOGETHER: Final = Limit(
+    100,
+    "segments that retention removes in one step",
+    protects="flushes of other logs from a log of which very much is due at once",
+    when_hit="the next segments are removed when these are gone",
+)
+
+LOGS_OPENED_TOGETHER: Final = Limit(
+    16,
+    "logs",
+    protects="other requests from one that needs every log of the broker for the first time",
+    when_hit="the next logs are opened when these are open",
+)
+
+LOGS_MEASURED_TOGETHER: Final = Limit(
+    50,
+    "closed logs that are looked at in one visit of a thread, for a request about their sizes",
+    protects="requests that have a log opened from one about all the logs of the broker",
+    when_hit="the next logs are looked at when these were",
+)
+
+LOG_OPEN_RETRY_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="disk and log file from clients that keep asking for a log that can't be opened",
+    when_hit="the error of the last try is given again",
+)
+
+CHECKPOINT_STATES: Final = Limit(
+    64,
+    "owners of state in the checkpoint of one log",
+    protects="a start from a checkpoint file that no release has written",
+    when_hit="the file counts as damaged, and the log is read from its beginning",
+)
+
+CHECKPOINT_STATE_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes of one owner's state in the checkpoint of a log",
+    protects="memory and the time that a checkpoint takes",
+    when_hit="the state of the checkpoint before is kept, and what came since is replayed",
+)
