@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
-    from penstock.log.interface import StoredSegment
+    from penstock.log.interface import SegmentExtent, StoredSegment
     from penstock.memory import Memory
     from penstock.records import Encoding
     from penstock.session import Buffer, FileRange
@@ -183,6 +183,11 @@ class Partition(Followed):
     def segment_starts(self) -> list[int]:
         """The first offset of each segment, the oldest first."""
         return [self.start_offset, *self._log.full_segment_ends]
+
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        """In which pieces the log is stored."""
+        return self._log.segment_extents
 
     def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """The first offset that a reader of this isolation does not see yet.
