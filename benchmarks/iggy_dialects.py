@@ -1,4 +1,5 @@
-"""What a gigabyte costs the broker's CPU in each of Iggy's dialects: sent, and polled.
+"""What a gigabyte costs the broker in CPU in each of Iggy's dialects: sent, polled a first time
+("on") and polled again, as by the second one of several consumers.
 
 Ready-made frames of 1,000 messages of 1 KB go over a socket; the three dialects take turns, so that
 a machine that others use tells them apart all the same. The bar is 1.3 times today's.
@@ -15,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 import xxhash
 
 import saved
@@ -37,6 +37,7 @@ COUNT = 1000
 VALUE = bytes(range(256)) * 4
 STREAM = Identifier("default")
 BAR = 1.3
+UNIT = ", CPU s/GB"
 
 
 class Dialect(NamedTuple):
@@ -44,11 +45,25 @@ class Dialect(NamedTuple):
 
     peer: Peer
     send: bytes
-    poll: bytes
+    poll: Callable[[int], bytes]
+    """From an offset on."""
+
+
+def accepted(data: bytes, status_at: int) -> None:
+    """Stop where an answer is a refusal: that one costs little."""
+    status = int.from_bytes(data[status_at : status_at + 4], "little")
+    if status:
+        raise RuntimeError(f"a request was refused with {status}")
+
+
+def today_sized(data: bytes, at: int) -> int | None:
+    accepted(data, at + 216)
+    return iggy_sized(data, at)
 
 
 def older_sized(data: bytes, at: int) -> int | None:
     """The older dialects' replies hold the size of what follows."""
+    accepted(data, at)
     return 8 + int.from_bytes(data[at + 4 : at + 8], "little") if len(data) >= at + 8 else None
 
 
@@ -57,9 +72,11 @@ def older_request(code: int, body: bytes) -> bytes:
 
 
 def today(address: str, topic: str) -> Dialect:
-    peer = Peer(address, iggy_sized)
+    peer = Peer(address, today_sized)
     login = iggy.LoginRegister(0x2C00, "load", "1", "iggy", "iggy", "")
     peer.exchange(iggy_request(Command.LOGIN_REGISTER, login.encode(), Operation.REGISTER), 1)
+    stream = iggy.CreateStream(str(STREAM.value), {})
+    peer.exchange(iggy_request(Command.CREATE_STREAM, stream.encode()), 1)
     create = iggy.CreateTopic(STREAM, 1, topic, {})
     peer.exchange(iggy_request(Command.CREATE_TOPIC, create.encode()), 1)
     frames = []
@@ -73,12 +90,14 @@ def today(address: str, topic: str) -> Dialect:
     place = (STREAM, Identifier(topic))
     batch = memoryview(header + b"".join(frames))
     send = iggy.SendMessages(0, *place, Partitioning.partition(0), COUNT, batch)
-    strategy = PollingStrategy(PollingKind.FIRST)
     reader = Consumer(ConsumerKind.CONSUMER, Identifier(1))
-    poll = iggy.PollMessages(reader, *place, 0, strategy, COUNT, False)
-    requests = (iggy_request(Command.SEND_MESSAGES, send.encode()),
-                iggy_request(Command.POLL_MESSAGES, poll.encode()))  # fmt: skip
-    return Dialect(peer, *requests)
+
+    def poll(offset: int) -> bytes:
+        strategy = PollingStrategy(PollingKind.OFFSET, offset)
+        asked = iggy.PollMessages(reader, *place, 0, strategy, COUNT, False)
+        return iggy_request(Command.POLL_MESSAGES, asked.encode())
+
+    return Dialect(peer, iggy_request(Command.SEND_MESSAGES, send.encode()), poll)
 
 
 def of_0_8(address: str, topic: str) -> Dialect:
@@ -92,8 +111,12 @@ def of_0_8(address: str, topic: str) -> Dialect:
     index = b"".join(struct.pack("<II8x", 0, len(message) * (n + 1)) for n in range(COUNT))
     metadata = stream + place + b"\2\4" + bytes(4) + struct.pack("<I", COUNT)
     send = struct.pack("<I", len(metadata)) + metadata + index + message * COUNT
-    poll = b"\1\1\4\1\0\0\0" + stream + place + struct.pack("<BIBQIB", 1, 0, 3, 0, COUNT, 0)
-    return Dialect(peer, older_request(101, send), older_request(100, poll))
+
+    def poll(offset: int) -> bytes:
+        what = struct.pack("<BIBQIB", 1, 0, 1, offset, COUNT, 0)
+        return older_request(100, b"\1\1\4\1\0\0\0" + stream + place + what)
+
+    return Dialect(peer, older_request(101, send), poll)
 
 
 def of_2023(address: str, topic: str) -> Dialect:
@@ -102,8 +125,12 @@ def of_2023(address: str, topic: str) -> Dialect:
     peer.exchange(older_request(302, stream + struct.pack("<III", 77, 1, 0) + place[1:]), 1)
     message = b"\1" * 16 + struct.pack("<II", 0, len(VALUE)) + VALUE
     send = stream + place + b"\2\4" + struct.pack("<I", 1) + message * COUNT
-    poll = struct.pack("<BI", 1, 1) + stream + place + struct.pack("<IBQIB", 1, 3, 0, COUNT, 0)
-    return Dialect(peer, older_request(101, send), older_request(100, poll))
+
+    def poll(offset: int) -> bytes:
+        what = struct.pack("<IBQIB", 1, 1, offset, COUNT, 0)
+        return older_request(100, struct.pack("<BI", 1, 1) + stream + place + what)
+
+    return Dialect(peer, older_request(101, send), poll)
 
 
 DIALECTS: dict[str, Callable[[str, str], Dialect]] = {
@@ -113,9 +140,10 @@ DIALECTS: dict[str, Callable[[str, str], Dialect]] = {
 }
 
 
-def cpu_seconds(broker: psutil.Process) -> float:
-    used = broker.cpu_times()
-    return float(used.user + used.system)
+def cpu_seconds(broker: int) -> float:
+    """What all threads of a process have used, to the nanosecond."""
+    stats = Path(f"/proc/{broker}/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[0]) for each in stats) / 1e9
 
 
 def main() -> None:
@@ -129,26 +157,32 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as made:
         folder = Path(made)
         with running_broker(folder) as addresses:
-            broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+            broker = int((folder / "data" / LOCK_NAME).read_text())
             dialects = {
                 name: make(addresses["iggy"], f"load-{number}")
                 for number, (name, make) in enumerate(DIALECTS.items())
             }
             for dialect in dialects.values():
                 dialect.peer.exchange(dialect.send, 1)
-                dialect.peer.exchange(dialect.poll, 1)
+                dialect.peer.exchange(dialect.poll(0), 1)
             for _ in range(arguments.rounds):
                 for name, dialect in dialects.items():
-                    for what, request in (("send", dialect.send), ("poll", dialect.poll)):
+                    polls = [dialect.poll(COUNT * each) for each in range(arguments.requests)]
+                    for what, requests in (
+                        ("send", [dialect.send] * arguments.requests),
+                        ("poll again", polls[:1] * arguments.requests),
+                        ("poll on", polls),
+                    ):
                         began = cpu_seconds(broker)
-                        for _ in range(arguments.requests):
+                        for request in requests:
                             dialect.peer.exchange(request, 1)
                         time.sleep(0.05)
                         cost = (cpu_seconds(broker) - began) / gigabytes
-                        costs.setdefault(f"{what} {name}, CPU s/GB", []).append(cost)
+                        costs.setdefault(f"{what} {name}{UNIT}", []).append(cost)
     numbers = {name: statistics.median(of_round) for name, of_round in costs.items()}
     for name, number in numbers.items():
-        ratio = number / numbers[f"{name.partition(' ')[0]} today, CPU s/GB"]
+        dialect = name.removesuffix(UNIT).rpartition(" ")[2]
+        ratio = number / numbers[name.replace(dialect, "today")]
         print(f"{name:30}{number:10.3f}{ratio:8.2f} x today's, bar {BAR}")
     saved.compare("iggy-dialects", numbers, save=arguments.save)
 

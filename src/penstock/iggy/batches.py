@@ -153,12 +153,10 @@ def is_work(parts: Sequence[Part], form: MessageForm) -> bool:
 
 
 def in_form(parts: Sequence[Part], messages: int, form: MessageForm) -> Sequence[Part]:
-    """Return the messages of a poll's batches as its client reads them.
+    """Return the messages of a poll's batches as clients of an older dialect read them.
 
-    All parts are in memory, but for MessageForm.BATCH.
+    All parts are in memory, and there are messages in them.
     """
-    if form is MessageForm.BATCH or not messages:
-        return parts
     from penstock.records.iggy.older import Form  # noqa: PLC0415  # numpy
     from penstock.records.iggy.older_polls import to_older  # noqa: PLC0415  # numpy
 

@@ -123,7 +123,7 @@ async def _read(
         if following != position:
             return following
     try:
-        max_bytes = polled.size_of(wanted.messages - polled.messages)
+        max_bytes = _size_of_read(polled, partition, position, wanted)
         if run is not None and position == run.end:
             max_bytes = max(max_bytes, IGGY_READ_AHEAD_BYTES)
         max_bytes = min(max_bytes, partition.bytes_from(position))
@@ -147,6 +147,14 @@ async def _read(
     following = _take(polled, run, position, wanted)
     held.set(polled.held_bytes)
     return following
+
+
+def _size_of_read(polled: Polled, partition: Partition, position: int, wanted: Wanted) -> int:
+    left = wanted.messages - polled.messages
+    size = polled.size_of(left)
+    # A batch that is larger than what is asked for is looked through before it is read.
+    found = partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY)
+    return max(size, found[0].header.size) if found else size
 
 
 def _take(polled: Polled, run: Run, position: int, wanted: Wanted) -> int | None:

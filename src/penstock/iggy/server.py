@@ -14,6 +14,7 @@ from penstock import limits
 from penstock.broker.settings import Anonymous
 from penstock.iggy.kept import Kept
 from penstock.iggy.last_write import LastWrite
+from penstock.iggy.restated import RestatedPolls
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
@@ -91,6 +92,8 @@ class IggyServer:
         self._turns: WeakKeyDictionary[Topic, itertools.count[int]] = WeakKeyDictionary()
         self.kept = Kept(broker.memory)
         """What polls have read last."""
+        self.restated = RestatedPolls(broker.memory)
+        """What polls of older dialects were answered with last."""
         self.gathers_snapshot = False
         """Whether a client's snapshot is under way."""
         self._preparing = asyncio.Lock()

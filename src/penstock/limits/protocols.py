@@ -342,6 +342,13 @@ IGGY_KEPT_BYTES: Final = Limit(
     when_hit="what was polled longest ago is read from the log again",
 )
 
+IGGY_RESTATED_KEPT_BYTES: Final = Limit(
+    8 * MIB,
+    "bytes of answers to polls of Iggy's older dialects that are kept for those who ask the same",
+    protects="memory, in which they count as a cache",
+    when_hit="what was asked for longest ago is made again",
+)
+
 IGGY_READ_AHEAD_BYTES: Final = Limit(
     64 * KIB,
     "bytes that a small Iggy poll reads that goes on where one before it ended",

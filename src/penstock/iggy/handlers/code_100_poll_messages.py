@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.broker.reading.conversion import in_thread
-from penstock.iggy.batches import in_form, is_work
+from penstock.iggy.batches import is_work
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_partition, find_topic
 from penstock.iggy.offsets import current_offset, owner_of, store_offset, stored_offset
 from penstock.iggy.polling import Polled, Wanted, poll, poll_kept
+from penstock.iggy.restated import restate
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.commands import Command
@@ -29,6 +30,7 @@ from penstock.session import in_memory
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
+    from penstock.iggy.restated import Restated
     from penstock.iggy.server import Call
     from penstock.session import Answer
 
@@ -48,12 +50,16 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
     if request.strategy.kind is PollingKind.TIMESTAMP:
         return _poll(request, call, topic, partition)
     wanted = Wanted(_start(request, call, topic, partition), request.count)
-    polled = poll_kept(server.kept, partition, wanted)
-    if polled is None:
-        return _poll(request, call, topic, partition, wanted)
-    if is_work(polled.parts, request.form) or (request.auto_commit and polled.messages):
-        return _finish(request, call, topic, partition, polled)
-    return _reply(request, partition, polled)
+    answer: Polled | Restated | None
+    answer = server.restated.find(partition, wanted, request.form)
+    if answer is None:
+        answer = poll_kept(server.kept, partition, wanted)
+        if answer is None or is_work(answer.parts, request.form):
+            return _poll(request, call, topic, partition, wanted)
+        answer = _restated(request, call, partition, wanted, answer)
+    if request.auto_commit and answer.messages:
+        return _commit(request, call, topic, partition, answer)
+    return _reply(partition, answer)
 
 
 def _choose(call: Call, topic: Topic, request: requests.PollMessages) -> Partition | None:
@@ -99,7 +105,14 @@ async def _poll(
     wanted = wanted or await _wanted(request, call, topic, partition)
     from_file = request.form is MessageForm.BATCH and call.client.transport.sends_files
     polled = await poll(call.client.server.kept, partition, wanted, from_file=from_file)
-    return await _finish(request, call, topic, partition, polled)
+    answer: Polled | Restated
+    if is_work(polled.parts, request.form):
+        answer = await _restated_in_thread(request, call, partition, wanted, polled)
+    else:
+        answer = _restated(request, call, partition, wanted, polled)
+    if request.auto_commit and answer.messages:
+        return await _commit(request, call, topic, partition, answer)
+    return _reply(partition, answer)
 
 
 async def _wanted(
@@ -113,23 +126,40 @@ async def _wanted(
     return Wanted(start, request.count, since_us)
 
 
-async def _finish(
-    request: requests.PollMessages, call: Call, topic: Topic, partition: Partition, polled: Polled
-) -> replies.PolledMessages:
-    """Store the offset where the client wants that; where the reply is work, a thread makes it."""
-    if request.auto_commit and polled.messages:
-        owner = owner_of(call.broker, topic, request.consumer)
-        await store_offset(call.broker, owner, partition, polled.last_offset)
-    if is_work(polled.parts, request.form):
-        with partition.memory.reading() as held:
-            size = in_memory(polled.parts)
-            await held.grant(size, size)
-            return await in_thread(_reply, request, partition, polled)
-    return _reply(request, partition, polled)
+def _restated(
+    request: requests.PollMessages, call: Call, partition: Partition, wanted: Wanted, polled: Polled
+) -> Polled | Restated:
+    """Return what was polled in the form that the client reads, and keep it for who asks next."""
+    if request.form is MessageForm.BATCH or not polled.messages:
+        return polled
+    made = restate(polled, request.form)
+    call.client.server.restated.keep(partition, wanted, request.form, made)
+    return made
 
 
-def _reply(
-    request: requests.PollMessages, partition: Partition, polled: Polled
+async def _restated_in_thread(
+    request: requests.PollMessages, call: Call, partition: Partition, wanted: Wanted, polled: Polled
+) -> Restated:
+    with partition.memory.reading() as held:
+        size = in_memory(polled.parts)
+        await held.grant(size, size)
+        made = await in_thread(restate, polled, request.form)
+    call.client.server.restated.keep(partition, wanted, request.form, made)
+    return made
+
+
+async def _commit(
+    request: requests.PollMessages,
+    call: Call,
+    topic: Topic,
+    partition: Partition,
+    answer: Polled | Restated,
 ) -> replies.PolledMessages:
-    head = replies.Polled(partition.index, current_offset(partition), polled.messages)
-    return replies.PolledMessages(head, in_form(polled.parts, polled.messages, request.form))
+    owner = owner_of(call.broker, topic, request.consumer)
+    await store_offset(call.broker, owner, partition, answer.last_offset)
+    return _reply(partition, answer)
+
+
+def _reply(partition: Partition, answer: Polled | Restated) -> replies.PolledMessages:
+    head = replies.Polled(partition.index, current_offset(partition), answer.messages)
+    return replies.PolledMessages(head, answer.parts)

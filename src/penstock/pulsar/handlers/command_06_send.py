@@ -130,7 +130,7 @@ async def _take_in_turn(
             if producer.partition.topic.config.validates_records:
                 size = entry.metadata.uncompressed_size if entry.metadata.compression else 0
                 look = partial(_look_into, call.entry, entry)
-                await in_thread(call.broker.memory, lambda: size, look)
+                await in_thread(call.client, len(call.entry), lambda: size, look)
             if call.client.producers.get(request.producer_id) is not producer:
                 return None  # It was closed meanwhile, or lost its topic to another one.
             _refuse_after_failure(producer)

@@ -1,0 +1,89 @@
+"""Messages as polls of older dialects were answered with them: the next who polls the same finds
+them made.
+
+Most of what such a poll costs is to read its batches and to lay their messages out anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from penstock.iggy.batches import in_form
+from penstock.iggy.wire.batch import MessageForm
+from penstock.limits import IGGY_RESTATED_KEPT_BYTES
+from penstock.memory import Holding
+from penstock.session import in_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.broker.topics.partition import Partition
+    from penstock.iggy.polling import Polled, Wanted
+    from penstock.memory import Memory
+    from penstock.session import Part
+
+_WORTH_KEEPING: Final = 16 * 1024
+"""Bytes; what is less is made again as quickly as it is found."""
+
+_Key: TypeAlias = tuple[int, int, MessageForm, int, int]
+
+
+class Restated(NamedTuple):
+    """The messages of one answer, in the form of its dialect."""
+
+    parts: Sequence[Part]
+    messages: int
+    last_offset: int
+
+
+def restate(polled: Polled, form: MessageForm) -> Restated:
+    """Lay out anew what was polled, which is all in memory."""
+    parts = in_form(polled.parts, polled.messages, form)
+    return Restated(parts, polled.messages, polled.last_offset)
+
+
+class RestatedPolls:
+    """Those that were asked for last."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._restated: OrderedDict[_Key, Restated] = OrderedDict()
+        self._held = Holding(memory.caches)
+        memory.add_cache(self)
+
+    def find(self, partition: Partition, wanted: Wanted, form: MessageForm) -> Restated | None:
+        """Return what a poll of this form is answered with; None where that is yet to be made."""
+        if form is MessageForm.BATCH or wanted.since_us:
+            return None
+        key = _key(partition, wanted, form)
+        found = self._restated.get(key)
+        if found is not None:
+            self._restated.move_to_end(key)
+        return found
+
+    def keep(
+        self, partition: Partition, wanted: Wanted, form: MessageForm, restated: Restated
+    ) -> None:
+        """Keep an answer; one that has less than was wanted may have more the next time."""
+        size = in_memory(restated.parts)
+        is_whole = restated.messages == wanted.messages and not wanted.since_us
+        if not is_whole or not _WORTH_KEEPING <= size <= IGGY_RESTATED_KEPT_BYTES:
+            return
+        key = _key(partition, wanted, form)
+        if key not in self._restated:
+            self._restated[key] = restated
+            self._held.grow(size)
+        while self._held.size > IGGY_RESTATED_KEPT_BYTES:
+            _, dropped = self._restated.popitem(last=False)
+            self._held.grow(-in_memory(dropped.parts))
+
+    def empty(self) -> None:
+        """Drop all that was kept; see penstock.memory.Cache."""
+        self._restated.clear()
+        self._held.set(0)
+
+
+def _key(partition: Partition, wanted: Wanted, form: MessageForm) -> _Key:
+    # What was read before the log was reopened may not be what it has now.
+    start = max(wanted.start, partition.start_offset)
+    return partition.id, partition.leader_epoch, form, start, wanted.messages
