@@ -18,7 +18,7 @@ from penstock.broker.errors import (
 )
 from penstock.broker.schemas.compatibility import check_follows, check_reads, check_schema
 from penstock.broker.schemas.schema import Schema, SchemaKind, digest
-from penstock.memory import Holding
+from penstock.memory import Holding, text_bytes
 from penstock.metadata.schemas import SchemaRow
 from penstock.tasks import uninterrupted
 
@@ -176,4 +176,5 @@ async def _apart(size: int, work: Callable[[], ResultT]) -> ResultT:
 
 
 def _size(schema: Schema) -> int:
-    return _VERSION_BYTES + schema.size
+    texts = (schema.name, *schema.properties, *schema.properties.values())
+    return _VERSION_BYTES + len(schema.definition) + sum(map(text_bytes, texts))

@@ -21,7 +21,7 @@ from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
 from penstock.broker.subscriptions.transactional import TransactionalAcknowledgements
 from penstock.log.header import Magic
-from penstock.memory import Holding
+from penstock.memory import Holding, text_bytes
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
@@ -305,8 +305,8 @@ def _check_alive(partition: Partition) -> None:
 
 def _size(name: str, properties: Mapping[str, str]) -> int:
     """Return about how much memory a subscription takes, besides what it knows of messages."""
-    texts = sum(len(key) + len(value) for key, value in properties.items())
-    return _SUBSCRIPTION_BYTES + len(name) + texts + len(properties) * _PROPERTY_BYTES
+    texts = sum(map(text_bytes, (*properties, *properties.values())))
+    return _SUBSCRIPTION_BYTES + text_bytes(name) + texts + len(properties) * _PROPERTY_BYTES
 
 
 def _check_size(request: SubscribeRequest) -> None:
