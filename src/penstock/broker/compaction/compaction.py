@@ -12,7 +12,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
 from penstock.broker.compaction.due import Due, find_due
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
-_NOWHERE: Final = 1 << 62
-
-
-class _Found(NamedTuple):
-    partition: Partition
-    due: Due
 
 
 def _now_ms() -> int:
@@ -85,8 +80,11 @@ class Compaction:
     async def check(self) -> None:
         """Return when every open log was compacted that is due now."""
         async with self._checking:
-            while (found := await self._dirtiest()) is not None:
-                await self._compact(*found)
+            while due := await self._all_due():
+                for partition in due:
+                    # It may have changed while others had their turn.
+                    if (found := await self._due(partition)) is not None:
+                        await self._compact(partition, found)
 
     async def _watch(self) -> None:
         while True:
@@ -105,19 +103,20 @@ class Compaction:
                 self._refused.pop(partition.id, None)
             self._changed.set()
 
-    async def _dirtiest(self) -> _Found | None:
-        """Return the log that is due with the most that is not compacted, if any is."""
+    async def _all_due(self) -> list[Partition]:
+        """Return the logs that are due, the one with the most that is not compacted first."""
         pace = Pace()
-        best: _Found | None = None
+        found: list[tuple[int, Partition]] = []
         for topic in self._topics.all():
             if not topic.config.compaction.is_idle:
                 for partition in topic.partitions:
                     due = await self._due(partition)
-                    if due and (best is None or due.dirty_bytes > best.due.dirty_bytes):
-                        best = _Found(partition, due)
+                    if due is not None:
+                        found.append((due.dirty_bytes, partition))
             if pace.is_over():
                 await pace.others()
-        return best
+        found.sort(key=itemgetter(0), reverse=True)
+        return [partition for _, partition in found]
 
     async def _due(self, partition: Partition) -> Due | None:
         if not partition.is_open or self._refused.get(partition.id, 0.0) > time.monotonic():
@@ -145,7 +144,7 @@ class Compaction:
         if partition.topic.config.compaction.is_on:
             return partition.readable_end()
         positions = self._subscriptions.durable_positions(partition)
-        return min(partition.readable_end(), *positions, _NOWHERE)
+        return min([partition.readable_end(), *positions])
 
     async def _compact(self, partition: Partition, due: Due) -> None:
         before = partition.size_bytes

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.compaction.due import Known
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.compaction.policy import CompactionPolicy
@@ -60,7 +61,13 @@ class PartitionCompaction:
 
     async def segments(self) -> list[StoredSegment]:
         """Return the segments that hold something, the oldest first. Raises LogError."""
-        return [each async for each in self._opened.stored_segments()]
+        pace = Pace()
+        found: list[StoredSegment] = []
+        async for segment in self._opened.stored_segments():
+            found.append(segment)
+            if pace.is_over():
+                await pace.others()
+        return found
 
     async def rewriting(self, start: int, end: int) -> Rewriting | None:
         """Return how full segments are written anew, as `Log` says. Raises LogError."""

@@ -37,7 +37,7 @@ _ALWAYS: Final = [
     ("fetch.max.bytes", str(limits.KAFKA_FETCH_BYTES), ConfigType.INT),
     ("group.coordinator.rebalance.protocols", "classic", ConfigType.LIST),
     ("inter.broker.protocol.version", PROTOCOL_VERSION, ConfigType.STRING),
-    ("log.cleaner.enable", "false", ConfigType.BOOLEAN),
+    ("log.cleaner.enable", "true", ConfigType.BOOLEAN),
     # The last format that there was a number for: record batches.
     ("log.message.format.version", "3.0-IV1", ConfigType.STRING),
     ("max.connections", str(limits.CONNECTIONS), ConfigType.INT),
