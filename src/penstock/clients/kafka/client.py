@@ -111,6 +111,11 @@ class Fetched(NamedTuple):
     batches: memoryview
     high_watermark: int
     log_start_offset: int
+    last_stable_offset: int
+    aborted: list[tuple[int, int]]
+    """Aborted transactions of what is read, where only what is committed was asked for: the first
+    offset of each, ascending, and the id of its producer.
+    """
 
 
 class LogDirectory(NamedTuple):
@@ -298,8 +303,10 @@ class KafkaClient:
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 0,
         min_bytes: int = 1,
+        committed: bool = False,
     ) -> Fetched:
-        """Read batches from the one that contains `offset` on.
+        """Read batches from the one that contains `offset` on; with `committed` below the last
+        stable offset, aborted ones among them (see CommittedBatches).
 
         At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
         with nothing. The first batch is whole even when it is larger than `max_bytes`.
@@ -316,6 +323,7 @@ class KafkaClient:
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
+            isolation_level=int(committed),
             topics=[fetch_topic],
         )
         response = self._connection.send(FETCH, request)
@@ -323,7 +331,14 @@ class KafkaClient:
         result = response.responses[0].partitions[0]
         check(result.error_code)
         batches = memoryview(result.records or b"")
-        return Fetched(batches, result.high_watermark, result.log_start_offset)
+        named = result.aborted_transactions or []
+        return Fetched(
+            batches,
+            result.high_watermark,
+            result.log_start_offset,
+            result.last_stable_offset,
+            [(each.first_offset, each.producer_id) for each in named],
+        )
 
     def fetch_below(
         self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
@@ -346,11 +361,12 @@ class KafkaClient:
                 raise TimeoutError(f"{topic}/{partition} has nothing at offset {offset}")
 
     def list_offsets(
-        self, timestamps: Mapping[tuple[str, int], int]
+        self, timestamps: Mapping[tuple[str, int], int], *, committed: bool = False
     ) -> dict[tuple[str, int], int | None]:
         """By topic and partition, the offset of the first record at or after a time in ms.
 
-        None where there is none. EARLIEST and LATEST stand for the ends.
+        None where there is none. EARLIEST and LATEST stand for the ends; with `committed` all lies
+        below the last stable offset.
         """
         by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
         for (topic, partition), timestamp in timestamps.items():
@@ -363,7 +379,7 @@ class KafkaClient:
             LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
-        request = LIST_OFFSETS.request(replica_id=-1, topics=topics)
+        request = LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
         offsets: dict[tuple[str, int], int | None] = {}
         for result in self._connection.send(LIST_OFFSETS, request).topics:
             for each in result.partitions:
