@@ -33,6 +33,7 @@ from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
+from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
 from penstock.metadata.pending_offsets import PendingOffsetRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
@@ -100,7 +101,12 @@ class Broker:
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
         self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
-        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
+        self.subscriptions = Subscriptions(
+            SubscriptionRepository(store),
+            PendingAcknowledgementRepository(store),
+            self.topics,
+            self.memory,
+        )
         self.quotas = Quotas(QuotaRepository(store))
         check_ms = settings.retention_check_ms
         self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
@@ -116,6 +122,7 @@ class Broker:
             settings.transactions,
             self.memory,
         )
+        self.transactions.add_participant(self.subscriptions.transactional)
         self.transactions.add_participant(self.pending_offsets)
         self.topics.verification.verify = self.transactions.verify
         self.topics.deletion.on_partitions(self._forget)

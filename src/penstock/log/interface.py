@@ -27,6 +27,14 @@ class LogSummary(NamedTuple):
     end_offset: int = 0
 
 
+class SegmentExtent(NamedTuple):
+    """Batches from `base_offset` up to `end_offset`, in one piece."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+
+
 class StoredSegment(NamedTuple):
     """A segment that holds something, and what is the latest time in it."""
 
@@ -114,6 +122,10 @@ class Log(Protocol):
     @property
     def full_segment_ends(self) -> list[int]:
         """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
+
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        """The pieces in which something is stored, the oldest first."""
 
     def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
         """Yield the pieces in which something is stored, the oldest first.

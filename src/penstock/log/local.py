@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
-    from penstock.log.interface import StoredSegment
+    from penstock.log.interface import SegmentExtent, StoredSegment
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
@@ -265,6 +265,10 @@ class LocalLog:
     async def find_time(self, timestamp_ms: int) -> int | None:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
         return await self._contents.find_time(timestamp_ms)
+
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        return self._contents.segment_extents
 
     def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
         """Yield the segments that hold something, the oldest first, as `Log` says."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader
-    from penstock.log.interface import StoredSegment
+    from penstock.log.interface import SegmentExtent, StoredSegment
     from penstock.session import Buffer
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -119,6 +119,11 @@ class Partition(Readable):
             return self.found
         sizes = self._log.segment_count, self._log.size_bytes
         return LogSummary(*sizes, self._log.start_offset, self.safe_offset)
+
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        """In which pieces the log is stored."""
+        return self._log.segment_extents
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.

@@ -27,6 +27,7 @@ from penstock.clients.kafka.groups import (
     of_consumers,
 )
 from penstock.clients.kafka.readers import Reader, described, of_group
+from penstock.clients.kafka.segments import Segments, of_kafka, of_partition
 from penstock.kafka.wire import ErrorCode, api
 from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.log.header import walk
@@ -62,11 +63,13 @@ CONSUMER_GROUP_DESCRIBE: Final = api("ConsumerGroupDescribe")
 CREATE_PARTITIONS: Final = api("CreatePartitions")
 CREATE_TOPICS: Final = api("CreateTopics")
 DELETE_GROUPS: Final = api("DeleteGroups")
+DELETE_RECORDS: Final = api("DeleteRecords")
 DELETE_TOPICS: Final = api("DeleteTopics")
 DESCRIBE_CLUSTER: Final = api("DescribeCluster")
 DESCRIBE_CONFIGS: Final = api("DescribeConfigs")
 DESCRIBE_GROUPS: Final = api("DescribeGroups")
 ELECT_LEADERS: Final = api("ElectLeaders")
+DESCRIBE_SEGMENTS: Final = api("DescribeSegments")
 DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
 FETCH: Final = api("Fetch")
 LIST_GROUPS: Final = api("ListGroups")
@@ -271,6 +274,29 @@ class KafkaClient:
         )
         (result,) = self._connection.send(ALTER_CONFIGS, types(resources=[asked])).responses
         check(result.error_code, result.error_message)
+
+    def segments(self, topic: str, partitions: Sequence[int]) -> dict[int, Segments]:
+        """In which pieces partitions are stored; in one that is not known, elsewhere than here."""
+        if DESCRIBE_SEGMENTS.key not in self.api_versions():
+            return of_kafka(topic, partitions, self.list_offsets)
+        types = DESCRIBE_SEGMENTS.request
+        asked = types.TopicRequest(name=topic, partition_indexes=list(partitions))
+        response = self._connection.send(DESCRIBE_SEGMENTS, types(topics=[asked]))
+        for each in response.topics[0].partitions:
+            check(each.error_code)
+        return dict(map(of_partition, response.topics[0].partitions))
+
+    def delete_records(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Give up the messages below an offset of each of these partitions."""
+        types = DELETE_RECORDS.request
+        asked = [
+            types.DeleteRecordsPartition(partition_index=index, offset=offset)
+            for index, offset in offsets.items()
+        ]
+        topics = [types.DeleteRecordsTopic(name=topic, partitions=asked)]
+        request = types(topics=topics, timeout_ms=self._connection.timeout_ms)
+        for each in self._connection.send(DELETE_RECORDS, request).topics[0].partitions:
+            check(each.error_code)
 
     # Records
 

@@ -78,8 +78,6 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
 
 async def _open(client: Client, request: CommandProducer, name: str) -> Producer | None:
     """Let the producer in; None where nobody wants it any more."""
-    if request.txn_enabled:
-        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
     if partition.topic.config.terminated:
         raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
