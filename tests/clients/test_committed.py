@@ -7,8 +7,8 @@ import random
 import pytest
 
 from penstock.clients.kafka import committed as module
-from penstock.clients.kafka.client import Fetched
 from penstock.clients.kafka.committed import CommittedBatches
+from penstock.clients.kafka.fetched import Fetched
 from penstock.log.header import ATTRIBUTE_CONTROL, read_header, stamp, walk
 from penstock.records.kafka.control import end_marker
 from transactional import batch

@@ -12,7 +12,8 @@ from penstock.cli.message_format import Message
 from penstock.cli.places import offset_of, time_of
 
 if TYPE_CHECKING:
-    from penstock.clients.kafka.client import Fetched, KafkaClient
+    from penstock.clients.kafka.client import KafkaClient
+    from penstock.clients.kafka.fetched import Fetched
 
 _WAIT_MS: Final = 500
 

@@ -29,7 +29,7 @@ from penstock.records.arrow import to_arrow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.clients.kafka.client import Fetched
+    from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.planning import Task
     from penstock.records.columns import Columns
     from penstock.session import Buffer

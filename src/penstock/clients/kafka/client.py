@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
+from penstock.clients.kafka.fetched import Fetched
 from penstock.clients.kafka.groups import (
     GroupDescription,
     GroupMember,
@@ -106,19 +107,6 @@ class TopicDescription(NamedTuple):
     name: str
     topic_id: UUID
     partitions: Sequence[int]
-
-
-class Fetched(NamedTuple):
-    """Whole batches as they are stored; the first may begin before the offset that was asked."""
-
-    batches: memoryview
-    high_watermark: int
-    log_start_offset: int
-    last_stable_offset: int
-    aborted: list[tuple[int, int]]
-    """Aborted transactions of what is read, where only what is committed was asked for: the first
-    offset of each, ascending, and the id of its producer.
-    """
 
 
 class LogDirectory(NamedTuple):
@@ -356,15 +344,7 @@ class KafkaClient:
         check(response.error_code)
         result = response.responses[0].partitions[0]
         check(result.error_code)
-        batches = memoryview(result.records or b"")
-        named = result.aborted_transactions or []
-        return Fetched(
-            batches,
-            result.high_watermark,
-            result.log_start_offset,
-            result.last_stable_offset,
-            [(each.first_offset, each.producer_id) for each in named],
-        )
+        return Fetched.of(result)
 
     def fetch_below(
         self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES

@@ -12,7 +12,7 @@ from penstock.records.kafka.control import is_commit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.clients.kafka.client import Fetched
+    from penstock.clients.kafka.fetched import Fetched
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
