@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.broker.compaction.on_partition import PartitionCompaction
 from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.replay import BatchState
     from penstock.log import Log
     from penstock.log.header import BatchHeader
-    from penstock.log.interface import StoredSegment
+    from penstock.log.interface import SegmentExtent, StoredSegment
     from penstock.session import Buffer
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
@@ -62,6 +63,7 @@ class Partition(Readable):
         self.leader_epoch = leader_epoch
         self.is_open = False
         self.producers = ProducerStates(conversions.memory.producers)
+        self.compaction = PartitionCompaction(conversions)
         self._verification = verification or Verification()
         self._open_log = open_log
         self._opening = Opening()
@@ -119,6 +121,11 @@ class Partition(Readable):
             return self.found
         sizes = self._log.segment_count, self._log.size_bytes
         return LogSummary(*sizes, self._log.start_offset, self.safe_offset)
+
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        """In which pieces the log is stored."""
+        return self._log.segment_extents
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
@@ -306,6 +313,7 @@ class Partition(Readable):
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)
+        self.compaction.open(log)
         self.transactions.trim(log.start_offset)
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
