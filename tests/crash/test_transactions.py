@@ -1,9 +1,10 @@
 """Goal: a transaction is whole or absent for readers of every protocol, its offsets with it,
 however often the broker dies in the middle of it.
 
-Method: three real producers commit and abort transactions of random messages over random partitions
-and go on while the broker is killed again and again; a consumer follows what is committed. Then the
-topic is read through each protocol, and what all saw is checked as one history.
+Method: three real producers of Kafka and one of Pulsar commit and abort transactions of random
+messages over random partitions and go on while the broker is killed again and again; a consumer
+follows what is committed. Then the topic is read through each protocol, and what all saw is checked
+as one history.
 """
 
 from __future__ import annotations
