@@ -1,12 +1,12 @@
 """A transactional producer and consumer over Pulsar's protocol, in a process of its own.
 
     python pulsar_transaction_client.py write 127.0.0.1:6650 topic 4 name
-    python pulsar_transaction_client.py position 127.0.0.1:6650 topic 4 name
+    python pulsar_transaction_client.py left 127.0.0.1:6650 topic 4 name
 
 It writes a history as `transaction_histories.py` describes it, until SIGTERM. Each transaction
-acknowledges the message of its own number, and all before it, of a topic of its writer's name; the
-second form prints which number came last. What a lost connection leaves unanswered is asked again,
-in the same transaction: everything in one may be asked twice.
+acknowledges the message of its own number of a topic of its writer's name; the second form prints
+the numbers that are not acknowledged. What a lost connection leaves unanswered is asked again, in
+the same transaction: everything in one may be asked twice.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     CommandConnect,
     CommandEndTxn,
     CommandFlow,
+    CommandGetLastMessageId,
     CommandNewTxn,
     CommandPong,
     CommandProducer,
@@ -145,7 +146,7 @@ class Session:
         subscribe = CommandSubscribe(
             topic=topic,
             subscription=SUBSCRIPTION,
-            subType=CommandSubscribe.Exclusive,
+            subType=CommandSubscribe.Shared,
             consumer_id=1,
             request_id=1,
             initialPosition=CommandSubscribe.Earliest,
@@ -216,7 +217,7 @@ class Writer:
             tell("committed", "-", "-", name)
 
     def _acknowledge(self, number: int, its: dict[str, int]) -> None:
-        while self._filled <= number + 1:  # One more, for `position` to find.
+        while self._filled <= number + 1:  # One more, for `left` to end with.
             self._fill()
         self._session.again(lambda connection: self._session.subscribed(connection, self._input))
         subscription = Subscription(topic=self._input, subscription=SUBSCRIPTION)
@@ -224,7 +225,7 @@ class Writer:
         self._ask(BaseCommand.ADD_SUBSCRIPTION_TO_TXN, addSubscriptionToTxn=added)
         ack = CommandAck(
             consumer_id=1,
-            ack_type=CommandAck.Cumulative,
+            ack_type=CommandAck.Individual,
             message_id=[MessageIdData(ledgerId=self._ledger, entryId=number)],
             **ID,
             **its,
@@ -257,15 +258,21 @@ class Writer:
 ID = {"request_id": 1}
 
 
-def position(address: str, name: str) -> int:
-    """Return the number of the last transaction whose acknowledgement took effect, or 0."""
+def left(address: str, name: str) -> list[int]:
+    """Return the numbers of all messages that are not acknowledged, of which the last is one."""
     connection = Connection(address)
     Session(address, name).subscribed(connection, f"input-{name}")
-    flow = CommandFlow(consumer_id=1, messagePermits=1)
+    asked = CommandGetLastMessageId(consumer_id=1, **ID)
+    command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=asked)
+    last = connection.ask(command).last_message_id.entryId
+    flow = CommandFlow(consumer_id=1, messagePermits=last + 1)
     connection.say(BaseCommand(type=BaseCommand.FLOW, flow=flow))
-    _, entry = connection.hear()
+    numbers = [-1]
+    while numbers[-1] != last:
+        _, entry = connection.hear()
+        numbers.append(int(bytes(parse_entry(memoryview(entry)).payload)))
     connection.close()
-    return max(0, int(bytes(parse_entry(memoryview(entry)).payload)) - 1)
+    return numbers[1:]
 
 
 def main() -> None:
@@ -273,7 +280,7 @@ def main() -> None:
     if verb == "write":
         Writer(address, topic, int(partitions), name).run()
     else:
-        sys.stdout.write(f"{position(address, name)}\n")
+        sys.stdout.writelines(f"{number}\n" for number in left(address, name))
 
 
 if __name__ == "__main__":

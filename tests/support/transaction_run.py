@@ -84,10 +84,8 @@ class TransactionRun:
             writers={name: self._events(name) for name in WRITERS},
             followers={"follower": self._events("follower")},
             truths={each: self._events(f"read-{each}") for each in READERS},
-            offsets={
-                **{name: self._offset(name) for name in KAFKA_WRITERS},
-                **{name: self._position(name) for name in PULSAR_WRITERS},
-            },
+            offsets={name: self._offset(name) for name in KAFKA_WRITERS},
+            left={name: self._left(name) for name in PULSAR_WRITERS},
         )
 
     def _offset(self, group: str) -> int:
@@ -96,11 +94,11 @@ class TransactionRun:
         consumer.close()
         return max(0, place.offset)
 
-    def _position(self, writer: str) -> int:
-        name = f"position-{writer}"
-        self._start_pulsar(name, "position", writer)
+    def _left(self, writer: str) -> set[int]:
+        name = f"left-{writer}"
+        self._start_pulsar(name, "left", writer)
         assert self._clients[name].wait(PATIENCE_SECONDS) == 0
-        return int(self._file(name).read_text())
+        return set(map(int, self._file(name).read_text().split()))
 
     def _start_pulsar(self, name: str, verb: str, writer: str) -> None:
         address = self._server.pulsar.removeprefix("pulsar://")
