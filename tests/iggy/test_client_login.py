@@ -92,7 +92,7 @@ async def test_code_that_is_no_command_is_refused(client: IggyClient, code: int)
     await client.ping()
 
 
-@pytest.mark.parametrize("code", [11, 103, 104, 123])
+@pytest.mark.parametrize("code", [103, 104, 123])
 async def test_what_is_not_built_says_so(client: IggyClient, code: int) -> None:
     with pytest.raises(RuntimeError, match=r"(?i)feature is unavailable"):
         await client.send_binary_request(code, b"")

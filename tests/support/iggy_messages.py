@@ -58,6 +58,7 @@ _OF_FIELD: dict[int, st.SearchStrategy[Any]] = {
         (wire_fields.Name, names),
         (wire_fields.ShortText, short_text),
         (wire_fields.Text, short_text),
+        (wire_fields.ShortBytes, st.binary(max_size=60)),
         (wire_fields.LongBytes, st.binary(max_size=60)),
         (wire_fields.RestView, st.binary(max_size=60)),
         (Options, options),

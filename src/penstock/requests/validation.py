@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 
 from penstock import records
 from penstock.broker.reading.conversion import reserve
+from penstock.fair_threads import FairThreads
 from penstock.limits import LOOKS_OF_MEDIUM_BYTES, LOOKS_OF_SMALL_BYTES
-from penstock.requests.fair_threads import FairThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

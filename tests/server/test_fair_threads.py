@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from patience import PATIENCE_SECONDS
-from penstock.requests.fair_threads import FairThreads
+from penstock.fair_threads import FairThreads
 
 SMALL, MEDIUM, LARGE = 10, 100, 1_000
 
