@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
+from penstock.clients.kafka.fetched import Fetched
 from penstock.clients.kafka.groups import (
     GroupDescription,
     GroupMember,
@@ -107,14 +108,6 @@ class TopicDescription(NamedTuple):
     name: str
     topic_id: UUID
     partitions: Sequence[int]
-
-
-class Fetched(NamedTuple):
-    """Whole batches as they are stored; the first may begin before the offset that was asked."""
-
-    batches: memoryview
-    high_watermark: int
-    log_start_offset: int
 
 
 class LogDirectory(NamedTuple):
@@ -332,8 +325,10 @@ class KafkaClient:
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 0,
         min_bytes: int = 1,
+        committed: bool = False,
     ) -> Fetched:
-        """Read batches from the one that contains `offset` on.
+        """Read batches from the one that contains `offset` on; with `committed` below the last
+        stable offset, aborted ones among them (see CommittedBatches).
 
         At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
         with nothing. The first batch is whole even when it is larger than `max_bytes`.
@@ -350,14 +345,14 @@ class KafkaClient:
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
+            isolation_level=int(committed),
             topics=[fetch_topic],
         )
         response = self._connection.send(FETCH, request)
         check(response.error_code)
         result = response.responses[0].partitions[0]
         check(result.error_code)
-        batches = memoryview(result.records or b"")
-        return Fetched(batches, result.high_watermark, result.log_start_offset)
+        return Fetched.of(result)
 
     def fetch_below(
         self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
@@ -380,11 +375,12 @@ class KafkaClient:
                 raise TimeoutError(f"{topic}/{partition} has nothing at offset {offset}")
 
     def list_offsets(
-        self, timestamps: Mapping[tuple[str, int], int]
+        self, timestamps: Mapping[tuple[str, int], int], *, committed: bool = False
     ) -> dict[tuple[str, int], int | None]:
         """By topic and partition, the offset of the first record at or after a time in ms.
 
-        None where there is none. EARLIEST and LATEST stand for the ends.
+        None where there is none. EARLIEST and LATEST stand for the ends; with `committed` all lies
+        below the last stable offset.
         """
         by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
         for (topic, partition), timestamp in timestamps.items():
@@ -397,7 +393,7 @@ class KafkaClient:
             LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
-        request = LIST_OFFSETS.request(replica_id=-1, topics=topics)
+        request = LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
         offsets: dict[tuple[str, int], int | None] = {}
         for result in self._connection.send(LIST_OFFSETS, request).topics:
             for each in result.partitions:
