@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
+from penstock.broker.compaction.compaction import Compaction
 from penstock.broker.creations import group_creations
 from penstock.broker.groups.census import Census
 from penstock.broker.groups.offsets import CommittedOffsets
@@ -110,6 +111,12 @@ class Broker:
         self.quotas = Quotas(QuotaRepository(store))
         check_ms = settings.retention_check_ms
         self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
+        self.compaction = Compaction(
+            self.topics,
+            self.subscriptions,
+            settings.compaction_check_ms,
+            settings.compaction_bytes_per_second,
+        )
         self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.pending_offsets = PendingOffsets(
             PendingOffsetRepository(store), self.offsets, self.topics.has_partition, self.memory
@@ -164,6 +171,7 @@ class Broker:
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
         await self.retention.close()
+        await self.compaction.close()
         await all_uninterrupted()
         await self.subscriptions.close()
         self.groups.stop()
@@ -187,6 +195,7 @@ class Broker:
         self.transactions.load()
         self.topics.watch()
         self.retention.watch()
+        self.compaction.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 

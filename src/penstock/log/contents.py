@@ -183,6 +183,7 @@ class Contents:
         assert self.segments[first:last] == list(sources), "they follow one another"
         assert all(segment.file is None for segment in sources), "full segments are flushed"
         for segment in sources:
+            segment.is_replaced = True
             self.look_ups.forget(segment)
         self.look_ups.forget_between(replacement.base_offset, replacement.end_offset)
         self.segments[first:last] = [replacement]

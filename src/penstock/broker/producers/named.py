@@ -111,6 +111,10 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         """Return what a producer wrote last, which may not be flushed yet; None for a new one."""
         return self._producers.get(producer_id)
 
+    def last_batches(self) -> list[int]:
+        """Return the base offset of the batch that each producer wrote last."""
+        return [each.offset for each in self._producers.values()]
+
     def check_room(self, producer_id: int) -> None:
         """Have room for a producer. Raises TooManyProducersError."""
         if producer_id not in self._producers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.broker.compaction.on_partition import PartitionCompaction
 from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
@@ -62,6 +63,7 @@ class Partition(Readable):
         self.leader_epoch = leader_epoch
         self.is_open = False
         self.producers = ProducerStates(conversions.memory.producers)
+        self.compaction = PartitionCompaction(conversions)
         self._verification = verification or Verification()
         self._open_log = open_log
         self._opening = Opening()
@@ -315,6 +317,7 @@ class Partition(Readable):
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)
+        self.compaction.open(log)
         self.transactions.trim(log.start_offset)
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
