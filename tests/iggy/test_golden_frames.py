@@ -105,7 +105,7 @@ def test_recording_holds_every_command_that_the_client_has() -> None:
     client_has_no_call_for = {
         *(Command.GET_ME, Command.GET_CLIENT, Command.GET_CLIENTS, Command.GET_CONSUMER_OFFSET),
         *(Command.FLUSH_UNSAVED_BUFFER, Command.GET_PERSONAL_ACCESS_TOKENS),
-        Command.DELETE_SEGMENTS,
+        *(Command.DELETE_SEGMENTS, Command.GET_SNAPSHOT),
         Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN,
     }
     answered = {command for command, handler in HANDLERS.items() if handler.request is not None}

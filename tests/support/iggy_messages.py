@@ -59,6 +59,7 @@ _OF_FIELD: dict[int, st.SearchStrategy[Any]] = {
         (wire_fields.ShortText, short_text),
         (wire_fields.Text, short_text),
         (wire_fields.LongBytes, st.binary(max_size=60)),
+        (wire_fields.ShortBytes, st.binary(max_size=255)),
         (wire_fields.RestView, st.binary(max_size=60)),
         (Options, options),
         (SizedOptions, options),
