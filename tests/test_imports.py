@@ -33,6 +33,7 @@ LAYERS = [
         "penstock.limits",
         "penstock.tasks",
         "penstock.allowance",
+        "penstock.fair_threads",
         "penstock.memory",
         "penstock.pace",
         "penstock.slow_steps",

@@ -24,6 +24,7 @@ something large is held, its holder asks whether it fits:
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -47,6 +48,9 @@ _FOLLOWED_BYTES: Final = 4 * limits.KIB
 """By how much a holding may be wrong that follows what changes all the time."""
 _MEASURE_SECONDS: Final = 0.02
 """How often the process is measured at most."""
+
+
+_EMPTY_TEXT_BYTES: Final = sys.getsizeof("")
 
 
 class Reclaimer(Protocol):
@@ -302,6 +306,11 @@ class Memory:
 def _share(left: int, held: int) -> int:
     """Return how much more of what is left a holder may have."""
     return (2 * left - held) // 3
+
+
+def text_bytes(text: str) -> int:
+    """Return how many bytes the characters of a text take: four each where one is an emoji."""
+    return sys.getsizeof(text) - _EMPTY_TEXT_BYTES
 
 
 class Holding:

@@ -65,6 +65,10 @@ async def test_committed_offsets_are_bounded(
     await offsets.commit(owners[0], {partition.id: CommittedOffset(2)})
     with pytest.raises(TooManyOffsetsError):
         await offsets.commit(owners[0], {partition.id: CommittedOffset(2, note="n" * 5_000)})
+    with pytest.raises(TooManyOffsetsError):  # One wide character makes all of them wide.
+        await offsets.commit(
+            owners[0], {partition.id: CommittedOffset(2, note="n" * 1_300 + "\U0001f600")}
+        )
     with pytest.raises(TooManyOffsetsError):
         await offsets.commit(OffsetOwner("kafka", "o" * 5_000), {partition.id: CommittedOffset(2)})
     assert offsets.of_owner(owners[0]) == {partition.id: CommittedOffset(2)}

@@ -13,7 +13,12 @@ from penstock.kafka.topic_configs import SETTING_OF_KEY
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
 KAFKA = {setting: key for key, setting in SETTING_OF_KEY.items()}
 IGGY = {option.setting: name for name, option in OPTIONS.items()}
-PULSAR = {"max_message_bytes": "maxMessageSize"}
+PULSAR = {
+    "max_message_bytes": "maxMessageSize",
+    "message_ttl_ms": "messageTTLInSeconds",
+    "retention_ms": "retentionTimeInMinutes",
+    "retention_bytes": "retentionSizeInMB",
+}
 """Policies that mean a setting; no client can set them yet."""
 
 

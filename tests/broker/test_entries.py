@@ -15,6 +15,7 @@ from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.broker.transactions.committed import Committed
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
 from penstock.memory import Memory
@@ -176,6 +177,7 @@ async def test_what_fell_to_retention_is_skipped() -> None:
         bytes_from=lambda offset: 100,
         deleted=False,
         read=read,
+        committed_from=lambda offset: Committed(()),
         memory=Memory(),
     )
     reader, skipped = reader_of(stub)

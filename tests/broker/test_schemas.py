@@ -7,11 +7,13 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patience import PATIENCE_SECONDS
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.errors import (
@@ -20,13 +22,20 @@ from penstock.broker.errors import (
     UnknownSchemaError,
     UnknownTopicError,
 )
-from penstock.broker.schemas import avro
+from penstock.broker.schemas import avro, registry
 from penstock.broker.schemas.schema import Schema, SchemaKind
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.topic import Topic
 
 ORDERS = TopicName("public", "default", "orders")
+
+
+class Client:
+    """Whoever has schemas."""
+
+
+CLIENT = Client()
 STRING = Schema(SchemaKind.STRING, "String", b"", {})
 
 
@@ -57,9 +66,9 @@ async def test_versions_are_numbered_and_found_again(broker: Broker) -> None:
     topic, schemas = await topic_of(broker), broker.schemas
     assert schemas.latest(topic) is None
     first, second = record("id"), record("id", optional("more"))
-    assert (await schemas.register(topic, first)).version == 0
-    assert (await schemas.register(topic, second)).version == 1
-    assert (await schemas.register(topic, first)).version == 0
+    assert (await schemas.register(CLIENT, topic, first)).version == 0
+    assert (await schemas.register(CLIENT, topic, second)).version == 1
+    assert (await schemas.register(CLIENT, topic, first)).version == 0
     assert schemas.get(topic, 1).schema == second
     latest = schemas.latest(topic)
     assert latest is not None
@@ -73,18 +82,18 @@ async def test_versions_last_and_go_with_their_topic(tmp_path: Path) -> None:
     broker = await Broker.open(tmp_path, BrokerSettings())
     topic = await topic_of(broker)
     for schema in (record("id"), record("id", optional("more"))):
-        await broker.schemas.register(topic, schema)
+        await broker.schemas.register(CLIENT, topic, schema)
     await broker.close()
     broker = await Broker.open(tmp_path, BrokerSettings())
     topic = await topic_of(broker)
     assert broker.schemas.get(topic, 0).schema == record("id")
-    assert (await broker.schemas.register(topic, record("id"))).version == 0
+    assert (await broker.schemas.register(CLIENT, topic, record("id"))).version == 0
     held = broker.memory.metadata.used
     await broker.topics.delete(topic)
     assert broker.memory.metadata.used < held
     topic = await topic_of(broker)
     assert broker.schemas.latest(topic) is None
-    assert (await broker.schemas.register(topic, STRING)).version == 0
+    assert (await broker.schemas.register(CLIENT, topic, STRING)).version == 0
     await broker.close()
 
 
@@ -92,7 +101,7 @@ async def test_the_same_schema_is_one_version_however_it_is_written(broker: Brok
     topic = await topic_of(broker)
     made = await asyncio.gather(
         *(
-            broker.schemas.register(topic, record("id")._replace(definition=definition))
+            broker.schemas.register(CLIENT, topic, record("id")._replace(definition=definition))
             for definition in (
                 b'{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}',
                 b'{ "name":"Order", "type":"record", "fields":[{"type":"long","name":"id"}]}\n',
@@ -104,9 +113,9 @@ async def test_the_same_schema_is_one_version_however_it_is_written(broker: Brok
 
 async def test_clients_define_what_needs_no_definition_as_they_like(broker: Broker) -> None:
     topic = await topic_of(broker)
-    await broker.schemas.register(topic, STRING)
+    await broker.schemas.register(CLIENT, topic, STRING)
     of_python = Schema(SchemaKind.STRING, "STRING", b"null", {})
-    assert (await broker.schemas.register(topic, of_python)).version == 0
+    assert (await broker.schemas.register(CLIENT, topic, of_python)).version == 0
 
 
 COLOURS = {"type": "enum", "name": "Colour", "symbols": ["RED"]}
@@ -195,9 +204,9 @@ def test_what_a_failed_branch_counted_on_is_forgotten() -> None:
 )
 async def test_what_would_break_readers_is_refused(broker: Broker, new: Schema) -> None:
     topic = await topic_of(broker)
-    await broker.schemas.register(topic, record("id"))
+    await broker.schemas.register(CLIENT, topic, record("id"))
     with pytest.raises(IncompatibleSchemaError):
-        await broker.schemas.register(topic, new)
+        await broker.schemas.register(CLIENT, topic, new)
     assert len(broker.schemas.get(topic, 0).schema.definition) > 0
     with pytest.raises(UnknownSchemaError):
         broker.schemas.get(topic, 1)
@@ -205,21 +214,23 @@ async def test_what_would_break_readers_is_refused(broker: Broker, new: Schema) 
 
 async def test_a_reader_needs_to_read_and_no_more(broker: Broker) -> None:
     topic = await topic_of(broker)
-    await broker.schemas.check_reader(topic, STRING)
-    await broker.schemas.register(topic, record("id", "more"))
-    await broker.schemas.check_reader(topic, record("id", name="Other"))
-    await broker.schemas.check_reader(topic, record("id", "more"))
+    await broker.schemas.check_reader(CLIENT, topic, STRING)
+    await broker.schemas.register(CLIENT, topic, record("id", "more"))
+    await broker.schemas.check_reader(CLIENT, topic, record("id", name="Other"))
+    await broker.schemas.check_reader(CLIENT, topic, record("id", "more"))
     for schema in (record("less"), STRING):
         with pytest.raises(IncompatibleSchemaError):
-            await broker.schemas.check_reader(topic, schema)
+            await broker.schemas.check_reader(CLIENT, topic, schema)
 
 
 async def test_keys_and_values_are_held_against_theirs(broker: Broker) -> None:
     topic = await topic_of(broker)
     value = record("id").definition
-    await broker.schemas.register(topic, key_value("STRING", "AVRO", value))
+    await broker.schemas.register(CLIENT, topic, key_value("STRING", "AVRO", value))
     more = record("id", optional("more")).definition
-    assert (await broker.schemas.register(topic, key_value("STRING", "AVRO", more))).version == 1
+    assert (
+        await broker.schemas.register(CLIENT, topic, key_value("STRING", "AVRO", more))
+    ).version == 1
     for schema in (
         key_value("INT32", "AVRO", value),
         key_value("STRING", "AVRO", record("x").definition),
@@ -230,7 +241,7 @@ async def test_keys_and_values_are_held_against_theirs(broker: Broker) -> None:
         key_value("STRING", "STRING")._replace(definition=b"\xff" * 3 + b"\x7f" + bytes(4)),
     ):
         with pytest.raises(IncompatibleSchemaError):
-            await broker.schemas.register(topic, schema)
+            await broker.schemas.register(CLIENT, topic, schema)
 
 
 async def test_messages_of_protobuf_keep_their_name(broker: Broker) -> None:
@@ -239,11 +250,11 @@ async def test_messages_of_protobuf_keep_their_name(broker: Broker) -> None:
         return Schema(SchemaKind.PROTOBUF_NATIVE, "p", data, {})
 
     topic = await topic_of(broker)
-    await broker.schemas.register(topic, native("shop.Order"))
-    assert (await broker.schemas.register(topic, native("shop.Order", "more"))).version == 1
+    await broker.schemas.register(CLIENT, topic, native("shop.Order"))
+    assert (await broker.schemas.register(CLIENT, topic, native("shop.Order", "more"))).version == 1
     for schema in (native("shop.Bill"), native("shop.Order")._replace(definition=b"[]")):
         with pytest.raises(IncompatibleSchemaError):
-            await broker.schemas.register(topic, schema)
+            await broker.schemas.register(CLIENT, topic, schema)
 
 
 async def test_json_of_before_avro_may_come_along(broker: Broker) -> None:
@@ -252,11 +263,11 @@ async def test_json_of_before_avro_may_come_along(broker: Broker) -> None:
         return Schema(SchemaKind.JSON, "j", data, {})
 
     topic = await topic_of(broker)
-    await broker.schemas.register(topic, old("urn:Order"))
+    await broker.schemas.register(CLIENT, topic, old("urn:Order"))
     with pytest.raises(IncompatibleSchemaError):
-        await broker.schemas.register(topic, old("urn:Bill"))
+        await broker.schemas.register(CLIENT, topic, old("urn:Bill"))
     new = record("id", kind=SchemaKind.JSON)
-    assert (await broker.schemas.register(topic, new)).version == 1
+    assert (await broker.schemas.register(CLIENT, topic, new)).version == 1
 
 
 def nested(levels: int) -> bytes:
@@ -298,7 +309,7 @@ def chain(length: int) -> bytes:
 async def test_what_is_no_schema_is_refused(broker: Broker, definition: bytes) -> None:
     topic = await topic_of(broker)
     with pytest.raises(IncompatibleSchemaError):
-        await broker.schemas.register(topic, Schema(SchemaKind.AVRO, "x", definition, {}))
+        await broker.schemas.register(CLIENT, topic, Schema(SchemaKind.AVRO, "x", definition, {}))
     assert broker.schemas.latest(topic) is None
 
 
@@ -310,34 +321,61 @@ async def test_what_is_no_schema_is_refused(broker: Broker, definition: bytes) -
 async def test_what_takes_long_to_compare_is_refused(broker: Broker, definition: bytes) -> None:
     topic = await topic_of(broker)
     schema = Schema(SchemaKind.AVRO, "x", definition, {})
-    await broker.schemas.register(topic, schema)
+    await broker.schemas.register(CLIENT, topic, schema)
     other = schema._replace(definition=definition.replace(b'"int"', b'{"type":"int","x":1}', 1))
     with pytest.raises(IncompatibleSchemaError, match="too complex"):
-        await broker.schemas.register(topic, other)
+        await broker.schemas.register(CLIENT, topic, other)
 
 
 async def test_schemas_are_bounded(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = await topic_of(broker)
     large = STRING._replace(properties={"k": "v" * limits.SCHEMA_BYTES})
     with pytest.raises(IncompatibleSchemaError, match="bytes"):
-        await broker.schemas.register(topic, large)
+        await broker.schemas.register(CLIENT, topic, large)
     monkeypatch.setattr(limits, "SCHEMA_VERSIONS", 2)
-    await broker.schemas.register(topic, record("id"))
-    await broker.schemas.register(topic, record("id", optional("a")))
+    await broker.schemas.register(CLIENT, topic, record("id"))
+    await broker.schemas.register(CLIENT, topic, record("id", optional("a")))
     with pytest.raises(TooManySchemasError):
-        await broker.schemas.register(topic, record("id", optional("b")))
+        await broker.schemas.register(CLIENT, topic, record("id", optional("b")))
     monkeypatch.setattr(limits, "SCHEMA_VERSIONS", 3)
     monkeypatch.setattr(limits, "SCHEMAS_BYTES", 3_000)
     with pytest.raises(TooManySchemasError):
-        await broker.schemas.register(topic, record("id", optional("b")))
+        await broker.schemas.register(CLIENT, topic, record("id", optional("b")))
 
 
 async def test_a_topic_that_is_deleted_meanwhile_keeps_nothing(broker: Broker) -> None:
     topic = await topic_of(broker)
     held = broker.memory.metadata.used
-    registering = asyncio.ensure_future(broker.schemas.register(topic, STRING))
+    registering = asyncio.ensure_future(broker.schemas.register(CLIENT, topic, STRING))
     await asyncio.sleep(0)
     broker.schemas.forget(topic)
     with pytest.raises(UnknownTopicError):
         await registering
     assert broker.memory.metadata.used == held
+
+
+async def test_huge_schemas_keep_nobody_from_its_turn(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: clients with schemas that take long, a hundred of them."""
+    topic = await topic_of(broker)
+    going_on, left = threading.Event(), threading.Event()
+    check = registry.check_schema
+
+    def slow(schema: Schema) -> None:
+        if schema.name == "huge":
+            going_on.set()
+            assert left.wait(PATIENCE_SECONDS)
+        check(schema)
+
+    monkeypatch.setattr(registry, "check_schema", slow)
+    huge = record("id", name="huge")._replace(properties={"k": "v" * 100_000})
+    clients = [Client() for _ in range(100)]
+    waiting = [
+        asyncio.ensure_future(broker.schemas.register(client, topic, huge)) for client in clients
+    ]
+    assert await asyncio.to_thread(going_on.wait, PATIENCE_SECONDS)
+    ordinary = record("id")._replace(properties={"k": "v" * 5_000})
+    assert (await broker.schemas.register(CLIENT, topic, ordinary)).version == 0
+    left.set()
+    await asyncio.gather(*waiting)

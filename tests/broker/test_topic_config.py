@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from partition_logs import log_of, open_logs
 from penstock.broker.broker import Broker
+from penstock.broker.compaction.policy import CompactionPolicy
 from penstock.broker.errors import (
     InvalidSettingError,
     MessageTooLargeError,
@@ -98,16 +99,15 @@ TEXTS = st.one_of(
 )
 
 
-@given(st.sampled_from(sorted(SETTINGS)), TEXTS, st.booleans())
-def test_what_is_accepted_is_in_effect_or_warned_of(name: str, text: str, compacted: bool) -> None:
-    beside = {"cleanup_policy": "compact"} if compacted else {}
+@given(st.sampled_from(sorted(SETTINGS)), TEXTS)
+def test_what_is_accepted_is_in_effect_or_warned_of(name: str, text: str) -> None:
     try:
-        kept = checked({**beside, name: text})
+        kept = checked({name: text})
     except InvalidSettingError:
         return
     setting = SETTINGS[name]
     if not setting.holds_anyway(setting.read(text)):
-        assert setting.effect in {Effect.WARNED, Effect.WARNED_IF_COMPACTED}
+        assert setting.effect is Effect.WARNED
         assert f"{name}={kept[name]}" in not_in_effect(kept)
     assert checked(kept) == kept
 
@@ -135,16 +135,19 @@ def test_refusals_say_what_would_be_right() -> None:
     )
 
 
-def test_only_a_compacted_topic_may_be_told_how_to_compact() -> None:
-    asked = {"min_compaction_lag_ms": "5", "delete_retention_ms": "60000"}
-    for name, text in asked.items():
-        refused(**{name: text})
-        refused(**{name: text}, cleanup_policy="delete")
-    settings = checked({"cleanup_policy": "compact,delete", **asked})
-    assert not_in_effect(settings) == (
-        "cleanup_policy=compact,delete, min_compaction_lag_ms=5, delete_retention_ms=60000: kept "
-        "and shown, and not in effect in this version: nothing is compacted"
-    )
+def test_compaction_goes_by_what_is_set() -> None:
+    asked = {
+        "cleanup_policy": "compact,delete",
+        "min_compaction_lag_ms": "5",
+        "max_compaction_lag_ms": "6",
+        "delete_retention_ms": "60000",
+        "min_cleanable_dirty_ratio": "0.25",
+    }
+    assert not_in_effect(checked(asked)) == ""
+    policy = TopicConfig.of(asked, NODE).compaction
+    assert policy == CompactionPolicy(True, 5, 6, 0.25, 60_000, 0)
+    assert TopicConfig.of({}, NODE).compaction.is_idle
+    assert not TopicConfig.of({"compaction_requested_ms": "1"}, NODE).compaction.is_idle
 
 
 @pytest.mark.parametrize("magic", Magic)
@@ -274,8 +277,8 @@ async def test_what_is_refused_today_and_was_stored_is_loaded_with_a_warning(
         assert topic.config.explicit == loaded
         assert caplog.messages == [
             "topic orders: min_insync_replicas=2, min_cleanable_dirty_ratio=5, unheard.of=1: kept "
-            "and shown, and not in effect in this version: nothing is compacted; there is one "
-            "replica; unheard.of is not known"
+            "and shown, and not in effect in this version: the default of "
+            "min_cleanable_dirty_ratio holds; there is one replica; unheard.of is not known"
         ]
         with pytest.raises(MessageTooLargeError):
             topic.partitions[0].append(batch(Magic.PULSAR, 1001))

@@ -107,10 +107,9 @@ async def test_changes_at_one_time_are_all_kept(dialog: Dialog) -> None:
     assert explicit(dialog) == {key.replace(".", "_"): value for key, value in keys.items()}
 
 
-async def test_what_only_a_compacted_topic_may_have_ends_with_that(dialog: Dialog) -> None:
+async def test_a_topic_may_stop_being_compacted(dialog: Dialog) -> None:
     await dialog.create_topic(cleanup_policy="compact", min_compaction_lag_ms="5")
-    stops = ("cleanup.policy", SET, "delete")
-    assert await alter(dialog, resource(stops)) == [ErrorCode.INVALID_CONFIG]
-    assert explicit(dialog) == {"cleanup_policy": "compact", "min_compaction_lag_ms": "5"}
-    assert await alter(dialog, resource(stops, ("min.compaction.lag.ms", DELETE, None))) == [0]
-    assert explicit(dialog) == {"cleanup_policy": "delete"}
+    assert dialog.broker.topics.all()[0].config.compaction.is_on
+    assert await alter(dialog, resource(("cleanup.policy", SET, "delete"))) == [0]
+    assert explicit(dialog) == {"cleanup_policy": "delete", "min_compaction_lag_ms": "5"}
+    assert dialog.broker.topics.all()[0].config.compaction.is_idle

@@ -48,7 +48,7 @@ WHAT_CONSOLES_READ = {
     "group.coordinator.rebalance.protocols": "classic",
     "inter.broker.protocol.version": "4.3-IV0",
     "listeners": "PLAINTEXT://:9092",
-    "log.cleaner.enable": "false",
+    "log.cleaner.enable": "true",
     "log.cleanup.policy": "delete",
     "log.message.timestamp.type": "CreateTime",
     "log.retention.bytes": "-1",

@@ -33,17 +33,20 @@ def main() -> None:
 
     PulsarSession.receive = recording  # type: ignore[method-assign, assignment]
     with tempfile.TemporaryDirectory() as folder:
-        ready = threading.Event()
-        port: list[int] = []
-        thread = threading.Thread(
-            target=lambda: asyncio.run(_serve(Path(folder), port, ready)), daemon=True
-        )
-        thread.start()
-        ready.wait()
-        _talk(f"pulsar://127.0.0.1:{port[0]}")
+        _talk(f"pulsar://127.0.0.1:{serve_in_thread(Path(folder))}")
         lines = sorted({_line(frame) for frame in frames if len(frame) <= FRAME_BYTES_MAX})
     GOLDEN.parent.mkdir(exist_ok=True)
     GOLDEN.write_text("".join(lines))
+
+
+def serve_in_thread(folder: Path) -> int:
+    """Serve a broker of its own until the process ends; return its port."""
+    ready = threading.Event()
+    port: list[int] = []
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(folder, port, ready)), daemon=True)
+    thread.start()
+    ready.wait()
+    return port[0]
 
 
 async def _serve(folder: Path, port: list[int], ready: threading.Event) -> None:

@@ -237,15 +237,6 @@ async def test_an_acknowledgement_is_answered_when_the_log_has_said_what_it_mean
     assert (answer.request_id, consumer.subscription.cursor.position) == (8, 3)
 
 
-async def test_an_acknowledgement_in_a_transaction_is_refused(peer: Peer) -> None:
-    await peer.subscribe("t")
-    ack = api.CommandAck(
-        consumer_id=1, ack_type=api.CommandAck.Individual, txnid_most_bits=1, request_id=6
-    )
-    answer = await peer.ask(Command(type=Command.ACK, ack=ack), Command.ACK_RESPONSE)
-    assert (answer.request_id, answer.error) == (6, api.NotAllowedError)
-
-
 async def test_a_cumulative_acknowledgement_on_shared_is_ignored(peer: Peer) -> None:
     ledger = await written(peer, 2)
     await peer.subscribe("t", initialPosition=EARLIEST, subType=SHARED)

@@ -144,12 +144,6 @@ async def test_the_schema_of_plain_bytes_is_none(peer: Peer) -> None:
     assert (answer.HasField("error_code"), answer.schema_version) == (False, b"")
 
 
-async def test_a_producer_of_transactions_is_refused(peer: Peer) -> None:
-    made = api.CommandProducer(topic="t", producer_id=1, request_id=3, txn_enabled=True)
-    error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
-    assert (error.request_id, error.error) == (3, api.NotAllowedError)
-
-
 async def test_a_consumer_has_no_more_metadata_than_with_pulsar(peer: Peer) -> None:
     half = KeyValue(key="k" * 12, value="v" * 500)
     await peer.subscribe("t", metadata=[half, half])

@@ -15,7 +15,7 @@ from penstock.broker.subscriptions.push import PUSH_BYTES
 from penstock.limits import CONNECTION_LEAST_BYTES, KIB
 from penstock.pulsar.client import consumer_bytes, producer_bytes
 from penstock.pulsar.wire import pulsar_api_pb2 as api
-from pulsar_peer import Command, Peer
+from pulsar_peer import Command, Peer, frame_of
 
 BOUND = 200 * KIB
 SHARED = api.CommandSubscribe.Shared
@@ -159,3 +159,26 @@ async def test_who_had_many_consumers_is_forgotten_in_steps(broker: Broker, peer
             left.append(len(peer.client.consumers))
     assert max(before - after for before, after in pairwise(left)) < count / 2
     assert broker.memory.clients.used == 0
+
+
+@pytest.mark.parametrize("field", ["ack", "redeliverUnacknowledgedMessages"])
+async def test_long_lists_of_ids_count_with_what_they_are_parsed_to(peer: Peer, field: str) -> None:
+    ids = [api.MessageIdData(ledgerId=1, entryId=1)] * 1_000
+    command = Command(type=Command.ACK)
+    if field == "ack":
+        command.ack.ack_type = api.CommandAck.Individual
+    else:
+        command.type = Command.REDELIVER_UNACKNOWLEDGED_MESSAGES
+    getattr(command, field).consumer_id = 1
+    (message_ids,) = [
+        each for each in ("message_id", "message_ids") if hasattr(getattr(command, field), each)
+    ]
+    getattr(getattr(command, field), message_ids).extend(ids)
+    frame = frame_of(command)
+    request = peer.session.receive(memoryview(frame))
+    assert request is not None
+    # A message in Python's hands, and the pointers to it.
+    assert request.held_bytes >= 140 * len(ids)
+    ping = peer.session.receive(memoryview(frame_of(Command(type=Command.PING, ping={}))))
+    assert ping is not None
+    assert ping.held_bytes == 0

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.topics.names import NamespaceName, TopicName
+from penstock.pulsar import topic_watcher
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.topic_lists import TopicPattern, topics_hash
 from penstock.pulsar.wire import pulsar_api_pb2 as api
@@ -96,6 +98,31 @@ async def test_a_watcher_hears_what_is_there_and_what_changes(peer: Peer, broker
     assert topic is not None
     await broker.topics.delete(topic)
     assert await hear(peer) == ([], [SHOP + "orders-1"], topics_hash(new))
+
+
+async def test_watchers_list_a_namespace_one_after_another(
+    peer: Peer, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for watcher_id in range(1, 6):
+        await watch(peer, watcher_id)
+    lists = topic_watcher.topics_of
+    now = most = 0
+
+    async def counted(*arguments: Any) -> list[str]:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        try:
+            return await lists(*arguments)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(topic_watcher, "topics_of", counted)
+    await create(broker, "orders-1")
+    told = [await peer.hear(Command.WATCH_TOPIC_UPDATE) for _ in range(5)]
+    assert {update.watcher_id for update in told} == {1, 2, 3, 4, 5}
+    assert most == 1
 
 
 async def test_partitions_and_names_that_change_are_told(peer: Peer, broker: Broker) -> None:

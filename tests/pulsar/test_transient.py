@@ -201,7 +201,6 @@ async def test_messages_are_checked_as_others_are(peer: Peer) -> None:
     "fields",
     [
         {"producer_access_mode": api.Exclusive},
-        {"txn_enabled": True},
         {"topic": "non-persistent://one/two"},
     ],
 )

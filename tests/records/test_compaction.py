@@ -24,7 +24,7 @@ from penstock.log.header import (
     walk,
 )
 from penstock.records import MalformedBatchError, decode
-from penstock.records.compaction.aborted import AbortedTransaction, Transactions
+from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
 from penstock.records.compaction.cleaning import Pass, remember
 from penstock.records.compaction.offset_map import OffsetMap
@@ -82,15 +82,17 @@ def compact(
     *,
     now_ms: int = NOW,
     delete_retention_ms: int = DAY,
+    keeps_keyless: bool = False,
     last_batches: Sequence[int] = (),
-    aborted: Sequence[AbortedTransaction] = (),
+    aborted: Sequence[tuple[int, int, int]] = (),
     map_bytes: int = 1 << 16,
     chunks: int = 1,
 ) -> bytes:
     """Return what one pass leaves of a log, read in so many pieces."""
     offsets = OffsetMap(map_bytes)
     remember(memoryview(batches), offsets, Transactions(aborted))
-    rules = Rules(now_ms, delete_retention_ms, np.array(sorted(last_batches), np.int64))
+    sequences = np.array(sorted(last_batches), np.int64)
+    rules = Rules(now_ms, delete_retention_ms, keeps_keyless, sequences)
     cleaning = Pass(offsets, Transactions(aborted), rules)
     starts = [position for position, _ in walk(batches)]
     cuts = [0, *starts[1 :: max(1, len(starts) // chunks)], len(batches)]
@@ -224,7 +226,7 @@ def test_a_map_that_is_too_small_takes_several_passes(batches: list[tuple[bytes,
             next(position for position, each in walk(left) if each.next_offset > start) :
         ]
         stopped = remember(dirty, offsets, Transactions())
-        cleaning = Pass(offsets, Transactions(), Rules(NOW, DAY, NOBODY))
+        cleaning = Pass(offsets, Transactions(), Rules(NOW, DAY, False, NOBODY))
         parts = [cleaning.clean(memoryview(left)), cleaning.end()]
         left = b"".join(part.data for part in parts if part is not None)
         assert stopped is None or stopped > start
@@ -299,6 +301,8 @@ def test_kafkas_records_without_a_key_go_and_others_stay() -> None:
     assert [(each.offset, each.key) for each in read(compact(log))] == [
         *((2, None), (4, None), (5, b"a"))
     ]
+    left = read(compact(log, keeps_keyless=True))
+    assert [each.offset for each in left] == [0, 2, 4, 5]
 
 
 def test_entries_of_pulsar_stay_sound() -> None:
@@ -396,7 +400,7 @@ def test_aborted_data_goes_and_markers_follow() -> None:
         *(transactional(of_pulsar([Record(b"3", b"b")]), 6), marker(5, committed=False)),
         *(marker(6, committed=True), of_kafka([Record(b"4", b"c")])),
     )
-    aborted = [AbortedTransaction(5, 1, 3)]
+    aborted = [(5, 1, 3)]
     left = compact(log, aborted=aborted)
     assert [(each.offset, each.value) for each in read(left)] == [(0, b"1"), (2, b"3"), (5, b"4")]
     assert [h.base_offset for h in headers(left) if h.attributes & ATTRIBUTE_CONTROL] == [3, 4]

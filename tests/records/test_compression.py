@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import zlib
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from aiokafka.codec import snappy_encode
 
 from penstock import records
 from penstock.records import MalformedBatchError
+from penstock.records.errors import OverLimitError
 from penstock.records.kafka import compression
 from penstock.records.kafka.compression import compress_kafka, inflate_kafka
 from penstock.records.pulsar.compression import inflate_pulsar
@@ -97,6 +99,39 @@ def test_a_xerial_block_outside_of_the_batch() -> None:
     compressed = snappy_encode(TEXT, xerial_compatible=True)
     with pytest.raises(MalformedBatchError, match="xerial"):
         inflate_kafka(2, memoryview(compressed[:16] + b"\x7f\xff\xff\xff"))
+
+
+@pytest.mark.parametrize("size", [256 << 10, (256 << 10) + 1, 3 << 20])
+@pytest.mark.parametrize("kind", ["zeros", "noise"])
+def test_gzip_inflates_in_pieces(size: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it does not keep the interpreter while it puts together what it returns."""
+    asked: list[int] = []
+    make = zlib.decompressobj
+
+    def watched(bits: int) -> SimpleNamespace:
+        stream = make(bits)
+
+        class Stream:
+            eof = property(lambda _: stream.eof)
+            unconsumed_tail = property(lambda _: stream.unconsumed_tail)
+
+            def decompress(self, data: bytes, most: int) -> bytes:
+                asked.append(most)
+                return stream.decompress(data, most)
+
+        return Stream()  # type: ignore[return-value]  # as much of one as is used
+
+    monkeypatch.setattr(zlib, "decompressobj", watched)
+    text = bytes(size) if kind == "zeros" else random.Random(1).randbytes(size)
+    compressed = memoryview(gzip.compress(text, 1))
+    assert inflate_kafka(1, compressed).tobytes() == text
+    assert max(asked) <= (256 << 10) + 1
+    for damaged in (compressed[:-1], compressed[:-9], compressed[: len(compressed) // 2]):
+        with pytest.raises(MalformedBatchError, match="too early"):
+            inflate_kafka(1, damaged)
+    with pytest.raises(OverLimitError):
+        inflate_kafka(1, compressed, size - 1)
+    assert inflate_kafka(1, memoryview(bytes(compressed) + b"behind it")).tobytes() == text
 
 
 def test_unknown_codecs() -> None:

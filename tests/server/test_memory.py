@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 
 import pytest
 
 from patience import PATIENCE_SECONDS, until
 from penstock import limits, memory
-from penstock.memory import Holding, Memory
+from penstock.memory import Holding, Memory, text_bytes
 
 MIB = 1 << 20
 BUDGET = 256 * MIB
@@ -59,6 +60,13 @@ def fill(budget: Memory, holders: int) -> list[int]:
             budget.receiving.take(MIB)
             held[number] += MIB
     return held
+
+
+@pytest.mark.parametrize("last", ["a", "\u20ac", "\U0001f600"])
+def test_one_wide_character_makes_all_of_a_text_wide(last: str) -> None:
+    text = "a" * 10_000 + last
+    assert text_bytes(text) == pytest.approx(sys.getsizeof(text), abs=100)
+    assert text_bytes("") == 0
 
 
 def test_large_holders_leave_something_for_the_next_one(budget):

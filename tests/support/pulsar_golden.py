@@ -1,11 +1,11 @@
-"""Frames that the real client sent; pulsar/record_golden.py recorded them."""
+"""Frames that real clients sent, as pulsar/record_golden.py and record_transactions.py saw them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-FRAMES = Path(__file__).parents[1] / "pulsar" / "golden" / "pulsar_client.hex"
+FOLDER = Path(__file__).parents[1] / "pulsar" / "golden"
 
 
 class Golden(NamedTuple):
@@ -13,9 +13,11 @@ class Golden(NamedTuple):
     frame: bytes
 
 
-def _read() -> list[Golden]:
-    lines = FRAMES.read_text().splitlines()
+def _read(name: str) -> list[Golden]:
+    lines = (FOLDER / name).read_text().splitlines()
     return [Golden(name, bytes.fromhex(frame)) for name, frame in map(str.split, lines)]
 
 
-GOLDEN = _read()
+GOLDEN = _read("pulsar_client.hex")
+JAVA_TRANSACTIONS = _read("java_transactions.hex")
+"""A whole conversation, in its order, with a broker that was new."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from penstock.log import Log
 from penstock.log.header import BatchHeader, Magic, build_header, read_header, stamp, walk
-from penstock.log.rewriting import Rewriting
+from penstock.log.interface import Rewriting
 
 
 def gap(start: int, end: int, leader_epoch: int = 0) -> bytes:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.topics.partition import Partition
+from penstock.broker.transactions.markers import Markers
 from penstock.log.header import read_header
 from penstock.session import Buffer
 
@@ -78,6 +80,42 @@ def readers_skip() -> None:
     Partition.read = skipping  # type: ignore[method-assign]
 
 
+def ends_forget_a_partition() -> None:
+    """One of the partitions of a transaction does not hear how it ended."""
+    write = Markers.write
+
+    async def forgetting(
+        self: Markers, producer_id: int, epoch: int, partition_ids: Iterable[int], **how: bool
+    ) -> set[int]:
+        return await write(self, producer_id, epoch, sorted(partition_ids)[1:], **how)
+
+    Markers.write = forgetting  # type: ignore[method-assign,assignment]
+
+
+def aborts_commit() -> None:
+    """Now and then a transaction that is aborted is committed."""
+    write, calls = Markers.write, itertools.count(1)
+
+    async def committing(
+        self: Markers, producer_id: int, epoch: int, partition_ids: Iterable[int], committed: bool
+    ) -> set[int]:
+        committed = committed or next(calls) % 3 == 0
+        return await write(self, producer_id, epoch, partition_ids, committed=committed)
+
+    Markers.write = committing  # type: ignore[method-assign,assignment]
+
+
+def offsets_do_not_wait() -> None:
+    """Offsets of a transaction take effect whatever becomes of it."""
+    outcome, decided = PendingOffsets.outcome, PendingOffsets.decided
+    PendingOffsets.outcome = (  # type: ignore[method-assign]
+        lambda self, producer_id, committed: outcome(self, producer_id, committed=True)
+    )
+    PendingOffsets.decided = (  # type: ignore[method-assign]
+        lambda self, producer_id, committed: decided(self, producer_id, committed=True)
+    )
+
+
 BUGS: dict[str, Callable[[], None]] = {
     bug.__name__: bug
     for bug in (
@@ -88,5 +126,8 @@ BUGS: dict[str, Callable[[], None]] = {
         receipts_are_wrong,
         sequences_are_forgotten,
         readers_skip,
+        ends_forget_a_partition,
+        aborts_commit,
+        offsets_do_not_wait,
     )
 }

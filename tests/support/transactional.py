@@ -15,6 +15,7 @@ from penstock.broker.transactions.verification import Verification
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log.header import (
     ATTRIBUTE_TRANSACTIONAL,
+    HEADER_SIZE,
     NO_SEQUENCE,
     Magic,
     build_header,
@@ -47,6 +48,7 @@ async def open_partition(
     topic: Any = SimpleNamespace(
         name=TopicName.from_kafka("t"),
         config=TopicConfig.of({"flush": flush}, BrokerSettings()),
+        partitioned=True,
     )
     log = LocalLog.open(FOLDER, config, disk, flusher, epoch)
     conversions = ConversionCache(Memory())
@@ -77,10 +79,12 @@ def batch(
     return header + body
 
 
-def as_part_of(batch: bytes, producer_id: int, epoch: int = 0) -> bytearray:
+def as_part_of(
+    batch: bytes | bytearray, producer_id: int, epoch: int = 0, sequence: int = NO_SEQUENCE
+) -> bytearray:
     """Return a stored batch as its producer would send it inside a transaction."""
     header = read_header(batch)
-    body = batch[-(header.size - 61) :]
+    body = batch[HEADER_SIZE:]
     made = build_header(
         header.magic,
         body,
@@ -90,6 +94,7 @@ def as_part_of(batch: bytes, producer_id: int, epoch: int = 0) -> bytearray:
         attributes=header.attributes | ATTRIBUTE_TRANSACTIONAL,
         producer_id=producer_id,
         producer_epoch=epoch,
+        base_sequence=sequence,
         last_offset_delta=header.last_offset_delta,
     )
     return made + body

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.cluster import Cluster, Owner
+from penstock.broker.compaction.compaction import Compaction
 from penstock.broker.creations import group_creations
 from penstock.broker.groups.census import Census
 from penstock.broker.groups.offsets import CommittedOffsets
@@ -33,6 +34,7 @@ from penstock.metadata.classic_groups import ClassicGroupRepository
 from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
+from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
 from penstock.metadata.pending_offsets import PendingOffsetRepository
 from penstock.metadata.properties import PropertyRepository
 from penstock.metadata.quotas import QuotaRepository
@@ -100,10 +102,21 @@ class Broker:
         self._reopening = asyncio.Lock()
         self.producer_ids = ProducerIds(self._properties)
         self.exclusive_epochs = ExclusiveEpochs(ExclusiveEpochRepository(store))
-        self.subscriptions = Subscriptions(SubscriptionRepository(store), self.topics, self.memory)
+        self.subscriptions = Subscriptions(
+            SubscriptionRepository(store),
+            PendingAcknowledgementRepository(store),
+            self.topics,
+            self.memory,
+        )
         self.quotas = Quotas(QuotaRepository(store))
         check_ms = settings.retention_check_ms
         self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
+        self.compaction = Compaction(
+            self.topics,
+            self.subscriptions,
+            settings.compaction_check_ms,
+            settings.compaction_bytes_per_second,
+        )
         self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.pending_offsets = PendingOffsets(
             PendingOffsetRepository(store), self.offsets, self.topics.has_partition, self.memory
@@ -116,6 +129,7 @@ class Broker:
             settings.transactions,
             self.memory,
         )
+        self.transactions.add_participant(self.subscriptions.transactional)
         self.transactions.add_participant(self.pending_offsets)
         self.topics.verification.verify = self.transactions.verify
         self.topics.deletion.on_partitions(self._forget)
@@ -157,6 +171,7 @@ class Broker:
     async def close(self) -> None:
         """Make everything durable and let the data folder go. No session may be left."""
         await self.retention.close()
+        await self.compaction.close()
         await all_uninterrupted()
         await self.subscriptions.close()
         self.groups.stop()
@@ -180,6 +195,7 @@ class Broker:
         self.transactions.load()
         self.topics.watch()
         self.retention.watch()
+        self.compaction.watch()
         # Last: sessions of members begin with it.
         self.groups.restore(self._group_store.load())
 

@@ -242,5 +242,9 @@ class InvalidRecordStateError(BrokerError):
     """The consumer does not hold these messages: its time with them is over, or never began."""
 
 
+class TransactionConflictError(BrokerError):
+    """The message is acknowledged already, or another transaction that is open has done so."""
+
+
 class SubscriptionBusyError(BrokerError):
     """The subscription has other consumers, so one of them can't delete it."""

@@ -27,7 +27,7 @@ async def purge(broker: Broker, topics: Iterable[Topic], offset_kinds: Collectio
     await open_all(partitions)
     for first in range(0, len(partitions), LOGS_OPENED_TOGETHER):
         together = partitions[first : first + LOGS_OPENED_TOGETHER]
-        await asyncio.gather(*(partition.trim(partition.readable_end()) for partition in together))
+        await asyncio.gather(*(partition.trim(partition.safe_offset) for partition in together))
     await _forget_offsets(broker, partitions, offset_kinds)
 
 

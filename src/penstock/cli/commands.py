@@ -42,7 +42,7 @@ COMMANDS: Final = {
     "topic": Place(
         "penstock.cli.topics",
         "topic_app",
-        "Create, list, describe, alter, reopen, terminate and delete topics.",
+        "Create, list, describe, alter, trim, compact, reopen, terminate and delete topics.",
     ),
     "produce": Place(
         "penstock.cli.produce",

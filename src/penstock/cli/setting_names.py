@@ -6,15 +6,27 @@ Whatever name is used, the broker is asked in Kafka's, which every setting has.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.cli.failure import UsageError
 
 if TYPE_CHECKING:
     from penstock.iggy.topic_options import TopicOption
 
-_PULSAR: Final = {"maxMessageSize": "max_message_bytes"}
-"""Policies that mean a setting."""
+
+class _Policy(NamedTuple):
+    """A policy of Pulsar's that means a setting; one of its units is so many of the setting's."""
+
+    setting: str
+    factor: int = 1
+
+
+_PULSAR: Final = {
+    "maxMessageSize": _Policy("max_message_bytes"),
+    "messageTTLInSeconds": _Policy("message_ttl_ms", 1000),
+    "retentionTimeInMinutes": _Policy("retention_ms", 60_000),
+    "retentionSizeInMB": _Policy("retention_bytes", 1 << 20),
+}
 
 
 def set_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -39,7 +51,9 @@ def key_of(name: str, option: str) -> str:
     if name in SETTING_OF_KEY:
         return name
     iggy = OPTIONS.get(name)
-    setting = _PULSAR.get(name, name) if iggy is None else iggy.setting
+    setting = name if iggy is None else iggy.setting
+    if name in _PULSAR:
+        setting = _PULSAR[name].setting
     for key, known in SETTING_OF_KEY.items():
         if known == setting:
             return key
@@ -56,7 +70,19 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     if not found or not name:
         raise UsageError(f'{option}: "{text}" is refused; what is needed is KEY=VALUE')
     key = key_of(name, option)
-    return key, _iggy_value(OPTIONS[name], text, value, option) if name in OPTIONS else value
+    if name in OPTIONS:
+        value = _iggy_value(OPTIONS[name], text, value, option)
+    elif name in _PULSAR:
+        value = _pulsar_value(_PULSAR[name], text, value, option)
+    return key, value
+
+
+def _pulsar_value(policy: _Policy, text: str, value: str, option: str) -> str:
+    try:
+        number = int(value)
+    except ValueError:
+        raise UsageError(f'{option}: "{text}" is refused; in Pulsar it is a number') from None
+    return str(number * policy.factor if number > 0 else number)
 
 
 def _iggy_value(iggy: TopicOption, text: str, value: str, option: str) -> str:

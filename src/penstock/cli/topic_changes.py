@@ -34,7 +34,9 @@ def alter_command(
 ) -> None:
     """Set and remove settings of a topic: all that is asked for, or nothing.
 
-    A setting has a name in each protocol, and a value under Iggy's name is one of Iggy's.
+    A setting has a name in each protocol, and a value under a protocol's name is one of its own:
+    retention.ms=3600000, message_expiry=1h and retentionTimeInMinutes=60 are the same. What is
+    changed takes effect at once: messages that are too old or too many by it are deleted.
     'penstock topic describe NAME --settings' shows all under their names in Kafka.
     """
     changes = _changes(to_set or [], to_unset or [])

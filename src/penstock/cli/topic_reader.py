@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from penstock.cli.client import chosen_partitions
@@ -11,6 +13,7 @@ from penstock.cli.places import offset_of, time_of
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
+    from penstock.clients.kafka.fetched import Fetched
 
 _WAIT_MS: Final = 500
 
@@ -24,6 +27,7 @@ class TopicReader:
 
     def __init__(self, client: KafkaClient, topic: str, partition: int | None) -> None:
         from penstock.clients.kafka.client import EARLIEST, LATEST
+        from penstock.clients.kafka.committed import CommittedBatches
 
         self._client = client
         self._topic = topic
@@ -31,6 +35,9 @@ class TopicReader:
         self._firsts = self._offsets(EARLIEST)
         self._ends = self._offsets(LATEST)
         self._positions: dict[int, int] = {}
+        self._committed = {
+            each: CommittedBatches(partial(self._committed_at, each)) for each in self._chosen
+        }
 
     def begin(self, place: str) -> None:
         """Go to a place, or to what is nearest to it."""
@@ -49,8 +56,9 @@ class TopicReader:
         while left := [each for each in left if self._positions[each] < stops.get(each, 1 << 63)]:
             for partition in left:
                 position = self._positions[partition]
+                wait_ms = _WAIT_MS // len(left)
                 fetched = self._client.fetch(
-                    self._topic, partition, position, max_wait_ms=_WAIT_MS // len(left)
+                    self._topic, partition, position, max_wait_ms=wait_ms, committed=True
                 )
                 yield from self._decoded(partition, fetched.batches, stops.get(partition))
 
@@ -66,9 +74,13 @@ class TopicReader:
         position = self._positions[partition]
         for _, header in walk(batches):
             self._positions[partition] = header.next_offset
-        for record in decode_batches(batches):
+        kept = self._committed[partition].keep(batches)
+        for record in chain.from_iterable(map(decode_batches, kept)):
             if record.offset >= position and (stop is None or record.offset < stop):
                 yield Message(self._topic, partition, record)
+
+    def _committed_at(self, partition: int, offset: int) -> Fetched:
+        return self._client.fetch(self._topic, partition, offset, max_bytes=1, committed=True)
 
     def _places(self, text: str, option: str) -> dict[int, int]:
         if text.startswith("@"):
@@ -79,5 +91,5 @@ class TopicReader:
 
     def _offsets(self, timestamp: int) -> dict[int, int]:
         places = {(self._topic, partition): timestamp for partition in self._chosen}
-        found = self._client.list_offsets(places)
+        found = self._client.list_offsets(places, committed=True)
         return {place[1]: offset for place, offset in found.items() if offset is not None}

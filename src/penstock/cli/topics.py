@@ -1,4 +1,4 @@
-"""`penstock topic`: create, list, describe, alter, reopen, terminate and delete topics."""
+"""`penstock topic`: create, list, describe, alter, trim, compact, reopen, end and delete topics."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, counted, print_json, print_rows
 from penstock.cli.setting_names import set_pairs
 from penstock.cli.topic_changes import add_partitions_command, alter_command
+from penstock.cli.topic_compact import compact_command
+from penstock.cli.topic_trim import trim_command
 from penstock.limits import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
 
 topic_app = typer.Typer(
-    help="Create, list, describe, alter, reopen, terminate and delete topics.", no_args_is_help=True
+    help="Create, list, describe, alter, trim, compact, reopen, terminate and delete topics.",
+    no_args_is_help=True,
 )
 
 topic_app.command("alter")(alter_command)
 topic_app.command("add-partitions")(add_partitions_command)
+topic_app.command("compact")(compact_command)
+topic_app.command("trim")(trim_command)
 
 Output: TypeAlias = Annotated[Format, FormatOption]
 

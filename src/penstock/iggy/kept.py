@@ -17,20 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.broker.topics.partition import Partition
+    from penstock.broker.transactions.committed import Committed
     from penstock.memory import Memory
     from penstock.session import Buffer
 
 
 class Run:
-    """Stored batches that follow one another; each is looked at when a poll first comes to it."""
+    """Stored batches that follow one another; each is looked at when a poll first comes to it.
+
+    Of those that are not `committed` nothing is kept but their offsets.
+    """
 
     __slots__ = ("_batches", "_last_offsets", "_rest", "leader_epoch", "size", "start")
 
-    def __init__(self, buffers: Sequence[Buffer], leader_epoch: int) -> None:
+    def __init__(self, buffers: Sequence[Buffer], leader_epoch: int, committed: Committed) -> None:
         self.leader_epoch = leader_epoch
         self.size = sum(map(len, buffers))
         self.start = read_header(buffers[0]).base_offset
-        self._rest = _batches(buffers)
+        self._rest = _batches(buffers, committed)
         self._last_offsets: list[int] = []
         self._batches: list[Stored] = []
 
@@ -92,9 +96,10 @@ class Kept:
             self._held.grow(-run.size)
 
 
-def _batches(buffers: Sequence[Buffer]) -> Iterator[Stored]:
+def _batches(buffers: Sequence[Buffer], committed: Committed) -> Iterator[Stored]:
     for stored in buffers:
         view = memoryview(stored)
         for position, header in walk(view):
-            body = view[position + HEADER_SIZE : position + header.size]
+            end = position + (HEADER_SIZE if committed.hides(header) else header.size)
+            body = view[position + HEADER_SIZE : end]
             yield Stored.of(header.last_offset, body)

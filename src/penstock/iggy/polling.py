@@ -102,7 +102,10 @@ async def poll(
 def _add_from_file(polled: Polled, partition: Partition, position: int, count: int) -> int:
     """Add large batches that are wanted whole; return where to go on, `position` if at none."""
     left = count - polled.messages
+    committed = partition.committed_from(position)
     for header, body in partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY):
+        if committed.hides(header):
+            break
         polled.add(Cut([body], header.record_count, header.last_offset))
         position = header.next_offset
     return position
@@ -131,6 +134,7 @@ async def _read(
             return None
         await held.grant(max_bytes)
         leader_epoch = partition.leader_epoch
+        committed = partition.committed_from(position)
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
@@ -142,7 +146,7 @@ async def _read(
         return None
     if not chunk:
         return None
-    run = Run(chunk, leader_epoch)
+    run = Run(chunk, leader_epoch, committed)
     kept.keep(partition, run)
     following = _take(polled, run, position, wanted)
     held.set(polled.held_bytes)

@@ -78,7 +78,7 @@ def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> Ba
     from penstock.records.kafka import validation  # noqa: PLC0415  # numpy
 
     try:
-        latest = validation.validate_kafka(batch, header, keyed=config.is_compacted)
+        latest = validation.validate_kafka(batch, header, keyed=config.compaction.is_on)
     except validation.KafkaRecordError as error:
         from penstock.kafka.records_at_fault import invalid  # noqa: PLC0415  # numpy
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock import records
-from penstock.broker.reading.conversion import in_thread, reserve
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 from penstock.limits import CONVERTED_AT_ONCE_BYTES, DECODED_ROWS
@@ -15,14 +14,15 @@ from penstock.log.header import HEADER_SIZE, Magic, walk
 from penstock.records import MessageSetMagic
 from penstock.records.message_sets import layout
 from penstock.records.message_sets.faults import Fault, MessageSetError
+from penstock.requests.validation import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.broker.topics.partition import Partition
     from penstock.broker.transactions.isolation import Isolation
-    from penstock.memory import Memory
     from penstock.records import Encoding
+    from penstock.requests.call import Client
     from penstock.session import Buffer
 
 _FIRST_FETCH_VERSION_WITH_TIMES: Final = 2
@@ -46,7 +46,7 @@ def is_message_set(produced: Buffer) -> bool:
     return len(view) <= layout.MAGIC_AT or view[layout.MAGIC_AT] != Magic.KAFKA
 
 
-async def to_batch(message_set: Buffer, memory: Memory) -> Buffer:
+async def to_batch(message_set: Buffer, client: Client) -> Buffer:
     """Return the batch that a producer's message set becomes.
 
     What is large or compressed becomes it in a thread, and what that takes is reserved before.
@@ -55,11 +55,13 @@ async def to_batch(message_set: Buffer, memory: Memory) -> Buffer:
     await records.prepare()
     if _is_small(memoryview(message_set)):
         return _to_batch(message_set)
-    size = await in_thread(records.message_set_bytes, message_set)
-    rows = min(size // layout.SMALLEST, DECODED_ROWS)
-    with memory.reading() as held:
-        await reserve(held, _COPIES * size + _ROW_BYTES * rows)
-        return await in_thread(_to_batch, message_set)
+
+    def size() -> int:
+        inflated = records.message_set_bytes(message_set)
+        rows = min(inflated // layout.SMALLEST, DECODED_ROWS)
+        return _COPIES * inflated + _ROW_BYTES * rows
+
+    return await in_thread(client, len(message_set), size, lambda: _to_batch(message_set))
 
 
 def _is_small(message_set: memoryview) -> bool:

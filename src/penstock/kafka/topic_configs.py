@@ -64,6 +64,7 @@ SETTING_OF_KEY: Final = {
     "segment.ms": "segment_ms",
     "unclean.leader.election.enable": "unclean_leader_election_enable",
     "penstock.backlog.quota.bytes": "backlog_quota_bytes",
+    "penstock.compaction.requested.ms": "compaction_requested_ms",
     "penstock.backlog.quota.ms": "backlog_quota_ms",
     "penstock.backlog.quota.policy": "backlog_quota_policy",
     "penstock.flush": "flush",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.limits.compaction import *  # noqa: F403  # each of them
 from penstock.limits.creations import *  # noqa: F403  # each of them
 from penstock.limits.limit import KIB as KIB
 from penstock.limits.limit import MIB as MIB

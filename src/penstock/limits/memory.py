@@ -52,6 +52,14 @@ HOLDER_LEAST_LEASES: Final = Limit(
     when_hit="the consumer gets more once it has acknowledged, or others have",
 )
 
+PENDING_LEAST_BLOCKS: Final = Limit(
+    16,
+    "pieces of 1,024 messages of one subscription in which open transactions have acknowledged "
+    "something, however full the eighth of the budget for memory is that is for subscriptions",
+    protects="transactions of little from those that acknowledge far and wide",
+    when_hit="an acknowledgement in a transaction is refused while there is no memory",
+)
+
 CURSOR_LEAST_BYTES: Final = Limit(
     16 * KIB,
     "bytes of what one subscription has acknowledged in no order, however full the eighth of the "

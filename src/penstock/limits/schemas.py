@@ -43,9 +43,25 @@ SCHEMA_COMPARISONS: Final = Limit(
     when_hit="the schema is refused as incompatible",
 )
 
+SCHEMA_ORDINARY_BYTES: Final = Limit(
+    16 * KIB,
+    "bytes of schemas, with those that they are held against, in the first of two threads in which "
+    "they are read",
+    protects="clients with ordinary schemas from those with huge ones",
+    when_hit="the schema waits for the second thread",
+)
+
 SCHEMA_READ_AT_ONCE_BYTES: Final = Limit(
     2 * KIB,
     "bytes of a schema that is read on the event loop",
     protects="other clients' time",
-    when_hit="the schema is read, and held against others, in a thread",
+    when_hit="the schema is read in a thread",
+)
+
+SCHEMA_COMPARED_AT_ONCE_BYTES: Final = Limit(
+    256,
+    "bytes of two schemas that are held against each other on the event loop: the time grows with "
+    "their square",
+    protects="other clients' time",
+    when_hit="they are held against each other in a thread",
 )

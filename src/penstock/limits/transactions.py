@@ -56,3 +56,18 @@ TRANSACTIONS_SAVED_TOGETHER: Final = Limit(
     protects="other clients, whose writes wait behind it",
     when_hit="the next ones follow in a step of their own",
 )
+
+ABORTED_TRANSACTIONS_READ: Final = Limit(
+    1_000,
+    "aborted transactions that end in what is read of a partition at once",
+    protects="answers from a list that is longer than the messages, and the loop from making it",
+    when_hit="what is read ends there, and is read on behind",
+)
+
+PULSAR_HIDDEN_BATCHES: Final = Limit(
+    10_000,
+    "batches that were aborted, or end transactions, at the end of a partition, which are passed "
+    "over to find the last message that consumers get",
+    protects="other clients' time",
+    when_hit="the last message is said to be at the last offset",
+)

@@ -6,11 +6,20 @@ from typing import Final
 
 from penstock.limits.limit import KIB, MIB, Limit
 
-VALIDATION_THREADS: Final = Limit(
-    2,
-    "requests of producers that are looked into in threads at the same time",
-    protects="memory from many batches that inflate at once, and the processor",
-    when_hit="the next one waits",
+LOOKS_OF_SMALL_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes, compressed and inflated, of one request in the first of three threads in which "
+    "requests of producers are looked into: about three milliseconds",
+    protects="producers of small requests from those of large ones",
+    when_hit="the request waits for one of the two others",
+)
+
+LOOKS_OF_MEDIUM_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes, compressed and inflated, of one request in the second of these threads",
+    protects="producers of ordinary requests from those whose requests inflate to very much, and "
+    "memory from many of these at once",
+    when_hit="the request waits for the third one",
 )
 
 VALIDATED_AT_ONCE_BYTES: Final = Limit(

@@ -10,6 +10,7 @@ from penstock.limits import FROM_FILE_BYTES
 from penstock.log.ages import stored_segments
 from penstock.log.batches import no_batches, whole_before
 from penstock.log.errors import LogClosedError, LogReadError, OffsetOutOfRangeError
+from penstock.log.interface import SegmentExtent, StoredSegment
 from penstock.log.scan import Bounds, Place
 from penstock.log.segments import segment_with
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from penstock.log.appender import Appender
     from penstock.log.batches import Batches, StoredBatch
-    from penstock.log.interface import StoredSegment
     from penstock.log.look_ups import LookUps
     from penstock.log.reading import Lend
     from penstock.log.segment import Segment
@@ -119,6 +119,15 @@ class Contents:
                 return max(found, self.start_offset)
             start = segment.end_offset
 
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        """The segments that hold something, the oldest first, as `Log` says."""
+        return [
+            SegmentExtent(each.base_offset, each.end_offset, each.size)
+            for each in self.segments
+            if each.size
+        ]
+
     def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
         """Yield the segments that hold something, the oldest first, as `Log` says."""
         self.refuse_closed()
@@ -174,6 +183,7 @@ class Contents:
         assert self.segments[first:last] == list(sources), "they follow one another"
         assert all(segment.file is None for segment in sources), "full segments are flushed"
         for segment in sources:
+            segment.is_replaced = True
             self.look_ups.forget(segment)
         self.look_ups.forget_between(replacement.base_offset, replacement.end_offset)
         self.segments[first:last] = [replacement]

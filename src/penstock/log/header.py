@@ -32,6 +32,8 @@ CRC_START: Final = 21
 _ATTRIBUTES_LOW_AT: Final = 22
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_AT: Final = 35
+_PRODUCER: Final = struct.Struct(">qh")
+_PRODUCER_AT: Final = 43
 
 NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
@@ -145,6 +147,14 @@ def stamp_append_time(parts: Sequence[Buffer], timestamp: int) -> BatchHeader:
         crc = crc32c(part, crc)
     _CRC.pack_into(header, _CRC_AT, crc)
     return read_header(header)
+
+
+def set_transaction(batch: Buffer, producer_id: int, producer_epoch: int) -> None:
+    """Make a whole batch one of a producer's transaction in place, its checksum anew."""
+    view = memoryview(batch)
+    view[_ATTRIBUTES_LOW_AT] |= ATTRIBUTE_TRANSACTIONAL
+    _PRODUCER.pack_into(view, _PRODUCER_AT, producer_id, producer_epoch)
+    _CRC.pack_into(view, _CRC_AT, crc32c(view[CRC_START:]))
 
 
 def append_time(batch: Buffer) -> int:

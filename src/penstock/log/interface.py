@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.session import ended
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from penstock.log.config import LogConfig
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
-    from penstock.log.rewriting import Rewriting
     from penstock.session import Buffer, FileRange
 
 
@@ -25,6 +24,14 @@ class LogSummary(NamedTuple):
     size_bytes: int = 0
     start_offset: int = 0
     end_offset: int = 0
+
+
+class SegmentExtent(NamedTuple):
+    """Batches from `base_offset` up to `end_offset`, in one piece."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
 
 
 class StoredSegment(NamedTuple):
@@ -56,6 +63,54 @@ class SavedState(NamedTuple):
     """What the owner's snapshot was; b"" where there is none."""
 
     replay_from: int
+
+
+class Rewriting(Protocol):
+    """Full pieces of a log that follow one another, and the one that is to take their place.
+
+    `Log.rewriting` makes it. Then one thread, any, reads the `batches`, writes what replaces them
+    and seals it, and `Log.replace` puts it in its place.
+    """
+
+    start: int
+    """The offset at which the first of them begins."""
+    end: int
+    """The offset behind the last of them."""
+    size: int
+    """Bytes of the new piece, so far."""
+
+    @property
+    def source_count(self) -> int:
+        """How many pieces it replaces."""
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of those that it replaces."""
+
+    def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
+        """Yield all batches that are stored there, whole ones, about so many bytes at a time.
+
+        Raises CorruptBatchError where one is damaged, and OSError.
+        """
+
+    def write(
+        self,
+        batches: Buffer,
+        positions: Sequence[int],
+        last_offsets: Sequence[int],
+        timestamps: Sequence[int],
+    ) -> None:
+        """Add batches that follow on those before, without a gap between offsets.
+
+        Of each batch: where it begins in `batches`, its last offset and its highest timestamp.
+        Raises OSError.
+        """
+
+    def seal(self) -> None:
+        """Have all of it on stable storage. Raises OSError."""
+
+    def discard(self) -> None:
+        """Remove what was written, unless it has taken its place. Raises OSError."""
 
 
 class Log(Protocol):
@@ -115,6 +170,10 @@ class Log(Protocol):
     def full_segment_ends(self) -> list[int]:
         """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
 
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        """The pieces in which something is stored, the oldest first."""
+
     def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
         """Yield the pieces in which something is stored, the oldest first.
 
@@ -141,6 +200,9 @@ class Log(Protocol):
         `snapshot` is called at each checkpoint for the state as of `end_offset`. Owners register
         once, before the first append. The state of an owner that doesn't register stays as it is.
         """
+
+    def keep_states(self) -> None:
+        """States have changed without an append: they are in the next checkpoint."""
 
     def watch(self, advanced: Callable[[], None], cut: Callable[[int], None]) -> None:
         """Have `advanced` called whenever `written_offset` or `flushed_offset` has moved, once for
@@ -233,6 +295,12 @@ class Log(Protocol):
         in the middle of is kept whole, as Kafka keeps it (KIP-107). Nothing happens where the start
         offset is as high already. Raises OffsetOutOfRangeError above the end offset, LogWriteError
         where that could not be made durable yet, LogFailedError and LogClosedError.
+        """
+
+    async def roll(self) -> None:
+        """Have a new piece take what comes, so that what there is can be written anew.
+
+        Raises LogWriteError, LogFailedError and LogClosedError.
         """
 
     async def rewriting(self, start: int, end: int) -> Rewriting | None:

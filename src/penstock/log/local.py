@@ -24,7 +24,7 @@ from penstock.log.interface import Outcome, SavedState
 from penstock.log.look_ups import LookUps
 from penstock.log.recovery import Recovered, Recovery
 from penstock.log.removal import Removal
-from penstock.log.rewriting import Rewriting
+from penstock.log.rewriting import SegmentRewriting
 from penstock.log.rounds import Round
 from penstock.log.states import States
 from penstock.log.walking import stored_batches
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
-    from penstock.log.interface import StoredSegment
+    from penstock.log.interface import Rewriting, SegmentExtent, StoredSegment
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
@@ -189,6 +189,10 @@ class LocalLog:
         kept = self._states.register(name, snapshot)
         return SavedState(kept.state, max(kept.offset, self.start_offset))
 
+    def keep_states(self) -> None:
+        """Have the states of owners in the next checkpoint, as `Log` says."""
+        self._appender.unchecked_bytes = self._config.checkpoint_bytes
+
     def watch(self, advanced: Callable[[], None], cut: Callable[[int], None]) -> None:
         """Have the callers' functions called when more is safe or less is there, as `Log` says."""
         self._commit.advanced, self._commit.cut = advanced, cut
@@ -266,6 +270,10 @@ class LocalLog:
         """Return the first offset of the first batch whose highest timestamp is at least that."""
         return await self._contents.find_time(timestamp_ms)
 
+    @property
+    def segment_extents(self) -> list[SegmentExtent]:
+        return self._contents.segment_extents
+
     def stored_segments(self) -> AsyncGenerator[StoredSegment, None]:
         """Yield the segments that hold something, the oldest first, as `Log` says."""
         return self._contents.stored_segments()
@@ -299,6 +307,14 @@ class LocalLog:
             trimmed = self._contents.take_below(self._trimmed_to)
             await self._removal.remove(trimmed, self._config.file_delete_delay_ms)
 
+    async def roll(self) -> None:
+        """Have a new segment take what comes, as `Log` says."""
+        self._refuse_unless_writable()
+        if self.end_offset > self.start_offset:
+            self._appender.begin_segment()
+            self._appender.unchecked_bytes = self._config.checkpoint_bytes
+            await self._commit.whole_round()
+
     async def rewriting(self, start: int, end: int) -> Rewriting | None:
         """Return how the full segments from `start` to `end` are written anew, as `Log` says."""
         self._refuse_unless_writable()
@@ -312,10 +328,11 @@ class LocalLog:
         if self._checkpoint.segment_base < end:
             return None
         files = self._files
-        return Rewriting(self.directory, files, self._config, sources, self.leader_epoch)
+        return SegmentRewriting(self.directory, files, self._config, sources, self.leader_epoch)
 
     async def replace(self, rewriting: Rewriting) -> bool:
         """Put what was written anew in its place, as `Log` says."""
+        assert isinstance(rewriting, SegmentRewriting), "this log has made it"
         async with self._removing:
             self._refuse_unless_writable()
             sources = self._contents.segments_between(rewriting.start, rewriting.end)
@@ -373,6 +390,7 @@ class LocalLog:
     def _is_checkpointed(self) -> bool:
         known = self._checkpoint.start_offset, self._checkpoint.offset
         is_whole = known == (self.start_offset, self.end_offset)
+        is_whole = is_whole and self._appender.unchecked_bytes < self._config.checkpoint_bytes
         # Of a log without a batch there is no state to keep.
         return is_whole and (self._states.are_kept or not self.end_offset)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.limits import FROM_FILE_BYTES, READ_PLACES
 from penstock.log.batches import StoredBatch
+from penstock.log.errors import LogReadError
 from penstock.log.header import HEADER_SIZE, read_header
 from penstock.log.scan import Place
 from penstock.tasks import Tasks
@@ -74,8 +75,12 @@ class LookUps:
             barred.set_result(None)
 
     async def run(self, segment: Segment, look_up: Callable[[Lend], FoundT]) -> FoundT:
-        """Return what `look_up` finds in a segment, once it is `allowed`. Raises what it raises."""
-        assert self._barred is None, "the caller waits until it is allowed"
+        """Return what `look_up` finds in a segment. Raises what it raises, and LogReadError where
+        another segment has taken its place.
+        """
+        await self.allowed()
+        if segment.is_replaced:
+            raise LogReadError(f"{segment.path} was replaced; another look finds what is left")
         self._adopt(segment)
         with self._counted():
             found = await self._readers.look_up(self._open_files, look_up)

@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from penstock.log.config import MAX_SEGMENT_SPAN
 from penstock.log.errors import CorruptBatchError
 from penstock.log.files import write_all
 from penstock.log.header import HEADER_SIZE, read_header
@@ -43,12 +44,8 @@ class _PatientFile:
         time.sleep(0)
 
 
-class Rewriting:
-    """Full segments of one log that follow one another, and the one that is to take their place.
-
-    `LocalLog.rewriting` makes it. Then one thread, any, reads the `batches`, writes what replaces
-    them and seals it, and `LocalLog.replace` puts it in its place.
-    """
+class SegmentRewriting:
+    """The `Rewriting` of a log in local files."""
 
     def __init__(
         self,
@@ -78,15 +75,17 @@ class Rewriting:
         self._synced = 0
 
     @property
+    def source_count(self) -> int:
+        """How many segments it replaces."""
+        return len(self.sources)
+
+    @property
     def source_bytes(self) -> int:
-        """Bytes of the segments that it replaces."""
+        """Bytes of those that it replaces."""
         return sum(segment.size for segment in self.sources)
 
     def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
-        """Yield all batches that are stored there, whole ones, about so many bytes at a time.
-
-        Raises CorruptBatchError where one is damaged, and OSError.
-        """
+        """Yield all batches that are stored there, as `Rewriting` says."""
         for segment in self.sources:
             place, bounds = Place(0, segment.base_offset), segment.bounds
             with closing(self._files.open(segment.path)) as file:
@@ -107,16 +106,14 @@ class Rewriting:
         last_offsets: Sequence[int],
         timestamps: Sequence[int],
     ) -> None:
-        """Add batches that follow on those before, without a gap between offsets.
-
-        Of each batch: where it begins in `batches`, its last offset and its highest timestamp.
-        Raises OSError.
-        """
+        """Add batches that follow on those before, as `Rewriting` says."""
         assert read_header(batches).base_offset == self._next_offset, "offsets have no gaps"
         if self._file is None:
             path = self._replacement.stem.with_suffix(".log")
             self._file = self._files.open(path, write=True, create=True)
             self._file.truncate(0)
+        if self.size + len(batches) > MAX_SEGMENT_SPAN:
+            raise OSError(errno.EFBIG, "what is left takes more than it did", str(self.start))
         write_all(self._file, [batches], self.size)
         self._index.add_run(
             [self.size + position for position in positions],
@@ -143,8 +140,10 @@ class Rewriting:
         self.is_sealed = True
 
     def discard(self) -> None:
-        """Remove what was written. Raises OSError."""
+        """Remove what was written, unless it has taken its place. Raises OSError."""
         self._close()
+        if self.has_begun:
+            return
         self._replacement.discard(self._files)
 
     def put(self) -> None:

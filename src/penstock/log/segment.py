@@ -66,6 +66,8 @@ class Segment:
         """The damage seen so far, by base offset."""
         self.verified = Verified()
         """What of it is known to be sound. Belongs to the loop's thread."""
+        self.is_replaced = False
+        """Whether what was left of it is in another segment."""
         self.index_is_rebuilt = False
         """Whether the index was built anew. What doesn't fit after that is the segment's damage."""
         self.known_latest_ms: int | None = None

@@ -196,6 +196,18 @@ def _keep_transactions(database: Database) -> None:
         _run(database, f'CREATE INDEX "{table}_by_partition_id" ON "{table}" ("partition_id")')
 
 
+def _keep_pending_acknowledgements(database: Database) -> None:
+    words = database.words
+    _run(
+        database,
+        f"""CREATE TABLE "pending_acknowledgements" ("partition_id" {words[Kind.INTEGER]} NOT NULL
+        REFERENCES "partitions" ("id") ON DELETE CASCADE, "name" {words[Kind.TEXT]} NOT NULL,
+        "producer_id" {words[Kind.BIGINT]} NOT NULL, "number" {words[Kind.BIGINT]} NOT NULL,
+        "bits" {words[Kind.BYTES]} NOT NULL, "committed" {words[Kind.BOOLEAN]} NOT NULL,
+        PRIMARY KEY ("partition_id", "name", "producer_id", "number"))""",
+    )
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
@@ -210,6 +222,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_deletions_of_partitions,
     _keep_schemas,
     _keep_transactions,
+    _keep_pending_acknowledgements,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, overload
 
 from penstock.metadata.store import Change
-from penstock.metadata.tables import CURSOR_BLOCKS, SUBSCRIPTIONS
+from penstock.metadata.tables import CURSOR_BLOCKS, PENDING_ACKNOWLEDGEMENTS, SUBSCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +25,7 @@ _DELETE: Final = SUBSCRIPTIONS.delete(where=["partition_id", "name"])
 _DELETE_BLOCK: Final = CURSOR_BLOCKS.delete(where=["partition_id", "name", "number"])
 _DELETE_PASSED: Final = CURSOR_BLOCKS.delete(where=["partition_id", "name"], below="number")
 _DELETE_BLOCKS: Final = CURSOR_BLOCKS.delete(where=["partition_id", "name"])
+_DELETE_PENDING: Final = PENDING_ACKNOWLEDGEMENTS.delete(where=["partition_id", "name"])
 _BLOCK_BYTES: Final = 128
 
 Blocks: TypeAlias = Mapping[int, int]
@@ -55,7 +56,10 @@ class SubscriptionRow(NamedTuple):
 
 
 class SubscriptionRepository:
-    """Rows of `subscriptions` and `cursor_blocks`; the database deletes them with a partition."""
+    """Rows of `subscriptions` and `cursor_blocks`; the database deletes them with a partition.
+
+    With a subscription go its rows of `pending_acknowledgements`.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -100,7 +104,8 @@ class SubscriptionRepository:
     async def delete(self, partition_id: int, name: str) -> None:
         """Delete a subscription. Raises MetadataError."""
         key = [{"partition_id": partition_id, "name": name}]
-        await self._store.write(Change(_DELETE, key), Change(_DELETE_BLOCKS, key))
+        statements = (_DELETE, _DELETE_BLOCKS, _DELETE_PENDING)
+        await self._store.write(*(Change(statement, key) for statement in statements))
 
 
 class _BlockRows(Sequence["Parameters"]):

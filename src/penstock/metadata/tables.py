@@ -112,6 +112,20 @@ CURSOR_BLOCKS: Final = Table(
     key=("partition_id", "name", "number"),
 )
 
+PENDING_ACKNOWLEDGEMENTS: Final = Table(
+    "pending_acknowledgements",
+    # Of transactions: such of a committed one stay until the cursor has them.
+    (
+        Column("partition_id", Kind.INTEGER, references="partitions"),
+        Column("name", Kind.TEXT),
+        Column("producer_id", Kind.BIGINT),
+        Column("number", Kind.BIGINT),
+        Column("bits", Kind.BYTES),
+        Column("committed", Kind.BOOLEAN),
+    ),
+    key=("partition_id", "name", "producer_id", "number"),
+)
+
 EXCLUSIVE_EPOCHS: Final = Table(
     "exclusive_epochs",
     (
@@ -249,6 +263,7 @@ TABLES: Final = (
     COMMITTED_OFFSETS,
     SUBSCRIPTIONS,
     CURSOR_BLOCKS,
+    PENDING_ACKNOWLEDGEMENTS,
     EXCLUSIVE_EPOCHS,
     CONSUMER_GROUPS,
     CLASSIC_GROUPS,

@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class KafkaCluster:
-    """One broker, as the planner sees it. Methods raise SourceError where it can't be reached."""
+    """One broker, as the planner sees it. Methods raise SourceError where it can't be reached.
 
-    def __init__(self, servers: str) -> None:
+    With `committed` partitions end at the first message of a transaction that is open.
+    """
+
+    def __init__(self, servers: str, *, committed: bool) -> None:
         self._servers = servers
+        self._committed = committed
         self._client = KafkaClient(servers, client_id="penstock-spark")
         self._patience = Patience(answered=False)
         self._looked_for_folder = False
@@ -55,7 +59,9 @@ class KafkaCluster:
             return {}
         try:
             asked: dict[tuple[str, int], int] = dict.fromkeys(known, end)
-            found = self._patience.ask(lambda: self._client.list_offsets(asked))
+            found = self._patience.ask(
+                lambda: self._client.list_offsets(asked, committed=self._committed)
+            )
         except (KafkaError, OSError) as error:
             raise self._unreachable(error) from error
         return {TopicPartition(*each): offset or 0 for each, offset in found.items()}

@@ -15,6 +15,9 @@ SERVERS: Final = "penstock.bootstrap.servers"
 KAFKA_SERVERS: Final = "kafka.bootstrap.servers"
 """Taken too, so that a job written for Spark's Kafka source changes only its format."""
 
+ISOLATION: Final = "kafka.isolation.level"
+"""As for Spark's Kafka source, but that what is committed is read unless all is asked for."""
+
 NAMES: Final = (
     SERVERS,
     KAFKA_SERVERS,
@@ -27,6 +30,7 @@ NAMES: Final = (
     "failOnDataLoss",
     "includeHeaders",
     "readMode",
+    ISOLATION,
 )
 
 
@@ -60,6 +64,8 @@ class SourceOptions:
     fail_on_data_loss: bool
     include_headers: bool
     read_mode: ReadMode
+    committed: bool
+    """Whether messages of open and aborted transactions are left out."""
 
 
 def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
@@ -84,6 +90,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
         include_headers=_flag(given, "includeHeaders", default=False),
         read_mode=_read_mode(given),
+        committed=_committed(given),
     )
 
 
@@ -190,3 +197,11 @@ def _read_mode(given: Mapping[str, str]) -> ReadMode:
     if word not in set(ReadMode):
         raise OptionError(f"readMode must be one of {', '.join(ReadMode)}, not {word!r}")
     return ReadMode(word)
+
+
+def _committed(given: Mapping[str, str]) -> bool:
+    levels = {"read_committed": True, "read_uncommitted": False}
+    word = given.get(ISOLATION, "read_committed").strip().lower()
+    if word not in levels:
+        raise OptionError(f"{ISOLATION} must be one of {', '.join(levels)}, not {word!r}")
+    return levels[word]

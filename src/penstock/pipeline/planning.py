@@ -67,6 +67,8 @@ class Task:
     data_folder: DataFolder | None
     folder: Path | None
     """The partition's segments, relative to the data folder; None to read over the wire."""
+    committed: bool = True
+    """Whether messages of open and aborted transactions are left out."""
 
 
 class Planner:
@@ -188,10 +190,8 @@ class Planner:
             )
         sources = list(dict.fromkeys(each.source for each in ranges))
         folders = self._cluster.folders(sources) if data_folder and sources else {}
-        return [
-            Task(each, options.servers, options.read_mode, data_folder, folders.get(each.source))
-            for each in ranges
-        ]
+        where = options.servers, options.read_mode, data_folder
+        return [Task(each, *where, folders.get(each.source), options.committed) for each in ranges]
 
 
 def _names(sources: Iterable[TopicPartition]) -> str:

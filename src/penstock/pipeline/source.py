@@ -67,7 +67,7 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        with KafkaCluster(self._options.servers) as cluster:
+        with KafkaCluster(self._options.servers, committed=self._options.committed) as cluster:
             planner = Planner(self._options, cluster)
             return as_partitions(planner.tasks(planner.starting(), planner.ending()))
 
@@ -133,7 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planner(self) -> Planner:
         if self._cluster is None:
-            self._cluster = KafkaCluster(self._options.servers)
+            self._cluster = KafkaCluster(self._options.servers, committed=self._options.committed)
         return Planner(self._options, self._cluster)
 
     def _newest(self) -> Offsets:

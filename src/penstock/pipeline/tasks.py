@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock import records
 from penstock.clients.kafka.client import KafkaClient, KafkaError
+from penstock.clients.kafka.committed import CommittedBatches
 from penstock.log.errors import LogError
 from penstock.log.header import Magic, walk
 from penstock.log.reader import read_range
@@ -28,6 +29,7 @@ from penstock.records.arrow import to_arrow
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.planning import Task
     from penstock.records.columns import Columns
     from penstock.session import Buffer
@@ -47,11 +49,33 @@ def read_task(task: Task, *, include_headers: bool) -> Iterator[pa.RecordBatch]:
     `log`.
     """
     schema = arrow_schema(include_headers=include_headers)
-    for stored in _stored(task):
+    for stored in _committed(task, _stored(task)):
         for columns in _columns(stored, include_headers=include_headers):
             rows = _rows(task, columns, schema)
             if rows.num_rows:
                 yield from _cut(rows)
+
+
+def _committed(task: Task, stored: Iterator[Buffer]) -> Iterator[Buffer]:
+    """Leave out what was aborted, unless all is asked for. Raises SourceError."""
+    if not task.committed:
+        yield from stored
+        return
+    committed = CommittedBatches(partial(_ask_for_aborted, task))
+    for batches in stored:
+        yield from committed.keep(batches)
+
+
+def _ask_for_aborted(task: Task, offset: int) -> Fetched:
+    source = task.range.source
+    patience = Patience(answered=True)
+    try:
+        with KafkaClient(task.servers, client_id="penstock-spark") as client:
+            return patience.ask(lambda: client.fetch(*source, offset, max_bytes=1, committed=True))
+    except (KafkaError, OSError) as error:
+        raise SourceError(
+            f"{task.servers} does not say which transactions on {source} were aborted: {error}"
+        ) from error
 
 
 def _stored(task: Task) -> Iterator[Buffer]:

@@ -11,15 +11,21 @@ from typing import Final
 
 from penstock.broker.errors import (
     BrokerError,
+    ConcurrentTransactionsError,
     ConsumerBusyError,
     IncompatibleSchemaError,
+    InvalidTransactionStateError,
+    ProducerFencedError,
     StorageError,
     SubscriptionBusyError,
     ThrottledError,
     TooManyProducersError,
+    TooManyTransactionsError,
     TopicTerminatedError,
+    TransactionConflictError,
     UnknownSchemaError,
     UnknownTopicError,
+    UnknownTransactionError,
 )
 from penstock.log.errors import LogError
 from penstock.metadata.errors import MetadataError
@@ -48,6 +54,13 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         TooManyProducersError: ServerError.TooManyRequests,
         ThrottledError: ServerError.TooManyRequests,
         StorageError: ServerError.PersistenceError,
+        UnknownTransactionError: ServerError.TransactionNotFound,
+        InvalidTransactionStateError: ServerError.InvalidTxnStatus,
+        # Its time was over, and it is being aborted.
+        ProducerFencedError: ServerError.InvalidTxnStatus,
+        ConcurrentTransactionsError: ServerError.ServiceNotReady,
+        TooManyTransactionsError: ServerError.TooManyRequests,
+        TransactionConflictError: ServerError.TransactionConflict,
         BrokerError: ServerError.NotAllowedError,
         LogError: ServerError.PersistenceError,
         OSError: ServerError.PersistenceError,

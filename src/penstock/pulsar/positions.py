@@ -6,9 +6,10 @@ acknowledged. Only the last message of a topic is one that can be read.
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from penstock.limits import PULSAR_LOOK_UPS_TOGETHER
+from penstock.limits import PULSAR_HIDDEN_BATCHES, PULSAR_LOOK_UPS_TOGETHER
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import HEADER_SIZE, Magic, read_header
 from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
@@ -54,37 +55,55 @@ async def entry_before(partition: Partition, position: int) -> int:
 
 
 async def last_message_id(partition: Partition) -> MessageIdData:
-    """Return the id of the last message that is not damaged.
+    """Return the id of the last message that is not damaged, and committed.
 
     Both numbers are the highest while there is none. Where there was one and can't be read any
     more, it is the last offset.
     """
     index = partition.index if partition.topic.partitioned else -1
+    none = MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
     end = partition.readable_end()
     if end == 0:
-        return MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
+        return none
     last = MessageIdData(ledgerId=partition.id, entryId=end - 1, partition=index)
-    for _ in range(PULSAR_LOOK_UPS_TOGETHER):
+    damaged = hidden = 0
+    while damaged < PULSAR_LOOK_UPS_TOGETHER and hidden < PULSAR_HIDDEN_BATCHES:
         if end <= partition.start_offset:
-            break
+            return none if hidden and not damaged and not partition.start_offset else last
         extent = await _extent_at(partition, end - 1)
-        if extent is None or await _name_last_message(partition, extent[0], last):
+        if extent is None:
             break
+        found = await _name_last_message(partition, extent[0], last)
+        if found is _Found.MESSAGE:
+            break
+        damaged += found is _Found.DAMAGE
+        hidden += found is _Found.NOTHING
         end = extent[0]
     return last
 
 
-async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> bool:
-    """Set `last` to the last message of the batch at `offset`; False where it can't be read."""
+class _Found(Enum):
+    MESSAGE = auto()
+    NOTHING = auto()
+    """It was aborted, or says how a transaction ended."""
+    DAMAGE = auto()
+
+
+async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> _Found:
+    """Set `last` to the last message of the batch at `offset`, if consumers get one there."""
     try:
+        committed = partition.committed_from(offset)
         (batch,) = await partition.read(offset, 1, Magic.PULSAR)
     except (CorruptBatchError, MalformedBatchError):
-        return False
+        return _Found.DAMAGE
+    header = read_header(batch)
+    if header.record_count == 0 or committed.hides(header):
+        return _Found.NOTHING
     last.entryId = offset
     # A batch of one is a batch, which only its own metadata tells.
     if read_entry(memoryview(batch)[HEADER_SIZE:]).is_batch:
-        last.batch_index = read_header(batch).record_count - 1
-    return True
+        last.batch_index = header.record_count - 1
+    return _Found.MESSAGE
 
 
 async def _extent_at(partition: Partition, offset: int) -> tuple[int, int] | None:

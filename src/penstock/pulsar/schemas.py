@@ -18,9 +18,9 @@ from penstock.records.pulsar.metadata_pb2 import KeyValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.broker.broker import Broker
     from penstock.broker.topics.own_topic import OwnTopic
     from penstock.broker.topics.partition import Partition
+    from penstock.pulsar.client import Client
 
 _KINDS: Final[Mapping[int, SchemaKind]] = {
     api.Schema.String: SchemaKind.STRING,
@@ -96,7 +96,7 @@ def refuse_schema(said: api.Schema) -> None:
         )
 
 
-async def version_to_write(broker: Broker, topic: OwnTopic, said: api.Schema) -> bytes:
+async def version_to_write(client: Client, topic: OwnTopic, said: api.Schema) -> bytes:
     """Return what a producer with this schema writes beside its messages, once it is durable.
 
     Raises RefusedError and BrokerError. A producer of plain bytes may write to any topic, as with
@@ -105,11 +105,11 @@ async def version_to_write(broker: Broker, topic: OwnTopic, said: api.Schema) ->
     schema = schema_of(said)
     if schema is None:
         return b""
-    return encode_version((await broker.schemas.register(topic, schema)).version)
+    return encode_version((await client.broker.schemas.register(client, topic, schema)).version)
 
 
 async def check_to_read(
-    broker: Broker, partition: Partition, said: api.Schema, *, is_used: bool
+    client: Client, partition: Partition, said: api.Schema, *, is_used: bool
 ) -> None:
     """Check that a consumer with this schema can read what producers with schemas write.
 
@@ -120,9 +120,9 @@ async def check_to_read(
     schema = schema_of(said)
     if schema is None:
         return
-    topic = partition.topic
+    topic, schemas = partition.topic, client.broker.schemas
     is_empty = partition.end_offset == partition.start_offset
-    if is_empty and not is_used and broker.schemas.latest(topic) is None:
-        await broker.schemas.register(topic, schema)
+    if is_empty and not is_used and schemas.latest(topic) is None:
+        await schemas.register(client, topic, schema)
     else:
-        await broker.schemas.check_reader(topic, schema)
+        await schemas.check_reader(client, topic, schema)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_LISTS: Final = frozenset({BaseCommand.ACK, BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES})
+"""Commands that may be long lists of message ids."""
+_ID_BYTES_A_BYTE: Final = 24
+"""What a byte of such a list takes at most once it is parsed, and its ids are looked at."""
 _CONNECT: Final = BaseCommand.CONNECT
 """Here, because protobuf looks its constants up each time, which takes longer than all else."""
 
@@ -56,11 +60,13 @@ NEXT_STATE: Final = {
 class PulsarRequest(Call):
     """Implements penstock.session.Request; it is its own call."""
 
-    __slots__ = ("handler", "message")
+    __slots__ = ("handler", "held_bytes", "message")
     lane = None
-    held_bytes = 0
 
-    def __init__(self, client: Client, handler: Handler, frame: frames.Frame) -> None:
+    def __init__(
+        self, client: Client, handler: Handler, frame: frames.Frame, held_bytes: int
+    ) -> None:
+        self.held_bytes = held_bytes
         self.client = client
         self.version = client.protocol_version
         self.entry = frame.entry
@@ -119,7 +125,8 @@ class PulsarSession:
         if handler is None:
             logger.debug("%s sent a command that is not known", client.transport.peer)
             return None
-        return PulsarRequest(client, handler, parsed)
+        held_bytes = len(frame) * _ID_BYTES_A_BYTE if kind in _LISTS else 0
+        return PulsarRequest(client, handler, parsed, held_bytes)
 
     def close(self) -> None:
         """Give up what the client had; see penstock.session."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from penstock.pace import Pace
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _GATHERED_SECONDS: Final = 0.1
 """How long changes are gathered before the client is told, for the hash is one of all topics."""
+_RESTS: Final = 4
+"""Times as long as a namespace was listed for, until it is listed for the next watcher."""
 
 
 class WatcherOwner(Protocol):
@@ -80,6 +83,14 @@ class TopicWatcher:
         """Return the topics that there are."""
         return await topics_of(self._topics, self._namespace, self._pattern)
 
+    async def _names_in_turn(self) -> list[str]:
+        """As `names`, with the others that watch: all of them together take a part of the time."""
+        async with self._topics.changes.listing:
+            began = time.perf_counter()
+            names = await self.names()
+            await asyncio.sleep(_RESTS * (time.perf_counter() - began))
+            return names
+
     def opened(self) -> None:
         """The client has heard which topics there are: tell it of changes."""
         self._is_open = True
@@ -118,7 +129,7 @@ class TopicWatcher:
             update = CommandWatchTopicUpdate(watcher_id=self._id)
             lists = {True: update.new_topics, False: update.deleted_topics}
             await Pace().each(names, lambda name: lists[changed[name]].append(name))
-            update.topics_hash = topics_hash(await self.names())
+            update.topics_hash = topics_hash(await self._names_in_turn())
             self._owner.send(
                 BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watchTopicUpdate=update)
             )

@@ -72,12 +72,13 @@ async def open_partition(client: Client, text: str, *, may_create: bool = True) 
     A topic that is missing is created without partitions where that is allowed. Raises
     RefusedError, BrokerError and LogNotOpenError.
     """
-    partition = await _find_partition(client, text, may_create=may_create)
+    partition = await find_partition(client, text, may_create=may_create)
     await partition.opened()
     return partition
 
 
-async def _find_partition(client: Client, text: str, *, may_create: bool) -> Partition:
+async def find_partition(client: Client, text: str, *, may_create: bool) -> Partition:
+    """Do as `open_partition`, but for its log, which may be closed."""
     name, number = parse_topic(text)
     topic = client.broker.topics.get(name)
     if number is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import cramjam
 import numpy as np
@@ -16,7 +16,13 @@ from penstock.records.bounds import zstd_bound
 from penstock.records.columns import Bytes
 from penstock.records.errors import MalformedBatchError, OverLimitError
 
+if TYPE_CHECKING:
+    from penstock.session import Buffer
+
 _FIRST_GUESS: Final = 64 * 1024
+_DEFLATED_PIECE_BYTES: Final = 256 * 1024
+_COMPRESSED_PIECE_BYTES: Final = 64 * 1024
+"""What is given to zlib at once: it copies what it did not get to."""
 _TOO_SMALL: Final = "failed to write whole buffer"
 
 Inflater: TypeAlias = Callable[[memoryview, int], Bytes]
@@ -73,14 +79,35 @@ def deflate(window_bits: int, bound: Callable[[memoryview], int] | None = None) 
         stated = limit if bound is None else bound(compressed)
         most = min(limit, stated)
         stream = zlib.decompressobj(window_bits)
-        inflated = stream.decompress(compressed, most + 1)
+        if most <= _DEFLATED_PIECE_BYTES:
+            inflated = np.frombuffer(stream.decompress(compressed, most + 1), np.uint8)
+        else:
+            inflated = _in_pieces(stream, compressed, most + 1)
         if len(inflated) > most:
             raise _too_much(stated, limit)
         if not stream.eof:
             raise MalformedBatchError("the compressed bytes end too early")
-        return np.frombuffer(inflated, np.uint8)
+        return inflated
 
     return inflate
+
+
+def _in_pieces(stream: zlib._Decompress, compressed: memoryview, most: int) -> Bytes:
+    """Return up to so many bytes, inflated piece by piece: zlib keeps the interpreter while it puts
+    together what it returns.
+    """
+    out = np.empty(most, np.uint8)
+    size = 0
+    for start in range(0, len(compressed), _COMPRESSED_PIECE_BYTES):
+        left: Buffer = compressed[start : start + _COMPRESSED_PIECE_BYTES]
+        while size < most and not stream.eof:
+            piece = stream.decompress(left, min(_DEFLATED_PIECE_BYTES, most - size))
+            out[size : size + len(piece)] = np.frombuffer(piece, np.uint8)
+            size += len(piece)
+            left = stream.unconsumed_tail
+            if not left and len(piece) < _DEFLATED_PIECE_BYTES:
+                break
+    return out[:size]
 
 
 def snappy(compressed: memoryview, limit: int) -> Bytes:

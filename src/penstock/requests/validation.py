@@ -1,33 +1,44 @@
-"""Looking into what producers send without keeping the event loop from its work."""
+"""Looking into what producers send without keeping the event loop, or one another, from work."""
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from penstock import records
 from penstock.broker.reading.conversion import reserve
-from penstock.limits import VALIDATION_THREADS
+from penstock.fair_threads import FairThreads
+from penstock.limits import LOOKS_OF_MEDIUM_BYTES, LOOKS_OF_SMALL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.memory import Memory
+    from penstock.broker.broker import Broker
+    from penstock.requests.call import Client
 
-_threads: Final = ThreadPoolExecutor(VALIDATION_THREADS, "validation")
+_threads: Final[WeakKeyDictionary[Broker, FairThreads]] = WeakKeyDictionary()
 _Result = TypeVar("_Result")
 
 
 async def in_thread(
-    memory: Memory, inflated_bytes: Callable[[], int], look: Callable[[], _Result]
+    client: Client, size: int, inflated_bytes: Callable[[], int], look: Callable[[], _Result]
 ) -> _Result:
     """Return what `look` returns, called in a thread once as many bytes as it takes are reserved.
 
-    Raises what it raises.
+    `size` is what was sent: to find out what it inflates to takes no longer than to read it. Raises
+    what `look` raises.
     """
     await records.prepare()
-    loop = asyncio.get_running_loop()
-    with memory.reading() as held:
-        await reserve(held, await loop.run_in_executor(_threads, inflated_bytes))
-        return await loop.run_in_executor(_threads, look)
+    threads = _threads_of(client.broker)
+    with client.broker.memory.reading() as held:
+        inflated = await threads.run(client, size, inflated_bytes)
+        await reserve(held, inflated)
+        return await threads.run(client, size + inflated, look)
+
+
+def _threads_of(broker: Broker) -> FairThreads:
+    threads = _threads.get(broker)
+    if threads is None:
+        sizes = (LOOKS_OF_SMALL_BYTES, LOOKS_OF_MEDIUM_BYTES)
+        threads = _threads[broker] = FairThreads("validation", sizes)
+    return threads

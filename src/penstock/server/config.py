@@ -126,6 +126,13 @@ def _size_limit(text: str) -> int:
     return NO_LIMIT if text == "-1" else size
 
 
+def _rate(text: str) -> int:
+    rate = _bytes(text)
+    if rate < _MIB:
+        raise ValueError("a size from 1MiB on, such as 50MiB")
+    return rate
+
+
 def _segment_age(text: str) -> int:
     return _number(text, 1, (1 << 63) - 1, "a whole number of milliseconds from 1")
 
@@ -252,6 +259,16 @@ class Config:
         metadata=_about(
             _check_interval, "Milliseconds between two looks at what is due to be deleted."
         ),
+    )
+    compaction_check_ms: int = field(
+        default=15_000,
+        metadata=_about(
+            _check_interval, "Milliseconds between two looks at what is due to be compacted."
+        ),
+    )
+    compaction_bytes_per_second: int = field(
+        default=1 << 40,
+        metadata=_about(_rate, "Bytes of logs that compaction reads a second at most."),
     )
     file_delete_delay_ms: int = field(
         default=0,

@@ -236,6 +236,8 @@ def broker_settings(config: Config) -> BrokerSettings:
         retention_bytes=config.retention_bytes,
         retention_topic_bytes=config.retention_topic_bytes,
         retention_check_ms=config.retention_check_ms,
+        compaction_check_ms=config.compaction_check_ms,
+        compaction_bytes_per_second=config.compaction_bytes_per_second,
         message_ttl_ms=config.message_ttl_ms,
         backlog_quota_bytes=config.backlog_quota_bytes,
         backlog_quota_ms=config.backlog_quota_ms,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import TooManyOffsetsError
-from penstock.memory import Holding
+from penstock.memory import Holding, text_bytes
 from penstock.metadata.offsets import OffsetRow
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class CommittedOffsets:
                     del self._owners[partition_id]
         if not kept:
             del self._offsets[owner]
-            self._held.grow(-_ROW_BYTES - len(owner.name))
+            self._held.grow(-_ROW_BYTES - text_bytes(owner.name))
 
     def _put(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> None:
         self._held.grow(self._growth(owner, offsets))
@@ -158,7 +158,7 @@ class CommittedOffsets:
     def _growth(self, owner: OffsetOwner, offsets: Mapping[int, CommittedOffset]) -> int:
         """Return how many bytes more there would be."""
         kept = self._offsets.get(owner)
-        growth = _ROW_BYTES + len(owner.name) if kept is None else 0
+        growth = _ROW_BYTES + text_bytes(owner.name) if kept is None else 0
         for partition_id, committed in offsets.items():
             before = kept.get(partition_id) if kept else None
             growth += _size(committed) - (_size(before) if before else 0)
@@ -166,4 +166,4 @@ class CommittedOffsets:
 
 
 def _size(committed: CommittedOffset) -> int:
-    return _ROW_BYTES + len(committed.note)
+    return _ROW_BYTES + text_bytes(committed.note)

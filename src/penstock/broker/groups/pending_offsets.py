@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock import limits
 from penstock.broker.errors import TooManyOffsetsError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
-from penstock.memory import Holding
+from penstock.memory import Holding, text_bytes
 from penstock.metadata.offsets import OffsetRow
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class PendingOffsets:
 
 
 def _size(place: _Place, offset: CommittedOffset) -> int:
-    return _ROW_BYTES + len(place.owner.name) + len(offset.note)
+    return _ROW_BYTES + text_bytes(place.owner.name) + text_bytes(offset.note)
 
 
 def _row(place: _Place, committed: CommittedOffset) -> OffsetRow:

@@ -13,7 +13,7 @@ from penstock.broker.errors import (
     UnknownMemberError,
 )
 from penstock.limits import GROUP_BYTES
-from penstock.memory import Holding
+from penstock.memory import Holding, text_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -133,4 +133,4 @@ class Roster:
 
 def _size(protocols: Protocols) -> int:
     """Return about how much memory protocols take; clients may send many of next to nothing."""
-    return sum(_ENTRY_BYTES + len(name) + len(metadata) for name, metadata in protocols)
+    return sum(_ENTRY_BYTES + text_bytes(name) + len(metadata) for name, metadata in protocols)

@@ -141,6 +141,11 @@ class ProducerStates(RememberedProducers[_Producer]):
                     producer_id, producer.epoch, producer.last_sequence, now - producer.used_at
                 )
 
+    def last_batches(self) -> list[int]:
+        """Return the base offsets of the batches that were written last, of each producer one."""
+        numbered = [each.last_offset for each in self._producers.values() if each.written]
+        return numbered + self.named.last_batches()
+
     def check(self, header: BatchHeader) -> Duplicate | None:
         """Return where the batch already is, or None when it may be appended.
 

@@ -5,7 +5,8 @@ Per producer the highest sequence number is kept: a message up to it is a duplic
 left out. The state is a function of the batch headers in the log, as that of idempotent producers
 is (`penstock.broker.producers.idempotence`): a header carries a number made of the producer's name,
 below those of producers that have no name, and the sequence number in the fields of both epoch and
-sequence.
+sequence. In a transaction it carries the transaction's producer there, and the entry itself says
+name and number.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Final
 from penstock import limits
 from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
-from penstock.log.header import NO_PRODUCER_ID
+from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, HEADER_SIZE, NO_PRODUCER_ID, Magic
+from penstock.records.pulsar.entry import numbered_message
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
@@ -109,6 +111,10 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         """Return what a producer wrote last, which may not be flushed yet; None for a new one."""
         return self._producers.get(producer_id)
 
+    def last_batches(self) -> list[int]:
+        """Return the base offset of the batch that each producer wrote last."""
+        return [each.offset for each in self._producers.values()]
+
     def check_room(self, producer_id: int) -> None:
         """Have room for a producer. Raises TooManyProducersError."""
         if producer_id not in self._producers:
@@ -120,11 +126,15 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         Batches at `kept_below` and above may have to be `cut`.
         """
         sequence = (header.producer_epoch << _SEQUENCE_BITS) + header.base_sequence
-        producer = self._producers.get(header.producer_id)
+        self.remember(header.producer_id, sequence, offset, kept_below)
+
+    def remember(self, producer_id: int, sequence: int, offset: int, kept_below: int) -> None:
+        """Remember a message of which the header says another thing: see `wrote`."""
+        producer = self._producers.get(producer_id)
         if producer is not None:
             producer.wrote(sequence, offset, kept_below)
             return
-        self._producers[header.producer_id] = NamedProducer(sequence, offset)
+        self._producers[producer_id] = NamedProducer(sequence, offset)
         if len(self._producers) > PRODUCERS_REMEMBERED:
             self._producers.popitem(last=False)
         self._count()
@@ -148,10 +158,15 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         if self._producers.pop(producer_id, None) is not None:
             self._count()
 
-    def update(self, header: BatchHeader, _batch: Buffer = b"") -> None:
+    def update(self, header: BatchHeader, batch: Buffer = b"") -> None:
         """Remember a batch that is in the log."""
         if header.producer_id < NO_PRODUCER_ID:
             self.wrote(header, header.base_offset, header.next_offset)
+        elif header.magic == Magic.PULSAR and header.attributes & ATTRIBUTE_TRANSACTIONAL:
+            numbered = numbered_message(memoryview(batch)[HEADER_SIZE:])
+            if numbered is not None and numbered.sequence < SEQUENCES:
+                name, sequence = id_of_name(numbered.producer_name), numbered.sequence
+                self.remember(name, sequence, header.base_offset, header.next_offset)
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""

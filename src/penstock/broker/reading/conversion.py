@@ -11,7 +11,7 @@ import asyncio
 from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -26,7 +26,14 @@ from penstock.limits import (
     INFLATED_BATCH_BYTES,
 )
 from penstock.log import CorruptBatchError
-from penstock.log.header import Magic, build_header, stamp, walk
+from penstock.log.header import (
+    ATTRIBUTE_TRANSACTIONAL,
+    Magic,
+    build_header,
+    set_transaction,
+    stamp,
+    walk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +156,8 @@ def _convert(pieces: list[Buffer], target: records.Encoding) -> list[Buffer]:
         for part in records.convert(piece, target):
             if target == Magic.KAFKA:
                 _keep_leader_epochs(part, piece)
+            if isinstance(target, Magic):
+                _keep_transactions(part, piece)
             converted.append(part)
             size += len(part)
             if size > INFLATED_BATCH_BYTES:
@@ -171,6 +180,24 @@ def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
         _, epoch = epochs[max(0, following - 1)]
         if header.leader_epoch != epoch:
             stamp(view[position:], header.base_offset, epoch)
+
+
+def _keep_transactions(converted: Buffer, stored: Buffer) -> None:
+    """Give converted batches the transactions of those that they were made of.
+
+    Kafka's clients leave aborted ones out by that, and so does the broker for the others.
+    """
+    headers = [header for _, header in walk(stored)]
+    if not any(header.attributes & ATTRIBUTE_TRANSACTIONAL for header in headers):
+        return
+    view = memoryview(converted)
+    for position, header in walk(converted):
+        following = bisect_right(headers, header.base_offset, key=attrgetter("base_offset"))
+        origin = headers[max(0, following - 1)]
+        is_part = origin.attributes & ATTRIBUTE_TRANSACTIONAL
+        if is_part and not header.attributes & ATTRIBUTE_TRANSACTIONAL:
+            batch = view[position : position + header.size]
+            set_transaction(batch, origin.producer_id, origin.producer_epoch)
 
 
 def gap(stored: Buffer, target: records.Encoding) -> bytearray:

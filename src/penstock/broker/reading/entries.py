@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from functools import partial
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.errors import UnknownTopicError
+from penstock.broker.transactions.committed import Committed
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.batches import StoredBatch
-from penstock.log.header import ATTRIBUTE_CHUNK, ATTRIBUTE_CONTROL, HEADER_SIZE, Magic, walk
+from penstock.log.header import ATTRIBUTE_CHUNK, HEADER_SIZE, Magic, walk
 from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
@@ -111,18 +113,20 @@ class EntryReader:
 
     async def _read_ahead(self, max_bytes: int) -> None:
         rewinds = self._rewinds
-        buffers = await self._read(max_bytes)
-        if rewinds == self._rewinds and buffers is not None:
-            self._unsplit = self._entries(buffers)
+        found = await self._read(max_bytes)
+        if rewinds == self._rewinds and found is not None:
+            committed, buffers = found
+            self._unsplit = self._entries(buffers, committed)
             self._held.set(sum(map(len, buffers)))
 
-    async def _read(self, max_bytes: int) -> list[Buffer] | None:
+    async def _read(self, max_bytes: int) -> tuple[Committed, list[Buffer]] | None:
         """Read at `position`; None when what is there had to be skipped."""
         position, rewinds = self.position, self._rewinds
         try:
             with self._partition.memory.reading() as reading:
                 await reading.grant(min(max_bytes, self._partition.bytes_from(position)))
-                return await self._partition.read(position, max_bytes, self._magic)
+                committed = self._partition.committed_from(position)
+                return committed, await self._partition.read(position, max_bytes, self._magic)
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
@@ -140,12 +144,13 @@ class EntryReader:
     def _ranges(self) -> list[StoredBatch]:
         """Return the next batches as ranges of a file, as far as they can be."""
         try:
+            committed = self._partition.committed_from(self.position)
             found = self._partition.sound_batches(
                 self.position, RANGES_BYTES, _ANY_COUNT, self._magic
             )
         except (OffsetOutOfRangeError, UnknownTopicError):
             return []  # A read says what becomes of that.
-        return list(takewhile(_is_plain, found))
+        return list(takewhile(partial(_is_plain, committed), found))
 
     def _split(self) -> bool:
         """Have the next batches of what was read ready; False where there are none."""
@@ -156,14 +161,14 @@ class EntryReader:
             self._held.set(0)
         return bool(self._ahead)
 
-    def _entries(self, buffers: list[Buffer]) -> Iterator[Entry]:
+    def _entries(self, buffers: list[Buffer], committed: Committed) -> Iterator[Entry]:
         expected = self.position
         for buffer in buffers:
             view = memoryview(buffer)
             for at, header in walk(view):
                 if header.base_offset > expected:
                     self._skipped(expected, header.base_offset)
-                if header.attributes & ATTRIBUTE_CONTROL or header.record_count == 0:
+                if header.record_count == 0 or committed.hides(header):
                     self._skipped(header.base_offset, header.next_offset)
                 else:
                     yield Entry(header, view[at : at + header.size])
@@ -171,9 +176,9 @@ class EntryReader:
         if not self._ahead:
             self.position = max(self.position, expected)
 
-    def _damaged(self, start: int, end: int) -> list[Buffer]:
+    def _damaged(self, start: int, end: int) -> tuple[Committed, list[Buffer]]:
         logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)
-        return [damaged_entry(start, end)]
+        return Committed(()), [damaged_entry(start, end)]
 
     def _skip(self, start: int, end: int) -> None:
         if self.position == start and end > start:
@@ -181,6 +186,6 @@ class EntryReader:
             self._skipped(start, end)
 
 
-def _is_plain(batch: StoredBatch) -> bool:
+def _is_plain(committed: Committed, batch: StoredBatch) -> bool:
     """Whether nobody has to look into a batch before it goes out."""
-    return not batch.header.attributes & (ATTRIBUTE_CHUNK | ATTRIBUTE_CONTROL)
+    return not (batch.header.attributes & ATTRIBUTE_CHUNK or committed.hides(batch.header))

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import CorruptBatchError
-from penstock.log.header import ATTRIBUTE_LOG_APPEND_TIME, Magic
+from penstock.log.header import ATTRIBUTE_DELETE_HORIZON, ATTRIBUTE_LOG_APPEND_TIME, Magic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ def time_of(header: BatchHeader) -> int:
 
     Pulsar counts from when an entry was published, whatever its event time.
     """
-    stamped = header.attributes & ATTRIBUTE_LOG_APPEND_TIME
+    stamped = header.attributes & (ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_DELETE_HORIZON)
     if header.magic == Magic.PULSAR and not stamped:
         return header.base_timestamp
     return header.max_timestamp

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import (
@@ -18,7 +17,8 @@ from penstock.broker.errors import (
 )
 from penstock.broker.schemas.compatibility import check_follows, check_reads, check_schema
 from penstock.broker.schemas.schema import Schema, SchemaKind, digest
-from penstock.memory import Holding
+from penstock.fair_threads import FairThreads
+from penstock.memory import Holding, text_bytes
 from penstock.metadata.schemas import SchemaRow
 from penstock.tasks import uninterrupted
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _VERSION_BYTES: Final = 1_000
 """About what a version takes of memory besides its texts."""
-_thread: Final = ThreadPoolExecutor(1, "schemas")
-ResultT = TypeVar("ResultT")
 
 
 class SchemaVersion(NamedTuple):
@@ -70,6 +68,7 @@ class Schemas:
         self._by_topic: dict[UUID, _Versions] = {}
         self._account = memory.metadata
         self._held = Holding(memory.metadata)
+        self._threads = FairThreads("schemas", (limits.SCHEMA_ORDINARY_BYTES,))
 
     def load(self) -> None:
         """Read the database. Blocks. Raises MetadataError."""
@@ -91,27 +90,28 @@ class Schemas:
             raise UnknownSchemaError(f"{topic.name.pulsar} has no schema of version {version}")
         return versions.all[version]
 
-    async def register(self, topic: OwnTopic, schema: Schema) -> SchemaVersion:
+    async def register(self, client: object, topic: OwnTopic, schema: Schema) -> SchemaVersion:
         """Return the version of a schema that is written with: a new one where it is no known one.
 
+        `client` is who asks: what takes long is done for one client after the other.
         Raises IncompatibleSchemaError, TooManySchemasError, UnknownTopicError and MetadataError.
         """
         versions = self._by_topic.setdefault(topic.id, _Versions())
-        key = await _digest(schema)
+        key = await self._digest(client, schema)
         if (known := versions.by_digest.get(key)) is not None:
             return known
-        adding = self._add(topic, versions, schema, key)
+        adding = self._add(client, topic, versions, schema, key)
         return await uninterrupted(adding, "keeping a schema", refusals=BrokerError)
 
-    async def check_reader(self, topic: OwnTopic, schema: Schema) -> None:
+    async def check_reader(self, client: object, topic: OwnTopic, schema: Schema) -> None:
         """Check that a schema reads what is written with the newest one, if there is any.
 
         Raises IncompatibleSchemaError.
         """
         versions = self._by_topic.get(topic.id)
-        sought = await _digest(schema)
+        sought = await self._digest(client, schema)
         if versions is not None and versions.all and sought not in versions.by_digest:
-            await _apart(schema.size, lambda: check_reads(schema, versions.all[-1].schema))
+            await self._compare(client, schema, versions.all[-1].schema, check_reads)
 
     def forget(self, topic: OwnTopic) -> None:
         """A topic was deleted, and the database has dropped its schemas with it."""
@@ -120,14 +120,13 @@ class Schemas:
             self._held.grow(-versions.size)
 
     async def _add(
-        self, topic: OwnTopic, versions: _Versions, schema: Schema, key: str
+        self, client: object, topic: OwnTopic, versions: _Versions, schema: Schema, key: str
     ) -> SchemaVersion:
         async with versions.changing:
             if (known := versions.by_digest.get(key)) is not None:
                 return known  # Somebody else came with it first.
             if versions.all:
-                last = versions.all[-1].schema
-                await _apart(schema.size + last.size, lambda: check_follows(schema, last))
+                await self._compare(client, schema, versions.all[-1].schema, check_follows)
             made = SchemaVersion(len(versions.all), schema, key, time.time_ns() // 1_000_000)
             self._check_room(made)
             with self._counted(made):
@@ -155,25 +154,29 @@ class Schemas:
         if self._held.size + size > limits.SCHEMAS_BYTES or not self._account.fits(size):
             raise TooManySchemasError("there is no memory for one more schema")
 
+    async def _digest(self, client: object, schema: Schema) -> str:
+        """Check a schema and return its digest. Raises IncompatibleSchemaError."""
+        if schema.size > limits.SCHEMA_BYTES:
+            raise IncompatibleSchemaError(f"a schema has at most {limits.SCHEMA_BYTES} bytes")
 
-async def _digest(schema: Schema) -> str:
-    """Check a schema and return its digest. Raises IncompatibleSchemaError."""
-    if schema.size > limits.SCHEMA_BYTES:
-        raise IncompatibleSchemaError(f"a schema has at most {limits.SCHEMA_BYTES} bytes")
+        def read() -> str:
+            check_schema(schema)
+            return digest(schema)
 
-    def read() -> str:
-        check_schema(schema)
-        return digest(schema)
+        if schema.size <= limits.SCHEMA_READ_AT_ONCE_BYTES:
+            return read()
+        return await self._threads.run(client, schema.size, read)
 
-    return await _apart(schema.size, read)
-
-
-async def _apart(size: int, work: Callable[[], ResultT]) -> ResultT:
-    """Do what grows with a schema, of a large one in a thread."""
-    if size <= limits.SCHEMA_READ_AT_ONCE_BYTES:
-        return work()
-    return await asyncio.get_running_loop().run_in_executor(_thread, work)
+    async def _compare(
+        self, client: object, new: Schema, last: Schema, check: Callable[[Schema, Schema], None]
+    ) -> None:
+        size = new.size + last.size
+        if size <= limits.SCHEMA_COMPARED_AT_ONCE_BYTES:
+            check(new, last)
+        else:
+            await self._threads.run(client, size, lambda: check(new, last))
 
 
 def _size(schema: Schema) -> int:
-    return _VERSION_BYTES + schema.size
+    texts = (schema.name, *schema.properties, *schema.properties.values())
+    return _VERSION_BYTES + len(schema.definition) + sum(map(text_bytes, texts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from penstock.broker.subscriptions.bitmaps import BITS, BLOCK, blocks_between, span
 from penstock.pace import drop
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
+UNKNOWN_BEGINS: Final = 0
+
+
 class BatchRun:
     """The offsets from `start` up to `end`; bit i of `begins` is set where a batch begins at
     `start` + i.
 
-    One that has several batches lies in one block of offsets.
+    One that has several batches lies in one block of offsets, unless it is not known where those
+    begin.
     """
 
     __slots__ = ("begins", "end", "start")
@@ -43,13 +47,15 @@ class BatchRun:
 
     def begins_of(self, start: int, end: int) -> int:
         """Return where batches begin in a part, which begins with one."""
-        if self.begins == 1:
-            return 1
+        if self.begins in {1, UNKNOWN_BEGINS}:
+            return self.begins
         return (self.begins >> (start - self.start)) & span(0, end - start) | 1
 
     def extend(self, start: int, end: int, begins: int = 1) -> bool:
         """Take in what stands right behind, where one block has room for both."""
         if start != self.end or (end - 1) // BLOCK != self.start // BLOCK:
+            return False
+        if UNKNOWN_BEGINS in {self.begins, begins}:
             return False
         at = start - self.start
         self.begins |= BITS[at] if begins == 1 else begins << at

@@ -24,6 +24,11 @@ class Boundaries:
         """How many blocks of offsets there is something in."""
         return len(self._blocks)
 
+    @property
+    def end(self) -> int:
+        """Where the last batch ended that was added."""
+        return self._end if self._blocks else 0
+
     def add(self, start: int, end: int, begins: int = 1) -> None:
         """Remember batches behind the ones before: bit i of `begins` is one at `start` + i, and
         several lie in one block.

@@ -1,8 +1,10 @@
 """The state of one subscription on one partition: where each message is.
 
 A message is acknowledged (below or in the cursor), out with a holder (in a lease), back to be
-delivered again (in a returned range), or was never out (from `fresh` on). What is pushed to
-consumers and what they pull share this state; who gets what next is decided above it.
+delivered again (in a returned range), or was never out (from `fresh` on). One that a transaction
+acknowledged is pending: wherever it is, it is not counted there, and not handed out before the
+transaction was aborted. What is pushed to consumers and what they pull share this state; who gets
+what next is decided above it.
 
 What all of it takes is on the node's account for subscriptions. Where that is full, no more is
 handed out before something is acknowledged or given up.
@@ -13,9 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
-from penstock.broker.subscriptions.bitmaps import span
+from penstock.broker.subscriptions.batch_run import UNKNOWN_BEGINS
+from penstock.broker.subscriptions.bitmaps import BLOCK, span
 from penstock.broker.subscriptions.boundaries import Boundaries
 from penstock.broker.subscriptions.leases import Lease, Leases
+from penstock.broker.subscriptions.pending import Pending
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
 from penstock.memory import Holding
 
@@ -29,7 +33,9 @@ if TYPE_CHECKING:
 _LEASE_BYTES: Final = 400
 _RETURNED_BYTES: Final = 400
 _BOUNDARIES_BYTES: Final = 320
-"""About what a lease, a returned range and a block of boundaries take of memory."""
+_PENDING_BYTES: Final = 400
+"""About what a lease, a returned range, a block of boundaries and one of what is pending take of
+memory."""
 
 
 class HandedOut(NamedTuple):
@@ -50,6 +56,7 @@ class Engine:
         self._returned = ReturnedRanges()
         # Of what is out and was forgotten.
         self._boundaries = Boundaries()
+        self.pending = Pending()
         self._moved = moved
         self.account = account
         self._held = Holding(account)
@@ -63,6 +70,7 @@ class Engine:
             len(self.leases) * _LEASE_BYTES
             + len(self._returned) * _RETURNED_BYTES
             + len(self._boundaries) * _BOUNDARIES_BYTES
+            + len(self.pending) * _PENDING_BYTES
             + self.cursor.used_bytes
         )
 
@@ -104,6 +112,18 @@ class Engine:
         found = None if lease is None else lease.extent(offset)
         return self._without_lease(offset) if found is None else found
 
+    def open_count(self, start: int, end: int) -> int:
+        """Return how many messages of a range are neither acknowledged nor pending."""
+        count = self.cursor.open_count(start, end)
+        if count and self.pending:
+            count -= self.pending.open_count(self.cursor, start, end)
+        return count
+
+    def open_mask(self, start: int, end: int) -> int:
+        """Return which of a batch's messages are neither: bit i stands for offset `start` + i."""
+        mask = self.cursor.open_mask(start, end)
+        return mask & ~self.pending.mask(start, end) if self.pending else mask
+
     def has_returned(self, start: int) -> bool:
         """Whether a range that begins at an offset came back."""
         return self._returned.get(start) is not None
@@ -111,7 +131,7 @@ class Engine:
     def next_returned(self) -> Returned | None:
         """Return what is to be delivered again first; what was acknowledged meanwhile is not."""
         while (first := self._returned.first) is not None:
-            if self.cursor.open_count(first.start, first.end):
+            if self.open_count(first.start, first.end):
                 return first
             self._returned.pop_first()
         return None
@@ -129,7 +149,7 @@ class Engine:
             self.fresh = end
         else:
             deliveries = self._withdraw(start, end)
-        open_count = self.cursor.open_count(start, end)
+        open_count = self.open_count(start, end)
         if not open_count:
             return None
         self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count)
@@ -145,7 +165,8 @@ class Engine:
             oldest = self.leases.oldest
             assert oldest is not None, "there are leases"
             self.leases.remove(oldest)
-            self._boundaries.add(oldest.start, oldest.end, oldest.begins)
+            if oldest.start >= self._boundaries.end:  # Else it came back from a transaction.
+                self._boundaries.add(oldest.start, oldest.end, oldest.begins)
 
     def forget_extents(self) -> None:
         """Forget where what is out begins, as far as one holder has all of it."""
@@ -159,12 +180,13 @@ class Engine:
         Returns how many were marked: all, or those before the first of which the end is not known.
         """
         leases, cursor = self.leases, self.cursor
+        mark = self._mark if self.pending else cursor.acknowledge
         marked = 0
         for start in starts:
             lease = leases.find(start)
             extent = None if lease is None else lease.extent(start)
             if lease is not None and extent is not None:
-                leases.settle(lease, cursor.acknowledge(*extent))
+                leases.settle(lease, mark(*extent))
             else:
                 # What came back is nobody's, and so is what has no lease any more.
                 extent = self._without_lease(start)
@@ -182,7 +204,7 @@ class Engine:
         for lease in self.leases.overlapping(start, end):
             low, high = max(start, lease.start), min(end, lease.end)
             held += high - low
-            self.leases.settle(lease, self.cursor.acknowledge(low, high))
+            self.leases.settle(lease, self._mark(low, high))
         if held < end - start:
             self.cursor.acknowledge(start, end)
         self._has_moved()
@@ -192,7 +214,7 @@ class Engine:
         for lease in self.leases.overlapping(start, start + closed.bit_length()):
             low, high = max(start, lease.start), lease.end
             held = closed >> (low - start) & span(0, high - low)
-            self.leases.settle(lease, self.cursor.acknowledge_set(low, held))
+            self.leases.settle(lease, self._mark_set(low, held))
         self.cursor.acknowledge_set(start, closed)
         self._has_moved()
 
@@ -200,6 +222,48 @@ class Engine:
         """Mark every message below an offset as acknowledged."""
         if end > self.cursor.position:
             self.acknowledge(self.cursor.position, end)
+
+    def hold(self, producer_id: int, start: int, closed: int) -> None:
+        """Note that a transaction acknowledged the offset `start` + i for each bit i that is set.
+
+        All of them are open, and pending in no other transaction.
+        """
+        end = start + closed.bit_length()
+        closed &= ~self.pending.mask(start, end)
+        for lease in self.leases.overlapping(start, end):
+            low, high = max(start, lease.start), min(end, lease.end)
+            self.leases.settle(lease, (closed >> (low - start) & span(0, high - low)).bit_count())
+        self.pending.add(producer_id, start, closed)
+
+    def committing(self, producer_id: int) -> Iterator[None]:
+        """Acknowledge what a transaction has, a block in each step."""
+        for number, bits in sorted(self.pending.blocks_of(producer_id).items()):
+            start = number * BLOCK
+            self.pending.remove(producer_id, start, start + BLOCK)
+            self.cursor.acknowledge_set(start, bits)
+            self._has_moved()
+            yield
+        self.count()
+
+    def give_back(self, producer_id: int, run: tuple[int, int], batches: tuple[int, int]) -> None:
+        """Have a run of what an aborted transaction has delivered again, whoever held it before.
+
+        `batches` are where the first of its batches begins and the last one ends: a batch goes out
+        as a whole, with what is open of it.
+        """
+        self.pending.remove(producer_id, *run)
+        start, end = batches[0], min(batches[1], self.fresh)
+        for lease in self.leases.overlapping(start, end):
+            self._take_back(lease, max(start, lease.start), min(end, lease.end), counted=True)
+        for returned in self._returned.overlapping(start, end):
+            self._return_unheld(start, returned.start)
+            start = returned.end
+        self._return_unheld(start, end)
+        self.count()
+
+    def _return_unheld(self, start: int, end: int) -> None:
+        if start < end and self.open_count(start, end):
+            self._returned.add(Returned(start, end, deliveries=1, begins=UNKNOWN_BEGINS))
 
     def skip(self, start: int, end: int) -> None:
         """Pass over offsets at which no message is."""
@@ -209,7 +273,7 @@ class Engine:
 
     def pass_over(self, end: int) -> None:
         """Go on at `end`: nothing that was never out is open before."""
-        assert not self.cursor.open_count(self.fresh, end), "what is open is handed out"
+        assert not self.open_count(self.fresh, end), "what is open is handed out"
         self.fresh = max(self.fresh, end)
 
     def release(self, holder: Holder, start: int, end: int, *, counted: bool = True) -> None:
@@ -278,6 +342,19 @@ class Engine:
         found = None if returned is None else returned.extent(start)
         return self._boundaries.get(start) if found is None else found
 
+    def _mark(self, start: int, end: int) -> int:
+        """Acknowledge a range; return how many of its messages were counted where they were."""
+        pending = self.pending.open_count(self.cursor, start, end) if self.pending else 0
+        return self.cursor.acknowledge(start, end) - pending
+
+    def _mark_set(self, start: int, closed: int) -> int:
+        pending = 0
+        if self.pending:
+            end = start + closed.bit_length()
+            counted = closed & self.cursor.open_mask(start, end) & self.pending.mask(start, end)
+            pending = counted.bit_count()
+        return self.cursor.acknowledge_set(start, closed) - pending
+
     def _has_moved(self) -> None:
         position = self.cursor.position
         self.fresh = max(self.fresh, position)
@@ -288,15 +365,15 @@ class Engine:
         """Take a range out of what came back; return how often it was delivered."""
         first = self._returned.pop_first(end)
         assert first.start <= start < end <= first.end, "what came back first goes out first"
-        assert not self.cursor.open_count(first.start, start), "nothing is passed over"
+        assert not self.open_count(first.start, start), "nothing is passed over"
         return first.deliveries
 
     def _take_back(self, lease: Lease, start: int, end: int, counted: bool) -> None:
-        if not self.cursor.open_count(start, end):
+        if not self.open_count(start, end):
             return
         self.leases.remove(lease)
         for low, high in ((lease.start, start), (end, lease.end)):
-            open_count = self.cursor.open_count(low, high)
+            open_count = self.open_count(low, high)
             if open_count:
                 rest = (lease.deliveries, lease.deadline, open_count, lease.begins_of(low, high))
                 self.leases.add(Lease(low, high, lease.holder, *rest))

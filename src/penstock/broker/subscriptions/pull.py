@@ -93,7 +93,7 @@ class Pull:
         """Lease the open messages of a batch, or the first of them."""
         start, end = self._upcoming.available(entry)
         taken = []
-        for low, high in runs(self._engine.cursor.open_mask(start, end)):
+        for low, high in runs(self._engine.open_mask(start, end)):
             count = min(high - low, messages_max)
             part = start + low, start + low + count
             share = self._engine.acquire(holder, *part, deadline)
@@ -109,7 +109,7 @@ class Pull:
         """Check that a consumer holds all of a range, and nothing of it is acknowledged."""
         self._engine.expire(self._clock.time())
         held = sum(
-            self._engine.cursor.open_count(max(start, lease.start), min(end, lease.end))
+            self._engine.open_count(max(start, lease.start), min(end, lease.end))
             for lease in self._engine.leases.overlapping(start, end)
             if lease.holder is holder
         )

@@ -143,7 +143,7 @@ class Push:
             consumer.permits -= entry.header.record_count
             return Delivery(entry, share.deliveries - 1, None)
         consumer.permits -= share.open_count
-        return Delivery(entry, share.deliveries - 1, self._engine.cursor.open_mask(start, end))
+        return Delivery(entry, share.deliveries - 1, self._engine.open_mask(start, end))
 
     def _send(self, consumer: Consumer, deliveries: Sequence[Delivery]) -> None:
         consumer.receiver.deliver(deliveries)

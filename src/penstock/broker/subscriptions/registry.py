@@ -19,8 +19,9 @@ from penstock.broker.errors import (
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.store import CursorStore
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
+from penstock.broker.subscriptions.transactional import TransactionalAcknowledgements
 from penstock.log.header import Magic
-from penstock.memory import Holding
+from penstock.memory import Holding, text_bytes
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.log import Log
     from penstock.memory import Memory
+    from penstock.metadata.pending_acknowledgements import PendingAcknowledgementRepository
     from penstock.metadata.subscriptions import (
         Blocks,
         SubscriptionRepository,
@@ -59,10 +61,17 @@ class SubscribeRequest:
 class Subscriptions:
     """Every subscription of every partition; durable ones are in the database too."""
 
-    def __init__(self, repository: SubscriptionRepository, topics: Topics, memory: Memory) -> None:
+    def __init__(
+        self,
+        repository: SubscriptionRepository,
+        pending: PendingAcknowledgementRepository,
+        topics: Topics,
+        memory: Memory,
+    ) -> None:
         self._repository = repository
         self._topics = topics
         self._cursors = CursorStore(repository)
+        self.transactional = TransactionalAcknowledgements(pending, self._cursors)
         self._by_partition: dict[int, dict[str, Subscription]] = {}
         self._count = 0
         self._account = memory.metadata
@@ -80,6 +89,7 @@ class Subscriptions:
             acknowledged = blocks.get((row.partition_id, row.name), {})
             self._unopened.setdefault(row.partition_id, []).append((row, acknowledged))
             self._add(_size(row.name, row.properties))
+        self.transactional.load()
         self._topics.before_open(self._restore)
 
     async def _restore(self, partition: Partition, log: Log) -> None:
@@ -91,9 +101,11 @@ class Subscriptions:
         for row, blocks in self._unopened.pop(partition.id, ()):
             cursor = Cursor.restored(row.mark_delete, blocks)
             was_behind = cursor.position < log.start_offset
+            was_behind |= self.transactional.restore_cursor(partition.id, row.name, cursor)
             cursor.acknowledge_below(log.start_offset)
             was_ahead = cursor.cut_off(log.end_offset)
             subscription = self._make(partition, row.name, cursor, True, row.properties)
+            self.transactional.restore(subscription, log.end_offset)
             if was_ahead or was_behind:
                 moved.append(subscription)
             if was_ahead:
@@ -233,6 +245,7 @@ class Subscriptions:
         for partition in partitions:
             for row, _ in self._unopened.pop(partition.id, ()):
                 self._take_off(_size(row.name, row.properties))
+                self.transactional.forget(partition.id, row.name)
             for subscription in self.of_partition(partition):
                 self._cursors.forget(subscription)
                 self._remove(subscription)
@@ -240,6 +253,7 @@ class Subscriptions:
 
     async def close(self) -> None:
         """Make all cursors durable. No consumer may be left."""
+        await self.transactional.close()
         await self._cursors.close()
 
     def _make(
@@ -291,8 +305,8 @@ def _check_alive(partition: Partition) -> None:
 
 def _size(name: str, properties: Mapping[str, str]) -> int:
     """Return about how much memory a subscription takes, besides what it knows of messages."""
-    texts = sum(len(key) + len(value) for key, value in properties.items())
-    return _SUBSCRIPTION_BYTES + len(name) + texts + len(properties) * _PROPERTY_BYTES
+    texts = sum(map(text_bytes, (*properties, *properties.values())))
+    return _SUBSCRIPTION_BYTES + text_bytes(name) + texts + len(properties) * _PROPERTY_BYTES
 
 
 def _check_size(request: SubscribeRequest) -> None:

@@ -7,19 +7,31 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
-from penstock.broker.errors import ConsumerBusyError, NoMemoryError, UnknownTopicError
-from penstock.broker.subscriptions.bitmaps import span
+from penstock.broker.errors import (
+    ConsumerBusyError,
+    NoMemoryError,
+    TransactionConflictError,
+    UnknownTopicError,
+)
+from penstock.broker.subscriptions.bitmaps import BLOCK, FULL, span
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.push import Push
 from penstock.broker.subscriptions.selectors.one_active import OneActive
 from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
-from penstock.log.errors import CorruptBatchError, LogClosedError, OffsetOutOfRangeError
+from penstock.log.errors import (
+    CorruptBatchError,
+    LogClosedError,
+    LogError,
+    OffsetOutOfRangeError,
+)
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.cursor import Cursor
+    from penstock.broker.subscriptions.pending import Pending
     from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
@@ -227,6 +239,82 @@ class Subscription:
         if extent is not None and await self._came_near(extent[0]):
             self._acknowledge_through_part(*extent, open_mask)
 
+    async def extent_at(self, offset: int) -> tuple[int, int] | None:
+        """Return start and end of the batch that contains an offset; None where there is none."""
+        return self._engine.extent(offset) or await self._look_up(offset)
+
+    def hold(self, producer_id: int, start: int, end: int, open_mask: int | None = None) -> None:
+        """Take an acknowledgement in a transaction, of the batch from `start` up to `end` but for
+        what `open_mask` leaves: it takes effect by `commit_held`.
+
+        What the transaction has acknowledged before it may acknowledge again. Raises NoMemoryError
+        and, which changes nothing, TransactionConflictError.
+        """
+        engine = self._engine
+        still_open = self.cursor.open_mask(start, end)
+        wanted = still_open if open_mask is None else ~open_mask & span(0, end - start)
+        others = engine.pending.mask(start, end) & ~engine.pending.mask_of(producer_id, start, end)
+        if wanted & ~still_open or not still_open:
+            raise TransactionConflictError(f"the messages at {start} are acknowledged already")
+        if wanted & others:
+            raise TransactionConflictError(
+                f"another open transaction has acknowledged the messages at {start}"
+            )
+        if wanted:
+            self._check_room()
+            engine.hold(producer_id, start, wanted)
+            self._wake()
+
+    def holding_through(
+        self, producer_id: int, start: int, end: int, open_mask: int | None = None
+    ) -> Iterator[None]:
+        """Take a cumulative acknowledgement in a transaction, in steps: all before the batch, and
+        of it as `hold` does. Raises as that does, also between two steps.
+        """
+        first = self.cursor.position
+        if self._engine.pending.has_others(producer_id, start):
+            raise TransactionConflictError(
+                f"another open transaction has acknowledged messages below {start}"
+            )
+        self.hold(producer_id, start, end, open_mask)
+        mine = self._engine.pending.blocks_of(producer_id)
+        for low in range(first - first % BLOCK, start, BLOCK):
+            high = min(low + BLOCK, start)
+            if mine.get(low // BLOCK) != FULL and self.cursor.open_count(low, high):
+                self.hold(producer_id, low, high)
+                yield
+
+    @property
+    def pending(self) -> Pending:
+        """What open transactions have acknowledged."""
+        return self._engine.pending
+
+    def bring_back(self, producer_id: int, blocks: Mapping[int, int], end: int) -> None:
+        """Hold what a transaction had acknowledged when the broker was stopped, below the end of
+        the log as it was found.
+        """
+        for number, bits in blocks.items():
+            self.pending.add(producer_id, number * BLOCK, bits)
+        self.pending.cut_off(end)
+        self.pending.take_changes(producer_id)
+
+    def committing_held(self, producer_id: int) -> Iterator[None]:
+        """A transaction was committed: acknowledge what it has, in steps."""
+        for _ in self._engine.committing(producer_id):
+            self._wake()
+            yield
+
+    async def give_back_held(self, producer_id: int) -> None:
+        """A transaction was aborted: have what it has delivered again."""
+        pace = Pace()
+        for run in tuple(self._engine.pending.runs_of(producer_id)):
+            first = await self._whole_batch(run[0])
+            last = first if run[1] <= first[1] else await self._whole_batch(run[1] - 1)
+            self._engine.give_back(producer_id, run, (first[0], last[1]))
+            self._wake()
+            if pace.is_over():
+                await pace.others()
+
     async def looked_up(self) -> None:
         """Return when no acknowledgement that came before is still looked up in the log."""
         async with self._looking_up:
@@ -265,6 +353,26 @@ class Subscription:
 
     async def _pass_what_was_given_up(self) -> None:
         await self.pass_below(self.partition.start_offset)
+
+    def _check_room(self) -> None:
+        engine = self._engine
+        if len(engine.pending) >= limits.PENDING_LEAST_BLOCKS and not engine.has_room():
+            raise NoMemoryError("there is no memory for what transactions acknowledge")
+
+    async def _whole_batch(self, offset: int) -> tuple[int, int]:
+        """Return the batch that contains an offset; nothing of one that can't be delivered."""
+        extent = self._engine.extent(offset)
+        if extent is None:
+            try:
+                header = await self.partition.batch_at(offset)
+            except CorruptBatchError as damage:
+                return damage.base_offset, damage.next_offset
+            except (OffsetOutOfRangeError, LogError, UnknownTopicError):
+                header = None
+            extent = (
+                (offset, offset) if header is None else (header.base_offset, header.next_offset)
+            )
+        return extent
 
     def _advance(self, event: SubscriptionEvent) -> None:
         self.state = NEXT_STATE[self.state, event]

@@ -56,9 +56,8 @@ class Upcoming:
         base, end = entry.header.base_offset, entry.header.next_offset
         returned = self._engine.next_returned()
         if returned is not None:
-            extent = returned.extent(returned.start)
-            assert extent is not None, "it begins with what was handed out as one"
-            return max(extent[0], base), min(extent[1], end)
+            first, last = returned.extent(returned.start) or (returned.start, returned.end)
+            return max(first, base), min(last, end)
         return max(self._engine.fresh, base), end
 
     async def _returned_entries(self) -> Iterator[AnyEntry]:
@@ -72,7 +71,8 @@ class Upcoming:
     def _those_that_came_back(self) -> Iterator[AnyEntry]:
         while (entry := self._again.take()) is not None:
             first = self._engine.next_returned()
-            if first is None or first.start < entry.header.base_offset:
+            base = entry.header.base_offset
+            if first is None or self._engine.open_count(first.start, min(base, first.end)):
                 return
             if first.start < entry.header.next_offset:
                 yield entry

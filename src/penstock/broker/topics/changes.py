@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ class TopicChanges:
 
     def __init__(self) -> None:
         self._listeners: dict[NamespaceName, dict[TopicListener, None]] = {}
+        self.listing = asyncio.Lock()
+        """Held by the one listener that lists a whole namespace after a change: many at a time
+        would take everybody's time."""
 
     def listen(self, namespace: NamespaceName, listener: TopicListener) -> None:
         self._listeners.setdefault(namespace, {})[listener] = None

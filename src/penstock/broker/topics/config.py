@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock.broker.compaction.policy import CompactionPolicy
 from penstock.broker.errors import (
     InvalidSettingError,
     MessageTooLargeError,
@@ -79,8 +80,7 @@ class TopicConfig:
     """By the magic of the batch."""
     terminated: bool
     validates_records: bool
-    is_compacted: bool
-    """Whether it says so, whatever comes of it: Kafka takes no record without a key then."""
+    compaction: CompactionPolicy
     deduplication: bool
     compression: Compression | None
     """What the broker puts batches of Kafka producers into; None where they stay as sent."""
@@ -99,7 +99,7 @@ class TopicConfig:
             retention=retention,
             limits={magic.value: _limits(explicit, node, magic) for magic in Magic},
             validates_records=_read("validate_records", explicit, node) is True,
-            is_compacted=COMPACT in explicit.get("cleanup_policy", ""),
+            compaction=_compaction(explicit, node),
             terminated=explicit.get(TERMINATED) == "true",
             deduplication=explicit.get("deduplication", "true") == "true",
             compression=_compression(explicit, node),
@@ -172,19 +172,15 @@ class SharedConfigs:
 def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
     """Return settings as they are kept. Raises InvalidSettingError where a topic can't have one.
 
-    What the topic is `kept` with, for it has that already, is not asked about, unless it stops
-    being compacted, which some of it may depend on. A topic that was terminated stays so, for
-    consumers have heard of it.
+    What the topic is `kept` with, for it has that already, is not asked about. A topic that was
+    terminated stays so, for consumers have heard of it.
     """
     if kept.get(TERMINATED) == "true":
         if explicit.get(TERMINATED, "true") != "true":
             raise InvalidSettingError(TERMINATED, "is true, which can't be taken back")
         explicit = {**explicit, TERMINATED: "true"}
-    compacted = COMPACT in explicit.get("cleanup_policy", "")
-    asked_about = COMPACT in kept.get("cleanup_policy", "") and not compacted
-    settled = NOTHING_SET if asked_about else kept
     return {
-        name: text if settled.get(name) == text else _checked(name, text, compacted=compacted)
+        name: text if kept.get(name) == text else _checked(name, text)
         for name, text in explicit.items()
     }
 
@@ -250,6 +246,21 @@ def _retention(explicit: Explicit, node: BrokerSettings) -> RetentionPolicy:
     )
 
 
+def _compaction(explicit: Explicit, node: BrokerSettings) -> CompactionPolicy:
+    def number(name: str) -> int:
+        return int(_read_leniently(name, explicit, node))
+
+    policies = str(_read_leniently("cleanup_policy", explicit, node)).split(",")
+    return CompactionPolicy(
+        is_on=COMPACT in policies,
+        min_lag_ms=number("min_compaction_lag_ms"),
+        max_lag_ms=number("max_compaction_lag_ms"),
+        min_dirty_ratio=float(_read_leniently("min_cleanable_dirty_ratio", explicit, node)),
+        delete_retention_ms=number("delete_retention_ms"),
+        requested_ms=number("compaction_requested_ms"),
+    )
+
+
 def _read_leniently(name: str, explicit: Explicit, node: BrokerSettings) -> Value:
     """Return the default for a value that was stored when more could be set."""
     try:
@@ -271,7 +282,7 @@ def _compression(explicit: Explicit, node: BrokerSettings) -> Compression | None
     return Compression(CODECS[name], level)
 
 
-def _checked(name: str, text: str, *, compacted: bool) -> str:
+def _checked(name: str, text: str) -> str:
     setting = SETTINGS.get(name)
     if setting is None:
         raise InvalidSettingError(name, "is no setting of a topic")
@@ -279,7 +290,7 @@ def _checked(name: str, text: str, *, compacted: bool) -> str:
         value = setting.read(text)
     except ValueError as error:
         raise InvalidSettingError(name, str(error)) from error
-    if not setting.accepts(value, compacted=compacted):
+    if not setting.accepts(value):
         raise InvalidSettingError(name, f"is {text}, which {_refusal(setting)}")
     return setting.write(value)
 
@@ -294,7 +305,9 @@ def _refusal(setting: Setting) -> str:
 
 
 def _instead(name: str) -> str:
-    return SETTINGS[name].instead if name in SETTINGS else f"{name} is not known"
+    if name not in SETTINGS:
+        return f"{name} is not known"
+    return SETTINGS[name].instead or f"the default of {name} holds"
 
 
 def _holds(name: str, text: str) -> bool:

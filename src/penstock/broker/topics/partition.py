@@ -5,17 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.broker.errors import UnknownTopicError
+from penstock.broker.compaction.on_partition import PartitionCompaction
 from penstock.broker.producers.idempotence import ProducerStates
-from penstock.broker.reading.by_time import find_time
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
-from penstock.broker.topics.followed import Followed
-from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import Opening, unopened
+from penstock.broker.topics.readable import Readable
 from penstock.broker.topics.replay import replay
 from penstock.broker.transactions.isolation import Isolation
-from penstock.broker.transactions.on_partition import PartitionTransactions
 from penstock.broker.transactions.verification import Verification
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, NO_PRODUCER_ID, read_header
@@ -28,17 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.broker.reading.conversion_cache import ConversionCache
-    from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
     from penstock.broker.topics.replay import BatchState
-    from penstock.broker.transactions.aborted import AbortedTransaction
     from penstock.log import Log
-    from penstock.log.batches import StoredBatch
-    from penstock.log.header import BatchHeader, Magic
-    from penstock.log.interface import StoredSegment
-    from penstock.memory import Memory
-    from penstock.records import Encoding
-    from penstock.session import Buffer, FileRange
+    from penstock.log.header import BatchHeader
+    from penstock.log.interface import SegmentExtent, StoredSegment
+    from penstock.session import Buffer
 
 OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 """Opens a partition's log, off the event loop. Raises LogError and OSError."""
@@ -46,7 +38,7 @@ OpenLog: TypeAlias = "Callable[[Partition], Awaitable[Log]]"
 logger = logging.getLogger(__name__)
 
 
-class Partition(Followed):
+class Partition(Readable):
     """All methods belong to the event loop's thread. `index` counts from 0 within the topic.
 
     `id` is unique among all partitions that ever were; Pulsar clients know it as the ledger id.
@@ -66,22 +58,15 @@ class Partition(Followed):
         conversions: ConversionCache,
         verification: Verification | None = None,
     ) -> None:
-        super().__init__()
-        self.topic = topic
-        self.index = index
+        super().__init__(topic, index, conversions)
         self.id = partition_id
         self.leader_epoch = leader_epoch
         self.is_open = False
-        self.deleted = False
         self.producers = ProducerStates(conversions.memory.producers)
-        self.transactions = PartitionTransactions(conversions.memory.producers)
+        self.compaction = PartitionCompaction(conversions)
         self._verification = verification or Verification()
-        self._leader_epochs = LeaderEpochs()
         self._open_log = open_log
         self._opening = Opening()
-        self._log = unopened()
-        self._conversions = conversions
-        self._reader = BatchReader(self._log, conversions)
         self._notified_of = 0
         self.found: LogSummary | None = None
         """What the log was found to hold while it is closed: see `measure_all`."""
@@ -97,29 +82,18 @@ class Partition(Followed):
         open_log: OpenLog | None = None,
         verification: Verification | None = None,
     ) -> Partition:
-        """Return the partition of a log that is open; `open_log` is for a time after that.
-
-        Brings back what is remembered of the batches in it. Raises LogReadError.
+        """Return the partition of a log that is open, with what is remembered of its batches;
+        `open_log` is for a time after that. Raises LogReadError.
         """
 
         async def given(_partition: Partition) -> Log:
             return log
 
-        epoch = log.leader_epoch
-        made = cls(topic, index, partition_id, epoch, given, conversions, verification)
+        what = topic, index, partition_id
+        made = cls(*what, log.leader_epoch, given, conversions, verification)
         await made._open()
         made._open_log = open_log or given
         return made
-
-    @property
-    def memory(self) -> Memory:
-        """Where what is read of this partition is counted."""
-        return self._conversions.memory
-
-    @property
-    def name(self) -> str:
-        """What log lines call it."""
-        return f"{self.topic.name.kafka}-{self.index}"
 
     async def opened(self) -> None:
         """Return once the log is open; whoever comes first has it opened.
@@ -136,40 +110,9 @@ class Partition(Followed):
             raise LogNotOpenError(f"{self.name} can't be opened")
 
     @property
-    def start_offset(self) -> int:
-        """The first offset that can be read."""
-        return self._log.start_offset
-
-    @property
-    def end_offset(self) -> int:
-        """The next offset to be written."""
-        return self._log.end_offset
-
-    @property
-    def safe_offset(self) -> int:
-        """The first offset that a crash may take back, as the topic's flush policy has it."""
-        return self.readable_end(Isolation.READ_UNCOMMITTED)
-
-    @property
-    def safe_bytes(self) -> int:
-        """Bytes of all batches that became safe since it was opened: two looks differ by them."""
-        if self.topic.config.flush is Flush.ACKNOWLEDGED:
-            return self._log.flushed_bytes
-        return self._log.written_bytes
-
-    @property
     def has_failed(self) -> bool:
         """Whether a flush has failed, so that nothing is written before the log is reopened."""
         return self.is_open and isinstance(self._log.failure, LogFailedError)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all stored batches."""
-        return self._log.size_bytes
-
-    def bytes_from(self, offset: int) -> int:
-        """Return at most how many bytes are stored from the batch with `offset` on."""
-        return self._log.bytes_from(offset)
 
     @property
     def summary(self) -> LogSummary | None:
@@ -177,30 +120,12 @@ class Partition(Followed):
         if not self.is_open:
             return self.found
         sizes = self._log.segment_count, self._log.size_bytes
-        return LogSummary(*sizes, self._log.start_offset, self.readable_end())
+        return LogSummary(*sizes, self._log.start_offset, self.safe_offset)
 
     @property
-    def segment_starts(self) -> list[int]:
-        """The first offset of each segment, the oldest first."""
-        return [self.start_offset, *self._log.full_segment_ends]
-
-    def readable_end(self, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
-        """The first offset that a reader of this isolation does not see yet.
-
-        It is Kafka's high watermark, or its last stable offset, and Pulsar's last confirmed entry:
-        nobody sees what a crash can take back. Nothing but this says how far readers see.
-        """
-        acknowledged = self.topic.config.flush is Flush.ACKNOWLEDGED
-        safe = self._log.flushed_offset if acknowledged else self._log.written_offset
-        if isolation is Isolation.READ_UNCOMMITTED:
-            return safe
-        return self.transactions.stable_end(safe)
-
-    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that have messages from `start` up to `end`, which is no
-        further than READ_COMMITTED sees, by their first offsets.
-        """
-        return self.transactions.aborted(start, end, self.safe_offset)
+    def segment_extents(self) -> list[SegmentExtent]:
+        """In which pieces the log is stored."""
+        return self._log.segment_extents
 
     def append(self, parts: Sequence[Buffer], header: BatchHeader | None = None) -> int:
         """Put one batch in line to be written and return its base offset.
@@ -283,89 +208,6 @@ class Partition(Followed):
         if self._log.end_offset == self._log.start_offset:
             return Outcome.known()
         return self._log.flushed(self._log.end_offset - 1)
-
-    async def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        magic: Encoding,
-        isolation: Isolation = Isolation.READ_COMMITTED,
-    ) -> list[Buffer]:
-        """Return whole batches in the encoding of `magic`, from the one that contains `offset` on.
-
-        Batches that were written in that encoding are views of the stored bytes; the others are
-        converted and keep their offsets. Empty where `offset` is the readable end. The first
-        batch is returned whatever its size, the others fit in `max_bytes` (KIP-74).
-
-        Raises UnknownTopicError, OffsetOutOfRangeError, and where `offset` is in a batch that can't
-        be read, CorruptBatchError or MalformedBatchError.
-        """
-        self._check_alive()
-        return await self._reader.read(offset, max_bytes, magic, self.readable_end(isolation))
-
-    def latest(
-        self, offset: int, max_bytes: int, magic: Encoding, isolation: Isolation
-    ) -> bytes | None:
-        """Return what `read` would, if all of that was appended a moment ago and is in memory.
-
-        None where `read` is the way. Raises UnknownTopicError.
-        """
-        self._check_alive()
-        return self._reader.latest(offset, max_bytes, magic, self.readable_end(isolation))
-
-    def sound_range(
-        self,
-        offset: int,
-        max_bytes: int,
-        magic: Magic,
-        isolation: Isolation = Isolation.READ_COMMITTED,
-    ) -> FileRange | None:
-        """Return what `read` would, or less, as a range of a file that nobody has to read.
-
-        None where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
-        """
-        self._check_alive()
-        return self._log.sound_range(offset, max_bytes, magic, self.readable_end(isolation))
-
-    def sound_batches(
-        self, offset: int, max_bytes: int, max_records: int, magic: Magic
-    ) -> list[StoredBatch]:
-        """Return whole batches of up to `max_records` records, as ranges without their headers.
-
-        Empty where `read` is the way. Raises UnknownTopicError and OffsetOutOfRangeError.
-        """
-        self._check_alive()
-        end = self.readable_end()
-        return self._log.sound_batches(offset, max_bytes, max_records, magic, end)
-
-    async def batch_at(self, offset: int) -> BatchHeader | None:
-        """Return the header of the batch that contains `offset`, or None at the end.
-
-        Raises OffsetOutOfRangeError, CorruptBatchError and LogReadError.
-        """
-        if self.readable_end() <= offset <= self.end_offset:
-            return None
-        return await self._log.batch_at(offset)
-
-    async def at_time(self, timestamp_ms: int, start: int | None = None) -> int | None:
-        """Return the base offset of the first batch, from the one at `start` on, that has a message
-        of this time or later as far as its header says; None where there is none.
-
-        Raises LogReadError.
-        """
-        return await find_time(self._log, timestamp_ms, start, self.readable_end())
-
-    def epoch_at(self, offset: int) -> int:
-        """Return the leader epoch at which the message at `offset` was, or will be, written."""
-        return self._leader_epochs.at(offset)
-
-    def epoch_end(self, epoch: int) -> EpochEnd:
-        """Return the largest leader epoch up to `epoch`, and the offset at which it ended.
-
-        The current one ends where readers do. UNKNOWN_EPOCH where there has been none, and for an
-        epoch that is yet to come (KIP-101, KIP-279).
-        """
-        return self._leader_epochs.end_of(epoch, self.readable_end())
 
     async def trim(self, offset: int) -> None:
         """Give up the messages below `offset`, which is the start offset from now on, also after a
@@ -471,6 +313,8 @@ class Partition(Followed):
             "leader-epochs": self._leader_epochs,
         }
         await replay(log, states, self.name)
+        self.compaction.open(log)
+        self.transactions.trim(log.start_offset)
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
         self._reader = BatchReader(log, self._conversions)
@@ -488,7 +332,3 @@ class Partition(Followed):
         self.producers.cut(end_offset)
         self.transactions.cut(end_offset)
         self._conversions.latest.forget(self._log)
-
-    def _check_alive(self) -> None:
-        if self.deleted:
-            raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")

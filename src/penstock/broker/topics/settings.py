@@ -4,13 +4,9 @@ Names are Penstock's own, which are Kafka's with underscores wherever Kafka has 
 protocol has a table of its own names for them. docs/operations.md lists them all.
 
 A setting that is not in effect can only be given a value that says what happens anyway. Anything
-else is refused: a value that is kept and shown is a promise. Three kinds of clients can't work
-without one that is not kept yet, so these are accepted with a warning in the broker's log:
-
-* Kafka Connect and schema registries create their topics with cleanup.policy=compact, and stop
-  where the topic does not show it.
-* Kafka Streams compacts its changelogs: those of versioned stores with a min.compaction.lag.ms.
-* Kafka Streams 1.1 to 2.0 gives its repartition topics a segment.index.bytes.
+else is refused: a value that is kept and shown is a promise. One kind of clients can't work without
+one that is not kept yet, so that is accepted with a warning in the broker's log: Kafka Streams 1.1
+to 2.0 gives its repartition topics a segment.index.bytes.
 """
 
 from __future__ import annotations
@@ -56,8 +52,6 @@ class Effect(StrEnum):
     IN_EFFECT = "in effect"
     WARNED = "accepted with a warning"
     """Kept and shown, and not in effect: there are clients that can't work without it."""
-    WARNED_IF_COMPACTED = "accepted with a warning on a compacted topic"
-    """The same on a topic whose cleanup_policy has 'compact'; refused on any other."""
     REFUSED = "refused"
 
 
@@ -101,13 +95,9 @@ class Setting:
         """Whether the value says what happens: it is in effect, or the broker knows no other."""
         return self.effect is Effect.IN_EFFECT or value == self.default or value in self.holds
 
-    def accepts(self, value: Value, *, compacted: bool) -> bool:
+    def accepts(self, value: Value) -> bool:
         """Whether a topic may be given the value, with a warning or without."""
-        if self.effect is Effect.WARNED or (
-            compacted and self.effect is Effect.WARNED_IF_COMPACTED
-        ):
-            return True
-        return self.holds_anyway(value)
+        return self.effect is Effect.WARNED or self.holds_anyway(value)
 
     @property
     def range(self) -> str:
@@ -356,9 +346,8 @@ _CLEANED_UP: Final = {
         kind=Kind.LIST,
         default="delete",
         choices=("delete", COMPACT),
-        meaning="What is done with old messages.",
-        effect=Effect.WARNED,
-        instead="nothing is compacted",
+        meaning="What is done with old messages: they are deleted, or the last one of each key is "
+        "kept, or both.",
     ),
     "retention_ms": _limit(
         lambda node: node.retention_ms,
@@ -413,16 +402,12 @@ _CLEANED_UP: Final = {
         default=86_400_000,
         unit="ms",
         meaning="How long compaction keeps a tombstone.",
-        effect=Effect.WARNED_IF_COMPACTED,
-        instead="nothing is compacted",
     ),
     "min_compaction_lag_ms": Setting(
         kind=Kind.INTEGER,
         default=0,
         unit="ms",
         meaning="The age before which a message is not compacted.",
-        effect=Effect.WARNED_IF_COMPACTED,
-        instead="nothing is compacted",
     ),
     "max_compaction_lag_ms": Setting(
         kind=Kind.INTEGER,
@@ -430,16 +415,19 @@ _CLEANED_UP: Final = {
         unit="ms",
         least=1,
         meaning="The age at which a message is compacted at the latest.",
-        effect=Effect.WARNED_IF_COMPACTED,
-        instead="nothing is compacted",
     ),
     "min_cleanable_dirty_ratio": Setting(
         kind=Kind.NUMBER,
         default=0.5,
         most=1,
         meaning="The part of a log that is not compacted yet at which compaction begins.",
-        effect=Effect.WARNED_IF_COMPACTED,
-        instead="nothing is compacted",
+    ),
+    "compaction_requested_ms": Setting(
+        kind=Kind.INTEGER,
+        default=0,
+        unit="ms",
+        meaning="When somebody asked last that all there was by then be compacted, as `penstock "
+        "topic compact` does; whatever cleanup_policy says.",
     ),
 }
 

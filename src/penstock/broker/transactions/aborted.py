@@ -10,7 +10,10 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.limits import ABORTED_TRANSACTIONS_READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,8 +72,15 @@ class AbortedTransactions:
                 )
                 for number in self._numbers(start, end)
             ),
-            key=_first_offset,
+            key=attrgetter("first_offset"),
         )
+
+    def near_end(self, start: int, end: int) -> int:
+        """Return `end`, or where so many have ended before it that a reader at `start` is to hear
+        of no more at once.
+        """
+        number = bisect_left(self._lasts, start) + int(ABORTED_TRANSACTIONS_READ)
+        return min(end, self._lasts[number] + 1) if number < len(self._lasts) else end
 
     def trim(self, start_offset: int) -> None:
         """Forget those that lie below the start of the log, or most of them."""
@@ -129,10 +139,6 @@ class AbortedTransactions:
             for number in range(max(stretch * _STRETCH, begin), last):
                 if firsts[number] < end:
                     yield number
-
-
-def _first_offset(transaction: AbortedTransaction) -> int:
-    return transaction.first_offset
 
 
 def _note(lowest: array[int], stretch: int, first: int) -> None:

@@ -217,6 +217,16 @@ class Coordinator:
         if not found.is_ongoing:
             raise NotInTransactionError("the transaction is about to end")
 
+    def verify_name(self, transactional_id: str, producer: Producer, name: str) -> None:
+        """Check that somebody who is no partition has a part in what a producer has open.
+
+        Raises as `check`.
+        """
+        self.check(transactional_id, producer)
+        found = self._known.open.get(producer.id)
+        if found is None or not found.is_ongoing or name not in found.names:
+            raise NotInTransactionError(f"{name} has no part in an open transaction")
+
     def check(
         self, transactional_id: str, producer: Producer, partition_ids: Iterable[int] = ()
     ) -> None:

@@ -10,7 +10,8 @@ A transaction counts as ended once its marker is safe: before, a crash can take 
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict, deque
+from bisect import bisect_left
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
@@ -55,14 +56,20 @@ class PartitionTransactions:
     """The transactions of one partition."""
 
     def __init__(self, account: SharedAccount) -> None:
-        self.open: OrderedDict[int, OpenTransaction] = OrderedDict()
+        self.open: dict[int, OpenTransaction] = {}
         """By their producers' ids, in the order in which they began."""
-        self._ended: deque[_Ended] = deque()
+        self._ended: list[_Ended] = []
         self._first_ended: int | None = None
         """The first offset of all that ended and are not safe."""
-        self._aborted = AbortedTransactions()
+        self._aborted: AbortedTransactions | None = None
+        """None where nobody ever aborted, as on most partitions."""
         self._account = account
         self._held = Holding(account)
+
+    @property
+    def began(self) -> bool:
+        """Whether there is any that holds back those who read what is committed."""
+        return bool(self.open or self._ended)
 
     def check(self, header: BatchHeader) -> None:
         """Raise InvalidTransactionStateError where a batch can't be written by what is open here:
@@ -110,19 +117,23 @@ class PartitionTransactions:
         """
         if self._ended:
             self._settle(safe_offset)
-        return self._aborted.overlapping(start, end) if self._aborted else []
+        return [] if self._aborted is None else self._aborted.overlapping(start, end)
+
+    def near_end(self, start: int, end: int) -> int:
+        """Return how far a reader at `start` reads at once; see AbortedTransactions.near_end."""
+        return end if self._aborted is None else self._aborted.near_end(start, end)
 
     def _settle(self, safe_offset: int) -> None:
         """Take in what has become safe since; there is one that ended."""
-        if self._ended[0].marker_offset >= safe_offset:
+        settled = bisect_left(self._ended, safe_offset, key=attrgetter("marker_offset"))
+        if not settled:
             return
-        while self._ended and self._ended[0].marker_offset < safe_offset:
-            ended = self._ended.popleft()
+        for ended in self._ended[:settled]:
             if not ended.committed:
+                self._aborted = self._aborted or AbortedTransactions()
                 self._aborted.add(_aborted(ended))
-        self._first_ended = min(
-            (each.transaction.first_offset for each in self._ended), default=None
-        )
+        del self._ended[:settled]
+        self._find_first_ended()
         self._count()
 
     def cut(self, end_offset: int) -> None:
@@ -131,20 +142,26 @@ class PartitionTransactions:
         while self._ended and self._ended[-1].marker_offset >= end_offset:
             again.append(self._ended.pop().transaction)
         begun = (each for each in again if each.first_offset < end_offset)
-        self._reopen(sorted(begun, key=_first_offset))
-        self._first_ended = min(
-            (each.transaction.first_offset for each in self._ended), default=None
-        )
+        self._reopen(sorted(begun, key=attrgetter("first_offset")))
+        self._find_first_ended()
         self._count()
 
     def trim(self, start_offset: int) -> None:
-        """The log begins at `start_offset` now."""
-        self._aborted.trim(start_offset)
+        """The log begins at `start_offset` now, and so does what was open below it."""
+        if self._aborted is not None:
+            self._aborted.trim(start_offset)
+        if self.open and next(iter(self.open.values())).first_offset < start_offset:
+            self._reopen([_not_below(each, start_offset) for each in self.open.values()])
+        self._ended = [
+            each._replace(transaction=_not_below(each.transaction, start_offset))
+            for each in self._ended
+        ]
+        self._find_first_ended()
         self._count()
 
     def close(self) -> None:
         """The partition is gone."""
-        self._become([], AbortedTransactions())
+        self._become([], None)
 
     def update(self, header: BatchHeader, batch: Buffer) -> None:
         """Take a stored batch into account."""
@@ -157,8 +174,9 @@ class PartitionTransactions:
         """Return the state for `restore`, as if all that was appended were safe."""
         parts = [_HEAD.pack(_VERSION, len(self.open))]
         parts += [_OPEN.pack(*each) for each in self.open.values()]
-        aborted = [_aborted(each) for each in self._ended if not each.committed]
-        return b"".join((*parts, self._aborted.snapshot(aborted)))
+        ended = [_aborted(each) for each in self._ended if not each.committed]
+        aborted = self._aborted or AbortedTransactions()
+        return b"".join((*parts, aborted.snapshot(ended)))
 
     def restore(self, snapshot: bytes) -> None:
         """Replace the state by a snapshot's; b"" is the state of an empty log.
@@ -166,11 +184,11 @@ class PartitionTransactions:
         Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing.
         """
         if not snapshot:
-            self._become([], AbortedTransactions())
+            self._become([], None)
             return
         self._become(*_parse(snapshot))
 
-    def _become(self, begun: list[OpenTransaction], aborted: AbortedTransactions) -> None:
+    def _become(self, begun: list[OpenTransaction], aborted: AbortedTransactions | None) -> None:
         self._ended.clear()
         self._first_ended = None
         self._aborted = aborted
@@ -178,15 +196,20 @@ class PartitionTransactions:
         self._count()
 
     def _reopen(self, begun: list[OpenTransaction]) -> None:
-        self.open = OrderedDict((each.producer_id, each) for each in begun)
+        self.open = {each.producer_id: each for each in begun}
+
+    def _find_first_ended(self) -> None:
+        firsts = (each.transaction.first_offset for each in self._ended)
+        self._first_ended = min(firsts, default=None)
 
     def _count(self) -> None:
         begun = len(self.open) + len(self._ended)
-        self._held.follow(begun * _OPEN_BYTES + len(self._aborted) * TRANSACTION_BYTES)
+        aborted = 0 if self._aborted is None else len(self._aborted)
+        self._held.follow(begun * _OPEN_BYTES + aborted * TRANSACTION_BYTES)
 
 
-def _first_offset(transaction: OpenTransaction) -> int:
-    return transaction.first_offset
+def _not_below(transaction: OpenTransaction, offset: int) -> OpenTransaction:
+    return transaction._replace(first_offset=max(offset, transaction.first_offset))
 
 
 def _aborted(ended: _Ended) -> AbortedTransaction:

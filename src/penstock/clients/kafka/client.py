@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
+from penstock.clients.kafka.fetched import Fetched
 from penstock.clients.kafka.groups import (
     GroupDescription,
     GroupMember,
@@ -27,6 +28,7 @@ from penstock.clients.kafka.groups import (
     of_consumers,
 )
 from penstock.clients.kafka.readers import Reader, described, of_group
+from penstock.clients.kafka.segments import Segments, of_kafka, of_partition
 from penstock.kafka.wire import ErrorCode, api
 from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.log.header import walk
@@ -62,11 +64,13 @@ CONSUMER_GROUP_DESCRIBE: Final = api("ConsumerGroupDescribe")
 CREATE_PARTITIONS: Final = api("CreatePartitions")
 CREATE_TOPICS: Final = api("CreateTopics")
 DELETE_GROUPS: Final = api("DeleteGroups")
+DELETE_RECORDS: Final = api("DeleteRecords")
 DELETE_TOPICS: Final = api("DeleteTopics")
 DESCRIBE_CLUSTER: Final = api("DescribeCluster")
 DESCRIBE_CONFIGS: Final = api("DescribeConfigs")
 DESCRIBE_GROUPS: Final = api("DescribeGroups")
 ELECT_LEADERS: Final = api("ElectLeaders")
+DESCRIBE_SEGMENTS: Final = api("DescribeSegments")
 DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
 FETCH: Final = api("Fetch")
 LIST_GROUPS: Final = api("ListGroups")
@@ -103,14 +107,6 @@ class TopicDescription(NamedTuple):
     name: str
     topic_id: UUID
     partitions: Sequence[int]
-
-
-class Fetched(NamedTuple):
-    """Whole batches as they are stored; the first may begin before the offset that was asked."""
-
-    batches: memoryview
-    high_watermark: int
-    log_start_offset: int
 
 
 class LogDirectory(NamedTuple):
@@ -267,6 +263,29 @@ class KafkaClient:
         (result,) = self._connection.send(ALTER_CONFIGS, types(resources=[asked])).responses
         check(result.error_code, result.error_message)
 
+    def segments(self, topic: str, partitions: Sequence[int]) -> dict[int, Segments]:
+        """In which pieces partitions are stored; in one that is not known, elsewhere than here."""
+        if DESCRIBE_SEGMENTS.key not in self.api_versions():
+            return of_kafka(topic, partitions, self.list_offsets)
+        types = DESCRIBE_SEGMENTS.request
+        asked = types.TopicRequest(name=topic, partition_indexes=list(partitions))
+        response = self._connection.send(DESCRIBE_SEGMENTS, types(topics=[asked]))
+        for each in response.topics[0].partitions:
+            check(each.error_code)
+        return dict(map(of_partition, response.topics[0].partitions))
+
+    def delete_records(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Give up the messages below an offset of each of these partitions."""
+        types = DELETE_RECORDS.request
+        asked = [
+            types.DeleteRecordsPartition(partition_index=index, offset=offset)
+            for index, offset in offsets.items()
+        ]
+        topics = [types.DeleteRecordsTopic(name=topic, partitions=asked)]
+        request = types(topics=topics, timeout_ms=self._connection.timeout_ms)
+        for each in self._connection.send(DELETE_RECORDS, request).topics[0].partitions:
+            check(each.error_code)
+
     # Records
 
     def produce(self, topic: str, partition: int, batch: Buffer, *, acks: int = -1) -> int:
@@ -298,8 +317,10 @@ class KafkaClient:
         max_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 0,
         min_bytes: int = 1,
+        committed: bool = False,
     ) -> Fetched:
-        """Read batches from the one that contains `offset` on.
+        """Read batches from the one that contains `offset` on; with `committed` below the last
+        stable offset, aborted ones among them (see CommittedBatches).
 
         At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
         with nothing. The first batch is whole even when it is larger than `max_bytes`.
@@ -316,14 +337,14 @@ class KafkaClient:
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
+            isolation_level=int(committed),
             topics=[fetch_topic],
         )
         response = self._connection.send(FETCH, request)
         check(response.error_code)
         result = response.responses[0].partitions[0]
         check(result.error_code)
-        batches = memoryview(result.records or b"")
-        return Fetched(batches, result.high_watermark, result.log_start_offset)
+        return Fetched.of(result)
 
     def fetch_below(
         self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
@@ -346,11 +367,12 @@ class KafkaClient:
                 raise TimeoutError(f"{topic}/{partition} has nothing at offset {offset}")
 
     def list_offsets(
-        self, timestamps: Mapping[tuple[str, int], int]
+        self, timestamps: Mapping[tuple[str, int], int], *, committed: bool = False
     ) -> dict[tuple[str, int], int | None]:
         """By topic and partition, the offset of the first record at or after a time in ms.
 
-        None where there is none. EARLIEST and LATEST stand for the ends.
+        None where there is none. EARLIEST and LATEST stand for the ends; with `committed` all lies
+        below the last stable offset.
         """
         by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
         for (topic, partition), timestamp in timestamps.items():
@@ -363,7 +385,7 @@ class KafkaClient:
             LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
-        request = LIST_OFFSETS.request(replica_id=-1, topics=topics)
+        request = LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
         offsets: dict[tuple[str, int], int | None] = {}
         for result in self._connection.send(LIST_OFFSETS, request).topics:
             for each in result.partitions:

@@ -162,7 +162,7 @@ async def _append_anew(target: Target, acks: int, call: Call, written: list[Writ
     batch = target.records
     try:
         if call.version < FIRST_VERSION_WITH_BATCHES and batch and is_message_set(batch):
-            batch = await to_batch(batch, call.broker.memory)
+            batch = await to_batch(batch, call.client)
     except Exception as error:
         _refuse(target.result, error)
         return 0
@@ -222,7 +222,8 @@ async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
     is_quick = are_quick(target.records for target in targets)
     if is_quick and not any(map(_is_recompressed, targets)):
         return NOTHING_CHECKED
-    return await in_thread(call.broker.memory, size, check)
+    sent = sum(len(target.records) for target in targets)
+    return await in_thread(call.client, sent, size, check)
 
 
 def _outcome_of(target: Target, version: int) -> Sound | Exception:

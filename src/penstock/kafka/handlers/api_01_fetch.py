@@ -14,8 +14,9 @@ first message, and from then on behind it at least.
 * With fewer than min_bytes to read, the answer waits for more up to max_wait_ms, or 5 s where very
   many partitions are asked for. An error in any partition, or a topic that is deleted meanwhile,
   ends the wait.
-* There are no transactions, so read_committed reads what read_uncommitted does, and no transaction
-  was aborted.
+* Who reads what is committed gets batches up to the last stable offset, and is named the aborted
+  transactions of what it gets by their first offsets; it leaves them out itself. Where very many
+  aborted, the answer ends early. Message sets have all that is safe, but no control batches.
 * Version 13 on names topics by id; a leader epoch other than 0 is refused as 74 or 75.
 * In a session (KIP-227) a client says what changes, and hears of partitions with messages, with an
   error, and with another start or end. Partitions that had messages are served last the next time.

@@ -10,6 +10,8 @@ Versions 0-11.
   offset, which is the earliest one, -5 (v9) and -6 (v11) of tiered storage: there is none, so -1.
 * A time answers with the first record whose timestamp is not smaller, and with its timestamp: the
   time index finds the batch, and a walk over its records' beginnings the record.
+* Who reads what is committed is told of nothing at or behind the last stable offset; the others,
+  and version 0, of all that is safe. What ends a transaction is a record too, as in Kafka.
 * Other negative times, and those that a version does not know yet, are UNSUPPORTED_VERSION.
 * A partition that is asked for twice is refused as INVALID_REQUEST both times.
 """
@@ -21,6 +23,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.reading.conversion import in_thread
+from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
@@ -36,7 +39,6 @@ from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
-    from penstock.broker.transactions.isolation import Isolation
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 
@@ -124,7 +126,7 @@ async def _find(
     partition: Partition, timestamp: int, isolation: Isolation, version: int
 ) -> RecordTime:
     if timestamp >= 0:
-        return await find_time(partition, timestamp)
+        return await find_time(partition, timestamp, isolation)
     if version < FIRST_VERSIONS.get(timestamp, version + 1):
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
     if timestamp == LATEST:
@@ -132,7 +134,7 @@ async def _find(
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return RecordTime(-1, partition.start_offset)
     if timestamp == LARGEST_TIMESTAMP:
-        return await find_largest_timestamp(partition)
+        return await find_largest_timestamp(partition, isolation)
     return NOTHING
 
 
@@ -142,7 +144,7 @@ async def find_segments(partition: Partition, timestamp: int) -> list[int]:
     The newest comes first. In front of it is the end of the log, where that is so for all there
     will be until now.
     """
-    starts, end = partition.segment_starts, partition.readable_end()
+    starts, end = partition.segment_starts, partition.safe_offset
     if timestamp == EARLIEST:
         return starts[:1]
     if timestamp == LATEST:
@@ -150,7 +152,7 @@ async def find_segments(partition: Partition, timestamp: int) -> list[int]:
     elif timestamp < 0:
         return []
     else:
-        later = await partition.at_time(timestamp + 1)
+        later = await partition.at_time(timestamp + 1, isolation=Isolation.READ_UNCOMMITTED)
         before = end if later is None else later
         is_yet_to_come = timestamp >= time.time_ns() // 1_000_000
     following = [*starts[1:], end]
@@ -160,27 +162,32 @@ async def find_segments(partition: Partition, timestamp: int) -> list[int]:
     return found[::-1]
 
 
-async def find_time(partition: Partition, timestamp: int) -> RecordTime:
+async def find_time(
+    partition: Partition, timestamp: int, isolation: Isolation = Isolation.READ_COMMITTED
+) -> RecordTime:
     """Return the first record whose time in ms is at least `timestamp`, or NOTHING."""
-    offset = await partition.at_time(timestamp)
+    offset = await partition.at_time(timestamp, isolation=isolation)
     while offset is not None:
-        batch = b"".join(await partition.read(offset, 1, Magic.KAFKA))
+        batch = b"".join(await partition.read(offset, 1, Magic.KAFKA, isolation))
         if not batch:
             return NOTHING
         found = await in_thread(first_not_before, batch, timestamp)
         if found is not None:
             return found
         # A header may promise a later time than its records have; the next batch may have it.
-        offset = await partition.at_time(timestamp, read_header(batch).next_offset)
+        following = read_header(batch).next_offset
+        offset = await partition.at_time(timestamp, following, isolation)
     return NOTHING
 
 
-async def find_largest_timestamp(partition: Partition) -> RecordTime:
+async def find_largest_timestamp(
+    partition: Partition, isolation: Isolation = Isolation.READ_COMMITTED
+) -> RecordTime:
     """Return the record with the largest time: the last time for which the log finds anything."""
     largest = 0
-    if await partition.at_time(largest) is None:
+    if await partition.at_time(largest, isolation=isolation) is None:
         return NOTHING
     for bit in reversed(range(TIMESTAMP_BITS)):
-        if await partition.at_time(largest | 1 << bit) is not None:
+        if await partition.at_time(largest | 1 << bit, isolation=isolation) is not None:
             largest |= 1 << bit
-    return await find_time(partition, largest)
+    return await find_time(partition, largest, isolation)

@@ -33,7 +33,7 @@ from penstock.kafka.handlers.topics import (
     topic_by_legal_name,
 )
 from penstock.kafka.wire import api
-from penstock.pace import Pace
+from penstock.pace import Pace, drop
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
@@ -80,8 +80,13 @@ async def _create_missing(
     # What exists is found under Kafka's name all the same. What may not be created for now is
     # missing: that is what clients know to ask for again (KIP-599).
     expected = (Topic, TopicExistsError, TopicsThrottledError)
-    outcomes = zip(missing, created, strict=True)
-    return failures | {name: each for name, each in outcomes if not isinstance(each, expected)}
+    for name, each in zip(missing, created, strict=True):
+        if not isinstance(each, expected):
+            failures[name] = each
+        if pace.is_over():
+            await pace.others()
+    drop(missing, created)
+    return failures
 
 
 def _name(asked: MetadataRequest.MetadataRequestTopic) -> str | None:

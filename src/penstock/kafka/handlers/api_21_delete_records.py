@@ -62,7 +62,7 @@ async def _delete(
 
 
 def _offset(asked: int, partition: Partition) -> int:
-    end = partition.readable_end()
+    end = partition.safe_offset
     if asked == HIGH_WATERMARK:
         return end
     if asked < 0:

@@ -8,7 +8,7 @@ written since the partition was opened it is the time of that.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
@@ -18,8 +18,11 @@ from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.producers.idempotence import KnownProducer
+    from penstock.broker.transactions.on_partition import OpenTransaction
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import DescribeProducersRequest, DescribeProducersResponse
+
+NO_TRANSACTION: Final = -1
 
 
 @handles(api("DescribeProducers"), 0, 0)
@@ -54,17 +57,23 @@ async def _describe(
         check_asked_once(times)
         partition = topic_by_name(call.broker, topic).partition(index)
         await partition.opened()
-        result.active_producers = await pace.each(partition.producers.known(), _producer)
+        begun = partition.transactions.open
+        result.active_producers = await pace.each(
+            partition.producers.known(), lambda known: _producer(known, begun.get(known.id))
+        )
     except Exception as error:
         result.error_code, result.error_message = refusal(error)
     return result
 
 
-def _producer(known: KnownProducer) -> DescribeProducersResponse.ProducerState:
+def _producer(
+    known: KnownProducer, begun: OpenTransaction | None
+) -> DescribeProducersResponse.ProducerState:
     return api("DescribeProducers").response.ProducerState(
         producer_id=known.id,
         producer_epoch=known.epoch,
         last_sequence=known.last_sequence,
         last_timestamp=round((time.time() - known.idle_seconds) * 1000),
         coordinator_epoch=-1,
+        current_txn_start_offset=NO_TRANSACTION if begun is None else begun.first_offset,
     )

@@ -37,7 +37,7 @@ _ALWAYS: Final = [
     ("fetch.max.bytes", str(limits.KAFKA_FETCH_BYTES), ConfigType.INT),
     ("group.coordinator.rebalance.protocols", "classic", ConfigType.LIST),
     ("inter.broker.protocol.version", PROTOCOL_VERSION, ConfigType.STRING),
-    ("log.cleaner.enable", "false", ConfigType.BOOLEAN),
+    ("log.cleaner.enable", "true", ConfigType.BOOLEAN),
     # The last format that there was a number for: record batches.
     ("log.message.format.version", "3.0-IV1", ConfigType.STRING),
     ("max.connections", str(limits.CONNECTIONS), ConfigType.INT),
@@ -139,6 +139,7 @@ def _values(settings: BrokerSettings) -> dict[str, tuple[str, ConfigType]]:
     creates = str(settings.auto_create_topics).lower()
     return {
         "auto.create.topics.enable": (creates, ConfigType.BOOLEAN),
+        "log.cleaner.backoff.ms": (str(settings.compaction_check_ms), ConfigType.LONG),
         "log.retention.check.interval.ms": (str(settings.retention_check_ms), ConfigType.LONG),
         **{name: (str(number), ConfigType.INT) for name, number in numbers.items()},
     }

@@ -65,6 +65,8 @@ class Reading:
         self.bytes_read = self.bytes_held = 0
         self.does_not_fit = False
         self._safe_bytes = 0
+        self._readable_end = 0
+        """How far it could be read when that was done."""
 
     @property
     def failed(self) -> bool:
@@ -73,9 +75,14 @@ class Reading:
     @property
     def bytes_readable(self) -> int:
         """What was read and what became readable since."""
-        if self.partition is None or self.partition.deleted:
+        partition = self.partition
+        if partition is None or partition.deleted:
             return self.bytes_read
-        return self.bytes_read + self.partition.safe_bytes - self._safe_bytes
+        if self._terms.isolation is Isolation.READ_COMMITTED and partition.transactions.began:
+            if partition.readable_end() == self._readable_end:
+                return self.bytes_read
+            return max(self.bytes_read, partition.bytes_from(self.asked.fetch_offset))
+        return self.bytes_read + partition.safe_bytes - self._safe_bytes
 
     @property
     def has_more(self) -> bool:
@@ -107,11 +114,14 @@ class Reading:
         if isinstance(self._terms.encoding, MessageSetMagic):
             parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
         else:
+            self._name_aborted(self.partition)
             parts = await self._batches(self.partition, max_bytes)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
             parts, self.bytes_read = [], 0
+        if not parts and self.result.aborted_transactions:
+            self.result.aborted_transactions = []
         self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
 
@@ -138,9 +148,21 @@ class Reading:
         if latest is None:
             return False
         self._begin()
+        self._name_aborted(partition)
         self.bytes_read = len(latest)
         self.result.records = [latest]
         return True
+
+    def _name_aborted(self, partition: Partition) -> None:
+        """Say which transactions were aborted that have messages in what is read next."""
+        if self._terms.isolation is Isolation.READ_COMMITTED:
+            offset = self.asked.fetch_offset
+            aborted = partition.aborted(offset, partition.read_end(offset))
+            name = _RESPONSE.AbortedTransaction
+            self.result.aborted_transactions = [
+                name(producer_id=producer_id, first_offset=first)
+                for producer_id, first, _ in aborted
+            ]
 
     async def _messages(
         self, partition: Partition, magic: MessageSetMagic, max_bytes: int
@@ -167,6 +189,9 @@ class Reading:
         self.result.records = b""
         self.result.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
         self.result.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
+        self._readable_end = self.result.last_stable_offset
+        is_committed = self._terms.isolation is Isolation.READ_COMMITTED
+        self.result.aborted_transactions = [] if is_committed else None
         self.result.log_start_offset = partition.start_offset
 
     def refuse(self, error: Exception) -> None:

@@ -83,7 +83,7 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
     kind = _check(request)
     partition = await open_partition(client, request.topic, may_create=request.force_topic_creation)
     is_used = client.all_producers.are_there(partition)
-    await check_to_read(client.broker, partition, request.schema, is_used=is_used)
+    await check_to_read(client, partition, request.schema, is_used=is_used)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
     consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
     consumer.member = Consumer(consumer, name, request.priority_level)

@@ -78,8 +78,6 @@ async def handle(request: CommandProducer, call: Call) -> BaseCommand | None:
 
 async def _open(client: Client, request: CommandProducer, name: str) -> Producer | None:
     """Let the producer in; None where nobody wants it any more."""
-    if request.txn_enabled:
-        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     partition = await open_partition(client, request.topic)
     if partition.topic.config.terminated:
         raise TopicTerminatedError(f"{request.topic} was terminated, and takes no more messages")
@@ -93,7 +91,7 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
         partition=partition,
         owner=client,
         mode=request.producer_access_mode,
-        schema_version=await version_to_write(client.broker, partition.topic, request.schema),
+        schema_version=await version_to_write(client, partition.topic, request.schema),
         topic_epoch=request.topic_epoch if request.HasField("topic_epoch") else None,
         name_is_ours=not (request.producer_name and request.user_provided_producer_name),
     )

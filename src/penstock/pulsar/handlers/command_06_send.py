@@ -11,12 +11,17 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import (
+    ConcurrentTransactionsError,
+    InvalidProducerEpochError,
+    InvalidTransactionStateError,
     MessageTooLargeError,
+    ProducerFencedError,
     TimestampTooFarAheadError,
     UnknownTopicError,
+    UnknownTransactionError,
 )
 from penstock.broker.producers.named import SEQUENCES, epoch_and_sequence
 from penstock.limits import (
@@ -26,6 +31,7 @@ from penstock.limits import (
 )
 from penstock.log.header import (
     ATTRIBUTE_CHUNK,
+    ATTRIBUTE_TRANSACTIONAL,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
@@ -35,6 +41,7 @@ from penstock.log.header import (
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import is_cpp
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.transactions import COORDINATOR, names_transaction, producer_of
 from penstock.pulsar.transient import MESSAGE_ID
 from penstock.pulsar.wire.message_ids import EARLIEST
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -59,6 +66,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.transactions.states import Producer as TransactionProducer
     from penstock.pulsar.client import Call, Client
     from penstock.pulsar.producers import Producer
     from penstock.pulsar.transient import TransientProducer
@@ -81,6 +90,12 @@ _NEVER_TAKEN: Final = (
     TimestampTooFarAheadError,
     NotServedError,
     MalformedBatchError,
+    # Of a transaction that is not open: Java's client would connect anew, and send it again.
+    ConcurrentTransactionsError,
+    InvalidProducerEpochError,
+    InvalidTransactionStateError,
+    ProducerFencedError,
+    UnknownTransactionError,
 )
 
 
@@ -114,7 +129,7 @@ def handle(request: CommandSend, call: Call) -> Answer[BaseCommand | None]:
         if not producer.looks.waiting and _is_quick(entry):
             if producer.partition.topic.config.validates_records:
                 _look_into(call.entry, entry)
-            return _take(producer, request, call.entry, entry)
+            return _take(producer, request, call, entry)
     return _take_in_turn(producer.looks.turn(), producer, request, call, entry)
 
 
@@ -130,11 +145,11 @@ async def _take_in_turn(
             if producer.partition.topic.config.validates_records:
                 size = entry.metadata.uncompressed_size if entry.metadata.compression else 0
                 look = partial(_look_into, call.entry, entry)
-                await in_thread(call.broker.memory, lambda: size, look)
+                await in_thread(call.client, len(call.entry), lambda: size, look)
             if call.client.producers.get(request.producer_id) is not producer:
                 return None  # It was closed meanwhile, or lost its topic to another one.
             _refuse_after_failure(producer)
-            receipt = _take(producer, request, call.entry, entry)
+            receipt = _take(producer, request, call, entry)
     return None if receipt is None else await receipt
 
 
@@ -166,8 +181,10 @@ def _failing_the_message(client: Client) -> Iterator[None]:
 def _pass_on(producer: TransientProducer, request: CommandSend, call: Call) -> BaseCommand:
     """Send an entry to those who listen, as a non-persistent topic does."""
     with _failing_the_message(call.client):
+        if names_transaction(request):
+            raise NotServedError("a non-persistent topic has no part in transactions")
         entry = _checked(request, call.entry)
-    producer.topic.publish(call.entry, entry.message_count if entry.is_batch else 1)
+    producer.topic.publish(call.entry, _count(entry))
     receipt = CommandSendReceipt(
         producer_id=request.producer_id,
         sequence_id=request.sequence_id,
@@ -197,44 +214,92 @@ def _code_that_fails_the_message(client: Client) -> ServerError.ValueType:
 
 
 def _take(
-    producer: Producer, request: CommandSend, body: memoryview, entry: Entry
+    producer: Producer, request: CommandSend, call: Call, entry: Entry
 ) -> Deferred[BaseCommand] | None:
     """Write an entry if it is not there; None when its topic is gone, of which the client heard."""
-    partition = producer.partition
-    count = entry.message_count if entry.is_batch else 1
-    key, epoch, low = NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE
+    partition, body = producer.partition, call.entry
+    named = partition.producers.named
+    sequence = None
     if partition.topic.config.deduplication:
-        # The C++ client says only the first number of a batch.
-        sequence = request.highest_sequence_id or request.sequence_id + count - 1
-        last = partition.producers.named.last(producer.key)
+        last = named.last(producer.key)
+        sequence = _last_sequence(request, entry)
         if last is None:
-            partition.producers.named.check_room(producer.key)
+            named.check_room(producer.key)
         elif sequence <= last.sequence:
             return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
-        if sequence < SEQUENCES and not _is_part(entry):
-            key, (epoch, low) = producer.key, epoch_and_sequence(sequence)
-    timestamp = _timestamp(entry)
-    header = build_header(
-        Magic.PULSAR,
-        body,
-        record_count=count,
-        base_timestamp=_publish_time(entry),
-        max_timestamp=timestamp,
-        attributes=ATTRIBUTE_CHUNK if entry.is_chunk else 0,
-        producer_id=key,
-        producer_epoch=epoch,
-        base_sequence=low,
-    )
+        if sequence >= SEQUENCES or entry.is_part:
+            sequence = None
+    transaction = _transaction(request, call, partition)
+    header = _header(body, entry, _mark(producer, transaction, sequence))
     try:
         offset = partition.append([header, body])
     except UnknownTopicError:
         return None
+    if transaction is not None and sequence is not None:
+        named.remember(producer.key, sequence, offset, partition.safe_offset)
     return _receipt(producer, request, offset, ledger_id=partition.id, entry_id=offset)
 
 
-def _is_part(entry: Entry) -> bool:
-    """Whether it is a chunk that does not complete its message, and so does not count."""
-    return entry.is_chunk and entry.metadata.chunk_id != entry.metadata.num_chunks_from_msg - 1
+def _transaction(
+    request: CommandSend, call: Call, partition: Partition
+) -> TransactionProducer | None:
+    """Return the transaction's producer of what is sent in one that is open there.
+
+    Raises what Coordinator.check does, and NotServedError for a coordinator that there is not.
+    """
+    if not names_transaction(request):
+        return None
+    if request.txnid_most_bits != COORDINATOR:
+        raise NotServedError(f"there is no coordinator {request.txnid_most_bits}")
+    transaction = producer_of(request)
+    # The partition looks too, but does not know that the transaction is one of Pulsar's.
+    call.broker.transactions.check("", transaction, [partition.id])
+    return transaction
+
+
+class _Mark(NamedTuple):
+    """What the log's header says of who wrote a batch."""
+
+    attributes: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+
+_NO_MARK: Final = _Mark(0, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+
+
+def _mark(
+    producer: Producer, transaction: TransactionProducer | None, sequence: int | None
+) -> _Mark:
+    if transaction is not None:
+        return _Mark(ATTRIBUTE_TRANSACTIONAL, transaction.id, transaction.epoch, NO_SEQUENCE)
+    if sequence is not None:
+        return _Mark(0, producer.key, *epoch_and_sequence(sequence))
+    return _NO_MARK
+
+
+def _header(body: memoryview, entry: Entry, mark: _Mark) -> bytearray:
+    return build_header(
+        Magic.PULSAR,
+        body,
+        record_count=_count(entry),
+        base_timestamp=_publish_time(entry),
+        max_timestamp=_timestamp(entry),
+        attributes=mark.attributes | (ATTRIBUTE_CHUNK if entry.is_chunk else 0),
+        producer_id=mark.producer_id,
+        producer_epoch=mark.producer_epoch,
+        base_sequence=mark.base_sequence,
+    )
+
+
+def _count(entry: Entry) -> int:
+    return entry.message_count if entry.is_batch else 1
+
+
+def _last_sequence(request: CommandSend, entry: Entry) -> int:
+    # The C++ client says only the first number of a batch.
+    return request.highest_sequence_id or request.sequence_id + _count(entry) - 1
 
 
 def _checked(request: CommandSend, body: memoryview) -> Entry:
@@ -242,8 +307,6 @@ def _checked(request: CommandSend, body: memoryview) -> Entry:
         raise RefusedError(
             ServerError.MetadataError, "the highest sequence id is below the first one"
         )
-    if request.txnid_least_bits or request.txnid_most_bits:
-        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     try:
         entry = read_entry(body)
     except ChecksumMismatchError as error:

@@ -13,7 +13,9 @@ from penstock.limits import (
     PULSAR_LOOK_UPS_TOGETHER,
 )
 from penstock.pulsar.errors import RefusedError
+from penstock.pulsar.handlers import transactional_ack
 from penstock.pulsar.handlers.registry import handles
+from penstock.pulsar.transactions import names_transaction
 from penstock.pulsar.wire.message_ids import EARLIEST, mask_from_ack_set
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -52,11 +54,11 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
         # Else it was closed while the acknowledgement was on its way.
         is_transient = request.consumer_id in call.client.transient_consumers
         return _response(request) if is_transient and request.HasField("request_id") else None
-    if request.txnid_least_bits or request.txnid_most_bits:
-        raise RefusedError(ServerError.NotAllowedError, "transactions are not there yet")
     if request.ack_type == _CUMULATIVE and consumer.subscription.kind is SubscriptionKind.SHARED:
         _refuse_cumulative(request, call)
         return None
+    if names_transaction(request):
+        return _acknowledged_in_transaction(call, consumer, request)
     if request.HasField("validation_error"):
         logger.warning(
             "a client could not read messages of %s: %s",
@@ -143,6 +145,13 @@ async def _acknowledged(
     return await _saved(call, consumer, request) if request.HasField("request_id") else None
 
 
+async def _acknowledged_in_transaction(
+    call: Call, consumer: PulsarConsumer, request: CommandAck
+) -> BaseCommand | None:
+    await transactional_ack.acknowledge(call, consumer, request)
+    return _response(request) if request.HasField("request_id") else None
+
+
 async def _look_up(consumer: PulsarConsumer, request: CommandAck, position: int) -> None:
     message_id = request.message_id[position]
     subscription = consumer.subscription
@@ -159,6 +168,9 @@ async def _saved(call: Call, consumer: PulsarConsumer, request: CommandAck) -> B
 
 def _response(request: CommandAck) -> BaseCommand:
     response = CommandAckResponse(consumer_id=request.consumer_id)
+    if names_transaction(request):
+        response.txnid_least_bits = request.txnid_least_bits
+        response.txnid_most_bits = request.txnid_most_bits
     if request.HasField("request_id"):
         response.request_id = request.request_id
     return BaseCommand(type=BaseCommand.ACK_RESPONSE, ackResponse=response)

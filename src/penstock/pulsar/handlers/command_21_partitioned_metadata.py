@@ -13,6 +13,7 @@ from penstock.pulsar.topics import (
     parse_topic,
     without_partitions,
 )
+from penstock.pulsar.transactions import ASSIGN_TOPIC, COORDINATORS
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandPartitionedTopicMetadata,
@@ -59,6 +60,8 @@ async def _partitions(call: Call, request: CommandPartitionedTopicMetadata) -> i
     name, number = parse_topic(request.topic)
     if number is not None:
         return 0  # One partition of a topic has none of its own.
+    if name == ASSIGN_TOPIC:
+        return COORDINATORS
     settings = call.broker.settings
     topic = call.broker.topics.get(name)
     if topic is None:

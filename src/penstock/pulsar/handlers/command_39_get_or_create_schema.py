@@ -31,7 +31,7 @@ def refuse(
 @handles(BaseCommand.GET_OR_CREATE_SCHEMA, refuse=refuse)
 async def handle(request: CommandGetOrCreateSchema, call: Call) -> BaseCommand:
     topic = find_topic(call.client, request.topic)
-    version = await version_to_write(call.broker, topic, request.schema)
+    version = await version_to_write(call.client, topic, request.schema)
     return _answer(
         CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=version)
     )

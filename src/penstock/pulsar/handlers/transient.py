@@ -40,10 +40,10 @@ async def open_producer(client: Client, request: CommandProducer) -> BaseCommand
     """Answer a PRODUCER."""
     _check_topic(client, request.topic)
     refuse_schema(request.schema)
-    if request.txn_enabled or request.producer_access_mode != ProducerAccessMode.Shared:
+    if request.producer_access_mode != ProducerAccessMode.Shared:
         raise RefusedError(
             ServerError.NotAllowedError,
-            "a non-persistent topic has no transactions, and no producers that have it alone",
+            "a non-persistent topic has no producers that have it alone",
         )
     count = len(client.producers) + len(client.transient_producers)
     name = request.producer_name or client.all_producers.new_name()

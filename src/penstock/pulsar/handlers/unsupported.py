@@ -12,16 +12,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, ServerError
 if TYPE_CHECKING:
     from penstock.pulsar.client import Call
 
-UNSUPPORTED: Final = (
-    BaseCommand.NEW_TXN,
-    BaseCommand.ADD_PARTITION_TO_TXN,
-    BaseCommand.ADD_SUBSCRIPTION_TO_TXN,
-    BaseCommand.END_TXN,
-    BaseCommand.END_TXN_ON_PARTITION,
-    BaseCommand.END_TXN_ON_SUBSCRIPTION,
-    BaseCommand.TC_CLIENT_CONNECT_REQUEST,
-    BaseCommand.SCALABLE_TOPIC_SUBSCRIBE,
-)
+UNSUPPORTED: Final = (BaseCommand.SCALABLE_TOPIC_SUBSCRIBE,)
 """Those that carry a request id. Others of their kind are never sent to a broker that does not
 announce the feature, and are ignored."""
 

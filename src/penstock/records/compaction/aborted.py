@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,18 +12,13 @@ if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
 
 
-class AbortedTransaction(NamedTuple):
-    """What of a producer's lies from `first_offset` up to its marker is to be seen by nobody."""
-
-    producer_id: int
-    first_offset: int
-    marker_offset: int
-
-
 class Transactions:
-    """The transactions of a log that have ended, as one pass over it from its start meets them."""
+    """The transactions of a log that have ended, as one pass over it from its start meets them.
 
-    def __init__(self, aborted: Iterable[AbortedTransaction] = ()) -> None:
+    Of each that was aborted there are its producer's id, its first offset and that of its marker.
+    """
+
+    def __init__(self, aborted: Iterable[tuple[int, int, int]] = ()) -> None:
         self._aborted: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for producer_id, first_offset, marker_offset in sorted(aborted):
             self._aborted[producer_id].append((first_offset, marker_offset))

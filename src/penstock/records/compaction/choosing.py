@@ -37,6 +37,8 @@ class Rules(NamedTuple):
     now_ms: int
     delete_retention_ms: int
     """How long a tombstone stays after it was met first."""
+    keeps_keyless: bool
+    """Whether records of Kafka without a key stay, as those of Pulsar and Iggy do."""
     last_batches: Numbers
     """The base offsets of the last batches of those producers that are remembered, ascending."""
 
@@ -64,7 +66,7 @@ def choose(
     keyed = _is_keyed(columns)
     rows_magic = _of_rows(columns, batches[field.MAGIC])
     kept = columns.offsets >= offsets.latest(columns, keyed)
-    kept &= keyed | (rows_magic != Magic.KAFKA)
+    kept &= keyed | (rows_magic != Magic.KAFKA) | rules.keeps_keyless
     has_horizon = (batches[field.ATTRIBUTES] & ATTRIBUTE_DELETE_HORIZON) != 0
     is_over = has_horizon & (batches[field.BASE_TIMESTAMP] <= rules.now_ms)
     tombstones = keyed & _has_no_value(columns, rows_magic)

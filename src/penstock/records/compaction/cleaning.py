@@ -70,6 +70,7 @@ class Tally:
     records: int = 0
     records_kept: int = 0
     batches_changed: int = 0
+    """Those that are there still, with fewer records or a delete horizon."""
 
 
 class _Gap(NamedTuple):
@@ -147,7 +148,7 @@ class Pass:
         bodies = _bodies(stored, columns, choice)
         self.tally.records += len(columns)
         self.tally.records_kept += int(choice.kept.sum())
-        self.tally.batches_changed += int((fates != STAYS).sum())
+        self.tally.batches_changed += int((fates == CHANGES).sum())
         borders = np.flatnonzero(np.diff(fates)) + 1
         for first, end in zip([0, *borders.tolist()], [*borders.tolist(), len(fates)], strict=True):
             fate = fates[first]

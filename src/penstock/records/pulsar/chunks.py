@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.log.header import (
     ATTRIBUTE_LOG_APPEND_TIME,
+    ATTRIBUTE_TRANSACTIONAL,
     HEADER_SIZE,
     Magic,
     build_header,
     read_header,
+    set_transaction,
     stamp,
 )
 from penstock.records.errors import MalformedBatchError
@@ -85,7 +87,10 @@ def _batch(body: bytearray, last: BatchHeader) -> bytes:
     attributes = last.attributes & ATTRIBUTE_LOG_APPEND_TIME
     header = build_header(Magic.PULSAR, body, record_count=1, attributes=attributes, **times)
     stamp(header, last.base_offset, last.leader_epoch)
-    return bytes(header + body)
+    batch = header + body
+    if last.attributes & ATTRIBUTE_TRANSACTIONAL:
+        set_transaction(batch, last.producer_id, last.producer_epoch)
+    return bytes(batch)
 
 
 def _entry_of(batch: Buffer, header: BatchHeader) -> Entry:

@@ -36,6 +36,13 @@ class ChecksumMismatchError(Exception):
     """The entry's bytes are not those that its producer calculated the checksum over."""
 
 
+class Numbered(NamedTuple):
+    """Who sent a message, and the number by which it is found to be sent again."""
+
+    producer_name: str
+    sequence: int
+
+
 class Entry(NamedTuple):
     """An entry's metadata and payload; the payload is a view of what was parsed."""
 
@@ -51,6 +58,11 @@ class Entry(NamedTuple):
     def is_chunk(self) -> bool:
         """Whether this is one of several parts of a message (PIP-37)."""
         return bool(self.metadata.num_chunks_from_msg > 1)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a chunk that does not complete its message, and so has no number."""
+        return self.is_chunk and self.metadata.chunk_id != self.metadata.num_chunks_from_msg - 1
 
     @property
     def message_count(self) -> int:
@@ -74,6 +86,21 @@ def parse_entry(entry: memoryview) -> Entry:
     Raises MalformedEntryError.
     """
     return _parse(without_checksum(entry))
+
+
+def numbered_message(entry: memoryview) -> Numbered | None:
+    """Return who sent a stored entry and its number, of a batch the last one; None of a part."""
+    try:
+        parsed = parse_entry(entry)
+    except MalformedEntryError:
+        return None
+    if parsed.is_part:
+        return None
+    metadata = parsed.metadata
+    more = parsed.message_count - 1 if parsed.is_batch else 0
+    return Numbered(
+        metadata.producer_name, metadata.highest_sequence_id or metadata.sequence_id + more
+    )
 
 
 def build_entry(metadata: MessageMetadata, payload: bytes) -> bytearray:

@@ -33,6 +33,7 @@ from penstock.kafka.wire.messages.api_27_write_txn_markers import WriteTxnMarker
 from penstock.kafka.wire.messages.api_28_txn_offset_commit import TxnOffsetCommitApi, TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from penstock.kafka.wire.messages.api_29_describe_acls import DescribeAclsApi, DescribeAclsRequest, DescribeAclsResponse
 from penstock.kafka.wire.messages.api_30000_list_readers import ListReadersApi, ListReadersRequest, ListReadersResponse
+from penstock.kafka.wire.messages.api_30001_describe_segments import DescribeSegmentsApi, DescribeSegmentsRequest, DescribeSegmentsResponse
 from penstock.kafka.wire.messages.api_30_create_acls import CreateAclsApi, CreateAclsRequest, CreateAclsResponse
 from penstock.kafka.wire.messages.api_31_delete_acls import DeleteAclsApi, DeleteAclsRequest, DeleteAclsResponse
 from penstock.kafka.wire.messages.api_32_describe_configs import DescribeConfigsApi, DescribeConfigsRequest, DescribeConfigsResponse
@@ -182,6 +183,8 @@ __all__ = [
     "DescribeProducersResponse",
     "DescribeQuorumRequest",
     "DescribeQuorumResponse",
+    "DescribeSegmentsRequest",
+    "DescribeSegmentsResponse",
     "DescribeShareGroupOffsetsRequest",
     "DescribeShareGroupOffsetsResponse",
     "DescribeTopicPartitionsRequest",
@@ -361,6 +364,8 @@ def api(name: Literal["TxnOffsetCommit"]) -> TxnOffsetCommitApi: ...
 def api(name: Literal["DescribeAcls"]) -> DescribeAclsApi: ...
 @overload
 def api(name: Literal["ListReaders"]) -> ListReadersApi: ...
+@overload
+def api(name: Literal["DescribeSegments"]) -> DescribeSegmentsApi: ...
 @overload
 def api(name: Literal["CreateAcls"]) -> CreateAclsApi: ...
 @overload

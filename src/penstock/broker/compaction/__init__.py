@@ -1,0 +1,1 @@
+"""Compaction by key: which logs are due, and what looks after them."""

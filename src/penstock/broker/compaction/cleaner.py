@@ -1,0 +1,129 @@
+"""The work of compaction, for a thread of its own: compiled functions release the interpreter."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.limits import COMPACTION_MAP_BYTES
+from penstock.log.header import walk
+from penstock.records.compaction.aborted import Transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.log.interface import Rewriting
+    from penstock.records.compaction.cleaning import Cleaned, Pass, Tally
+    from penstock.records.compaction.offset_map import OffsetMap
+
+_CHUNK_BYTES: Final = 1 << 20
+_SMALLEST_MAP_BYTES: Final = 64 << 10
+
+
+class StoppedError(Exception):
+    """The broker closes, or the topic is gone."""
+
+
+class Throttle:
+    """How fast a thread may read, and whether it is to go on."""
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._stopped = threading.Event()
+        self._free_at = 0.0
+
+    def stop(self) -> None:
+        """Have whoever reads stop at the next step."""
+        self._stopped.set()
+
+    def passed(self, size: int) -> None:
+        """Return when so many bytes may have been read. Raises StoppedError."""
+        now = time.monotonic()
+        self._free_at = max(self._free_at, now) + size / self._bytes_per_second
+        if self._stopped.wait(max(0.0, self._free_at - now)):
+            raise StoppedError
+
+
+class Job(NamedTuple):
+    """What is to be known of one log for one pass; `aborted` is as Transactions takes it."""
+
+    rewritings: Sequence[Rewriting]
+    dirty_from: int
+    now_ms: int
+    delete_retention_ms: int
+    keeps_keyless: bool
+    last_batches: Sequence[int]
+    aborted: Sequence[tuple[int, int, int]]
+
+
+class Cleaner:
+    """One pass over one log. All methods are for the thread. They raise LogError and OSError."""
+
+    def __init__(self, job: Job, throttle: Throttle) -> None:
+        import numpy as np  # noqa: PLC0415
+
+        from penstock.records.compaction import cleaning  # noqa: PLC0415 (compiled)
+        from penstock.records.compaction.choosing import Rules  # noqa: PLC0415
+        from penstock.records.compaction.offset_map import OffsetMap  # noqa: PLC0415
+
+        self._job = job
+        self._throttle = throttle
+        self._remember = cleaning.remember
+        dirty = sum(each.source_bytes for each in job.rewritings if each.end > job.dirty_from)
+        size = min(int(COMPACTION_MAP_BYTES), max(_SMALLEST_MAP_BYTES, dirty))
+        self._offsets: OffsetMap = OffsetMap(size)
+        last_batches = np.array(sorted(job.last_batches), np.int64)
+        rules = Rules(job.now_ms, job.delete_retention_ms, job.keeps_keyless, last_batches)
+        self._pass: Pass = cleaning.Pass(self._offsets, Transactions(job.aborted), rules)
+        self.tally: Tally = self._pass.tally
+
+    def map_keys(self) -> int:
+        """Take the last offset of each key from what is dirty, as far as there is room; return the
+        offset behind what was taken.
+        """
+        job = self._job
+        transactions = Transactions(job.aborted)
+        for rewriting in job.rewritings:
+            if rewriting.end <= job.dirty_from:
+                continue
+            for chunk in self._chunks(rewriting):
+                dirty = _from(chunk, job.dirty_from)
+                if not dirty:
+                    continue
+                stopped = self._remember(dirty, self._offsets, transactions)
+                if stopped is not None:
+                    return stopped
+        return job.rewritings[-1].end
+
+    def clean(self, rewriting: Rewriting) -> bool:
+        """Write a run of segments anew; whether it is to take their place, for something is left
+        out, or they become fewer. They are cleaned in their order.
+        """
+        changed = self.tally.batches_changed
+        for chunk in self._chunks(rewriting):
+            self._write(rewriting, self._pass.clean(chunk))
+        self._write(rewriting, self._pass.end())
+        is_changed = self.tally.batches_changed > changed
+        is_changed = is_changed or rewriting.size != rewriting.source_bytes
+        if not is_changed and rewriting.source_count == 1:
+            return False
+        rewriting.seal()
+        return True
+
+    def _write(self, rewriting: Rewriting, left: Cleaned | None) -> None:
+        if left is not None:
+            rewriting.write(*left)
+
+    def _chunks(self, rewriting: Rewriting) -> Iterator[memoryview]:
+        for chunk in rewriting.batches(_CHUNK_BYTES):
+            self._throttle.passed(len(chunk))
+            yield chunk
+
+
+def _from(chunk: memoryview, offset: int) -> memoryview:
+    """Return the batches from the one with an offset on."""
+    for position, header in walk(chunk):
+        if header.next_offset > offset:
+            return chunk[position:]
+    return chunk[:0]

@@ -1,0 +1,220 @@
+"""Looks after the compacted topics of a node: one log at a time, in a thread of its own.
+
+It looks every `compaction_check_ms`, and at once when settings of a topic have changed. Of the logs
+that are due the dirtiest comes first. A log that is closed waits until somebody opens it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
+from penstock.broker.compaction.due import Due, find_due
+from penstock.broker.errors import UnknownTopicError
+from penstock.limits import COMPACTION_RETRY_SECONDS
+from penstock.log.errors import LogError
+from penstock.pace import Pace
+from penstock.tasks import Tasks, uninterrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.broker.subscriptions.registry import Subscriptions
+    from penstock.broker.topics.catalogue import Topics
+    from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.topic import Topic
+    from penstock.log.interface import Rewriting
+
+logger = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Compaction:
+    """All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        subscriptions: Subscriptions,
+        check_ms: int,
+        bytes_per_second: int,
+        now_ms: Callable[[], int] = _now_ms,
+    ) -> None:
+        self.now_ms = now_ms
+        self._topics = topics
+        self._subscriptions = subscriptions
+        self._check_seconds = check_ms / 1000
+        self._throttle = Throttle(bytes_per_second)
+        self._tasks = Tasks()
+        self._checking = asyncio.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+        self._refused: dict[int, float] = {}
+        """When those are looked at again that could not be compacted, by their partitions' ids."""
+        self._changed = asyncio.Event()
+        topics.on_configured(self._configured)
+
+    def watch(self) -> None:
+        """From now on look after all logs."""
+        self._tasks.start(self._watch(), "compaction")
+
+    async def close(self) -> None:
+        """Stop at the next step; what is not done is left as it was."""
+        self._throttle.stop()
+        self._tasks.cancel()
+        await self._tasks.ended()
+        if self._thread is not None:
+            self._thread.shutdown()
+
+    async def check(self) -> None:
+        """Return when every open log was compacted that is due now."""
+        async with self._checking:
+            while due := await self._all_due():
+                for partition in due:
+                    # It may have changed while others had their turn.
+                    if (found := await self._due(partition)) is not None:
+                        await self._compact(partition, found)
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._check_seconds):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            with suppress(StoppedError):
+                await self.check()
+
+    def _configured(self, topic: Topic) -> None:
+        if not topic.config.compaction.is_idle:
+            for partition in topic.partitions:
+                self._refused.pop(partition.id, None)
+            self._changed.set()
+
+    async def _all_due(self) -> list[Partition]:
+        """Return the logs that are due, the one with the most that is not compacted first."""
+        pace = Pace()
+        found: list[tuple[int, Partition]] = []
+        for topic in self._topics.all():
+            if not topic.config.compaction.is_idle:
+                for partition in topic.partitions:
+                    due = await self._due(partition)
+                    if due is not None:
+                        found.append((due.dirty_bytes, partition))
+            if pace.is_over():
+                await pace.others()
+        found.sort(key=itemgetter(0), reverse=True)
+        return [partition for _, partition in found]
+
+    async def _due(self, partition: Partition) -> Due | None:
+        if not partition.is_open or self._refused.get(partition.id, 0.0) > time.monotonic():
+            return None
+        self._refused.pop(partition.id, None)
+        policy, compaction = partition.topic.config.compaction, partition.compaction
+        try:
+            await compaction.prepare(policy, self.now_ms())
+            segments = await compaction.segments()
+        except LogError as error:
+            self._refuse(partition, error)
+            return None
+        if partition.deleted:
+            return None
+        return find_due(
+            segments, compaction.known, self._may_go_below(partition), policy, self.now_ms()
+        )
+
+    def _may_go_below(self, partition: Partition) -> int:
+        """Return the offset below which a log may be compacted.
+
+        Only a topic that says that it is compacted takes anything from a subscription that has not
+        acknowledged it.
+        """
+        if partition.topic.config.compaction.is_on:
+            return partition.readable_end()
+        positions = self._subscriptions.durable_positions(partition)
+        return min([partition.readable_end(), *positions])
+
+    async def _compact(self, partition: Partition, due: Due) -> None:
+        before = partition.size_bytes
+        began = time.monotonic()
+        try:
+            records, kept = await self._pass(partition, due)
+        except (LogError, OSError) as error:
+            self._refuse(partition, error)
+        except UnknownTopicError:
+            return
+        else:
+            logger.info(
+                "%s: compacted up to offset %d: %d of %d records left, %d bytes of %d, in %.1f s",
+                *(partition.name, partition.compaction.known.cleaned_to, kept, records),
+                *(partition.size_bytes, before, time.monotonic() - began),
+            )
+
+    async def _pass(self, partition: Partition, due: Due) -> tuple[int, int]:
+        """Do as much as the keys that there is room for; return how many records were met and kept.
+
+        Raises LogError, OSError and StoppedError.
+        """
+        rewritings = await self._rewritings(partition, due)
+        if not rewritings:
+            raise LogError("its segments have changed")
+        cleaner = await self._in_thread(
+            Cleaner, self._job(partition, due, rewritings), self._throttle
+        )
+        known_to = await self._in_thread(cleaner.map_keys)
+        for rewriting in rewritings:
+            if rewriting.start >= known_to:
+                break
+            await self._rewrite(partition, cleaner, rewriting)
+        partition.compaction.cleaned(known_to)
+        return cleaner.tally.records, cleaner.tally.records_kept
+
+    async def _rewritings(self, partition: Partition, due: Due) -> list[Rewriting]:
+        runs = due.runs(partition.topic.config.log.segment_bytes)
+        found = [await partition.compaction.rewriting(*run) for run in runs]
+        return [] if None in found else [each for each in found if each is not None]
+
+    def _job(self, partition: Partition, due: Due, rewritings: list[Rewriting]) -> Job:
+        policy = partition.topic.config.compaction
+        return Job(
+            rewritings,
+            due.dirty_from,
+            now_ms=self.now_ms(),
+            delete_retention_ms=policy.delete_retention_ms,
+            keeps_keyless=not policy.is_on,
+            last_batches=partition.producers.last_batches(),
+            aborted=partition.aborted(due.segments[0].base_offset, due.end),
+        )
+
+    async def _rewrite(self, partition: Partition, cleaner: Cleaner, rewriting: Rewriting) -> None:
+        try:
+            is_needed = await self._in_thread(cleaner.clean, rewriting)
+            if is_needed and not partition.deleted:
+                replacing = partition.compaction.replace(rewriting)
+                await uninterrupted(replacing, f"compacting {partition.name}", refusals=LogError)
+        finally:
+            await self._in_thread(rewriting.discard)
+
+    def _refuse(self, partition: Partition, error: Exception) -> None:
+        if not partition.deleted:
+            logger.warning("%s is not compacted for now: %s", partition.name, error)
+            self._refused[partition.id] = time.monotonic() + COMPACTION_RETRY_SECONDS
+
+    async def _in_thread(self, work: Callable[..., _Result], *arguments: object) -> _Result:
+        """Do something in the thread; also who is cancelled waits for its end, which is soon."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="compaction")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, partial(work, *arguments))

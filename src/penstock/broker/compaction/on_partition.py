@@ -1,0 +1,87 @@
+"""What a partition knows of its compaction: how far it has come, and how its log is rewritten."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.compaction.due import Known
+from penstock.pace import Pace
+
+if TYPE_CHECKING:
+    from penstock.broker.compaction.policy import CompactionPolicy
+    from penstock.broker.reading.conversion_cache import ConversionCache
+    from penstock.log import Log
+    from penstock.log.interface import Rewriting, StoredSegment
+
+_STATE: Final = struct.Struct(">Bqqq")
+_VERSION: Final = 1
+
+
+class PartitionCompaction:
+    """It lies in the checkpoints of the log. Where it is lost, all is compacted again."""
+
+    def __init__(self, conversions: ConversionCache) -> None:
+        self.known = Known(0, 0)
+        self._answered_ms = 0
+        """The last time at which somebody asked, of those that have been heard."""
+        self._conversions = conversions
+        self._log: Log | None = None
+
+    def open(self, log: Log) -> None:
+        """The log of the partition is open, or open anew."""
+        self._log = log
+        state, _ = log.register_state("compaction", self.snapshot)
+        is_known = len(state) == _STATE.size and state[0] == _VERSION
+        _, cleaned_to, asked_to, answered_ms = _STATE.unpack(state) if is_known else (0,) * 4
+        self.known, self._answered_ms = Known(cleaned_to, asked_to), answered_ms
+
+    def snapshot(self) -> bytes:
+        """Return the state for the log's next checkpoint."""
+        return _STATE.pack(_VERSION, *self.known, self._answered_ms)
+
+    def cleaned(self, end: int) -> None:
+        """All below an offset was compacted, as far as keys are known from there."""
+        self.known = self.known._replace(cleaned_to=max(end, self.known.cleaned_to))
+        self._opened.keep_states()
+
+    async def prepare(self, policy: CompactionPolicy, now_ms: int) -> None:
+        """Have the last segment closed where what is in it is to be compacted. Raises LogError."""
+        log = self._opened
+        if policy.requested_ms > self._answered_ms:
+            await log.roll()
+            self._answered_ms = policy.requested_ms
+            self.known = self.known._replace(asked_to=log.flushed_offset)
+            log.keep_states()
+        elif policy.is_on and policy.max_lag_ms < now_ms:
+            start = log.full_segment_ends[-1] if log.full_segment_ends else log.start_offset
+            first = await log.batch_at(start) if start < log.flushed_offset else None
+            if first is not None and first.base_timestamp < now_ms - policy.max_lag_ms:
+                await log.roll()
+
+    async def segments(self) -> list[StoredSegment]:
+        """Return the segments that hold something, the oldest first. Raises LogError."""
+        pace = Pace()
+        found: list[StoredSegment] = []
+        async for segment in self._opened.stored_segments():
+            found.append(segment)
+            if pace.is_over():
+                await pace.others()
+        return found
+
+    async def rewriting(self, start: int, end: int) -> Rewriting | None:
+        """Return how full segments are written anew, as `Log` says. Raises LogError."""
+        return await self._opened.rewriting(start, end)
+
+    async def replace(self, rewriting: Rewriting) -> bool:
+        """Put what was written anew in its place, as `Log` says. Raises LogError."""
+        is_replaced = await self._opened.replace(rewriting)
+        if is_replaced:
+            # What was converted or is converted now may be handed out for a while yet.
+            self._conversions.forget(self._opened)
+        return is_replaced
+
+    @property
+    def _opened(self) -> Log:
+        assert self._log is not None, "only an open log is compacted"
+        return self._log

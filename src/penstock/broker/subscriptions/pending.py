@@ -1,0 +1,159 @@
+"""What open transactions acknowledged of one subscription: it takes effect with their end.
+
+Until then such messages are neither acknowledged nor handed out to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.subscriptions.bitmaps import BLOCK, blocks_between, runs, span
+from penstock.pace import drop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from penstock.broker.subscriptions.cursor import Cursor
+
+_BLOCK_BYTES: Final = BLOCK // 8
+
+
+class Pending:
+    """Offsets as bits in blocks, of each producer and of all; no offset is of two producers.
+
+    A transaction is known by the id of its producer.
+    """
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, dict[int, int]] = {}
+        self._blocks: dict[int, int] = {}
+        self._size = 0
+        self._changed: dict[int, set[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks)
+
+    def __len__(self) -> int:
+        """How many blocks are kept for all producers."""
+        return self._size
+
+    def blocks_of(self, producer_id: int) -> Mapping[int, int]:
+        """Return what a transaction has, by numbers of blocks."""
+        return self._by_producer.get(producer_id, {})
+
+    def mask(self, start: int, end: int) -> int:
+        """Return which offsets of a batch are pending: bit i stands for offset `start` + i."""
+        return _mask(self._blocks, start, end)
+
+    def mask_of(self, producer_id: int, start: int, end: int) -> int:
+        """Return what `mask` would, of one transaction."""
+        return _mask(self.blocks_of(producer_id), start, end)
+
+    def open_count(self, cursor: Cursor, start: int, end: int) -> int:
+        """Return how many offsets of a range are pending and not acknowledged otherwise."""
+        count = 0
+        for number in blocks_between(self._blocks, start, end):
+            bits = self._blocks.get(number)
+            if bits is not None:
+                base = number * BLOCK
+                bits &= span(max(start - base, 0), min(end - base, BLOCK))
+                count += (bits & cursor.open_mask(base, base + BLOCK)).bit_count()
+        return count
+
+    def has_others(self, producer_id: int, end: int) -> bool:
+        """Whether other transactions have anything below an offset."""
+        mine = self.blocks_of(producer_id)
+        for number, bits in self._blocks.items():
+            below = span(0, min(max(end - number * BLOCK, 0), BLOCK))
+            if bits & below & ~mine.get(number, 0):
+                return True
+        return False
+
+    def add(self, producer_id: int, start: int, closed: int) -> None:
+        """Note the offset `start` + i for each bit i that is set; none is another transaction's."""
+        mine = self._by_producer.setdefault(producer_id, {})
+        changed = self._changed.setdefault(producer_id, set())
+        for number, bits in _cut(start, closed):
+            before = mine.get(number, 0)
+            if before | bits == before:
+                continue
+            self._size += not before
+            changed.add(number)
+            mine[number] = before | bits
+            self._blocks[number] = self._blocks.get(number, 0) | bits
+
+    def remove(self, producer_id: int, start: int, end: int) -> None:
+        """Forget what a transaction has of a range."""
+        mine = self._by_producer.get(producer_id, {})
+        for number in blocks_between(mine, start, end):
+            if number in mine:
+                base = number * BLOCK
+                part = span(max(start - base, 0), min(end - base, BLOCK))
+                _keep(self._blocks, number, ~(mine[number] & part))
+                self._size -= _keep(mine, number, ~part)
+        if not mine:
+            self._by_producer.pop(producer_id, None)
+            self._changed.pop(producer_id, None)
+
+    def take_changes(self, producer_id: int) -> dict[int, int]:
+        """Return the blocks of a transaction that were added to since the last time."""
+        changed = self._changed.pop(producer_id, set())
+        mine = self.blocks_of(producer_id)
+        return {number: mine[number] for number in changed if number in mine}
+
+    def give_back_changes(self, producer_id: int, numbers: Iterable[int]) -> None:
+        """Count changes that were taken as not taken."""
+        if producer_id in self._by_producer:
+            self._changed.setdefault(producer_id, set()).update(numbers)
+
+    def cut_off(self, end: int) -> None:
+        """Forget what lies at or above an offset; see Cursor.cut_off."""
+        for producer_id, mine in tuple(self._by_producer.items()):
+            self.remove(producer_id, end, (max(mine) + 1) * BLOCK)
+
+    def runs_of(self, producer_id: int) -> Iterator[tuple[int, int]]:
+        """The runs of what a transaction has, ends excluded; as it is when it is asked for."""
+        pending: tuple[int, int] | None = None
+        for number, bits in sorted(self.blocks_of(producer_id).items()):
+            for low, high in runs(bits):
+                start, end = number * BLOCK + low, number * BLOCK + high
+                if pending is not None and pending[1] == start:
+                    start = pending[0]
+                elif pending is not None:
+                    yield pending
+                pending = start, end
+        if pending is not None:
+            yield pending
+
+    def clear(self) -> None:
+        drop(self._by_producer, self._blocks, self._changed)
+        self._by_producer, self._blocks, self._changed = {}, {}, {}
+        self._size = 0
+
+
+def _keep(blocks: dict[int, int], number: int, kept: int) -> bool:
+    """Keep these bits of a block; return whether it is gone, for it has none of them."""
+    blocks[number] &= kept
+    if blocks[number]:
+        return False
+    del blocks[number]
+    return True
+
+
+def _mask(blocks: Mapping[int, int], start: int, end: int) -> int:
+    first, last = start // BLOCK, -(-end // BLOCK)
+    data = b"".join(
+        blocks.get(number, 0).to_bytes(_BLOCK_BYTES, "little") for number in range(first, last)
+    )
+    return int.from_bytes(data, "little") >> (start - first * BLOCK) & span(0, end - start)
+
+
+def _cut(start: int, closed: int) -> Iterator[tuple[int, int]]:
+    """Cut bits into those of blocks, by way of bytes: one by one would be quadratic."""
+    first, low = divmod(start, BLOCK)
+    size = -(-(closed.bit_length() + low) // BLOCK) * _BLOCK_BYTES
+    data = (closed << low).to_bytes(size, "little")
+    for number, at in enumerate(range(0, size, _BLOCK_BYTES), first):
+        bits = int.from_bytes(data[at : at + _BLOCK_BYTES], "little")
+        if bits:
+            yield number, bits

@@ -1,0 +1,40 @@
+"""What those see who read what is committed and can't leave the rest out themselves."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.broker.transactions.aborted import AbortedTransaction
+    from penstock.log.header import BatchHeader
+
+
+class Committed:
+    """Tells batches of aborted transactions, and control batches, from the others of one read.
+
+    `aborted` are those of the range that is read, by their first offsets: see Partition.aborted.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._of_producer: dict[int, list[AbortedTransaction]] = {}
+        for each in aborted:
+            self._of_producer.setdefault(each.producer_id, []).append(each)
+
+    def hides(self, header: BatchHeader) -> bool:
+        """Whether nobody who reads what is committed sees this batch."""
+        if not header.attributes & (ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL):
+            return False
+        if header.attributes & ATTRIBUTE_CONTROL:
+            return True
+        aborted = self._of_producer.get(header.producer_id)
+        if aborted is None:
+            return False
+        # Those of one producer follow one another.
+        number = bisect_right(aborted, header.base_offset, key=attrgetter("first_offset"))
+        return number > 0 and header.base_offset <= aborted[number - 1].last_offset
