@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
     from penstock.iggy.server import Client
-    from penstock.log.interface import LogSummary
 
 ROOT_USER_ID: Final = 0
 _NO_USER: Final = (1 << 32) - 1
@@ -51,7 +50,7 @@ async def figures(topics: Iterable[Topic], pace: Pace) -> Figures:
             sums[1] += 1
             held = partition.summary
             if held is not None:
-                sums[2] += _segments(held)
+                sums[2] += _segments(held.segment_count)
                 sums[3] += held.size_bytes
                 sums[4] += held.end_offset - held.start_offset
             if pace.is_over():
@@ -111,9 +110,9 @@ async def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
     return replies.TopicDetails(described, partitions)
 
 
-def _segments(held: LogSummary) -> int:
+def _segments(stored: int) -> int:
     """Count the segment that the first message will begin, as clients do."""
-    return max(1, held.segment_count)
+    return max(1, stored)
 
 
 def _describe_partition(partition: Partition) -> replies.Partition:
@@ -123,7 +122,7 @@ def _describe_partition(partition: Partition) -> replies.Partition:
     return replies.Partition(
         id=partition.index,
         created_at=partition.topic.created_at_us,
-        segments_count=_segments(held),
+        segments_count=_segments(held.segment_count),
         current_offset=max(0, held.end_offset - 1),
         size=held.size_bytes,
         messages_count=held.end_offset - held.start_offset,
