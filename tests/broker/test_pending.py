@@ -135,7 +135,7 @@ class Machine:
         """End everything, and have what is left delivered and acknowledged."""
         for who in self.pending:
             (self.abort if who else self.commit)(who)
-        assert not self.engine.pending
+        assert not self.engine.pending.blocks
         assert len(self.engine.pending) == 0
         for holder in self.holders:
             self.engine.release_all(holder)

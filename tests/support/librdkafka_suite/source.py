@@ -116,7 +116,8 @@ def _apt_settings(cache: Path) -> list[str]:
 
 
 def _step(command: list[str], folder: Path) -> None:
-    log = folder / f"{command[0].strip('./')}.log"
+    # Beside the source: its own `configure` takes a file of this name for a part of itself.
+    log = folder.parent / f"{command[0].strip('./')}.log"
     with log.open("ab") as output:
         try:
             code = subprocess.run(
