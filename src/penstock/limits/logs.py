@@ -20,6 +20,13 @@ SEGMENT_MS_LEAST: Final = Limit(
     when_hit="the segment goes on until it is that old",
 )
 
+RESERVE_BYTES: Final = Limit(
+    1 << 20,
+    "bytes of the disk that are kept while topics have a retention",
+    protects="retention from a full disk: to give messages up, the new beginning is written first",
+    when_hit="they are given back to the disk, and taken again once there is room",
+)
+
 RANGE_LEASE_SECONDS: Final = Limit(
     3_600,
     "seconds for which a pipeline has what it reads kept from retention, unless it asks again",

@@ -20,10 +20,11 @@ from penstock.broker.retention.expiry import expire
 from penstock.broker.retention.leases import RangeLeases
 from penstock.broker.retention.needs import Needs
 from penstock.broker.retention.policy import NO_LIMIT
+from penstock.broker.retention.reserve import Reserve
 from penstock.broker.retention.rule import Surplus, is_due, surplus, surplus_of_topic
 from penstock.broker.topics.opening import open_all
 from penstock.limits import LOGS_MEASURED_TOGETHER, SEGMENTS_TRIMMED_TOGETHER
-from penstock.log.errors import LogError
+from penstock.log.errors import LogError, LogWriteError
 from penstock.pace import Pace
 from penstock.tasks import Tasks
 
@@ -63,6 +64,7 @@ class Retention:
         """How many segments went since the start, by the setting that had them go, and `bytes`."""
         self._topics = topics
         self._storage = storage
+        self._reserve = Reserve(storage.data_folder)
         self._subscriptions = subscriptions
         self.leases = RangeLeases()
         self._needs = Needs(subscriptions)
@@ -70,6 +72,7 @@ class Retention:
         self._tasks = Tasks()
         self._checking = asyncio.Lock()
         self._changed: dict[Topic, None] = {}
+        self._looks_at_changed = False
         self._oldest: dict[int, OldestSegment] = {}
         """What was found in the folders of closed logs, by their partitions' ids."""
         topics.on_configured(self._configured)
@@ -100,6 +103,8 @@ class Retention:
                 await self._check_topic(topic)
                 if pace.is_over():
                     await pace.others()
+            if limited and not self._reserve.is_there:
+                await asyncio.to_thread(self._reserve.take)
 
     def _now(self) -> int:
         return self.now_ms()
@@ -107,12 +112,18 @@ class Retention:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._check_seconds)
-            await self.check()
+            try:
+                await self.check()
+            except Exception:  # Of one log, and the others have theirs to give up as well.
+                logger.exception("retention is tried again")
 
     def _configured(self, topic: Topic) -> None:
-        if not self._changed and not topic.config.retention.is_idle:
-            self._tasks.start(self._check_changed(), "retention of topics that have changed")
+        if topic.config.retention.is_idle:
+            return
         self._changed[topic] = None
+        if not self._looks_at_changed:
+            self._looks_at_changed = True
+            self._tasks.start(self._check_changed(), "retention of topics that have changed")
 
     def _forget(self, _topic: Topic, partitions: Iterable[Partition]) -> None:
         ids = [partition.id for partition in partitions]
@@ -121,12 +132,13 @@ class Retention:
             self._oldest.pop(partition_id, None)
 
     async def _check_changed(self) -> None:
-        await asyncio.sleep(0)  # Others may change in the same turn.
-        while self._changed:
-            changed = tuple(self._changed)
-            await self.check(changed)
-            for topic in changed:
-                self._changed.pop(topic, None)
+        try:
+            await asyncio.sleep(0)  # Others may change in the same turn.
+            while self._changed:
+                changed, self._changed = self._changed, {}
+                await self.check(changed)
+        finally:
+            self._looks_at_changed = False
 
     async def _open_what_is_due(self, topics: list[Topic]) -> None:
         """Open the logs of which something is due, as far as their folders say."""
@@ -253,7 +265,12 @@ class Retention:
         return needed_from
 
     async def _give_up(self, partition: Partition, found: Surplus) -> None:
-        await partition.trim(found.end_offset)
+        try:
+            await partition.trim(found.end_offset)
+        except LogWriteError:
+            if not await asyncio.to_thread(self._reserve.give):
+                raise
+            await partition.trim(found.end_offset)
         self.deleted.update(found.reasons)
         self.deleted["bytes"] += found.size_bytes
         reasons = ", ".join(f"{count} by {name}" for name, count in found.reasons.items())
