@@ -58,15 +58,13 @@ soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random 
 interop: $(INSTALLED) kernels ## What each real client writes, each real client reads, old ones too: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop -m "soak or not soak" --timeout 3600
 
-interop-iggy: $(INSTALLED) kernels ## The clients of Iggy 0.5 to 0.8, and of 2023 (takes cargo and libssl-dev)
-	for version in 0.5.0 0.6.0 0.7.0 0.8.0; do \
-		test -x build/iggy-clients/$$version/bin/python || { \
-			$(BIN)/python -m venv build/iggy-clients/$$version && \
-			build/iggy-clients/$$version/bin/pip install -q apache-iggy==$$version; } || exit 1; \
-	done
+interop-iggy: $(INSTALLED) java kernels ## Iggy's clients of 2023 to 0.9, of Java too, and their suites (takes cargo, libssl-dev, mvn)
+	PYTHONPATH=tests/support:benchmarks $(BIN)/python -m iggy_suites
 	OPENSSL_NO_VENDOR=1 cargo build --quiet --target-dir build/early-iggy \
 		--manifest-path tests/support/early_iggy/Cargo.toml
-	$(BIN)/pytest tests/interop/test_older_iggy.py tests/interop/test_early_iggy.py --timeout 600
+	$(BIN)/pytest tests/interop/test_older_iggy.py tests/interop/test_early_iggy.py \
+		tests/interop/test_java_iggy.py tests/interop/test_published_iggy_suites.py \
+		-m "soak or not soak" --timeout 1800
 
 interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
 	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)

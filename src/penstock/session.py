@@ -35,10 +35,10 @@ class FileRange:
     """Bytes of a file that reach the client without passing through the broker's memory.
 
     They were found sound before. The file stays open, and its bytes where they are, while this
-    exists, whatever becomes of its name.
+    exists, whatever becomes of its name. Of batches of a log, `following` is the offset behind.
     """
 
-    __slots__ = ("_file", "_size", "descriptor", "position")
+    __slots__ = ("_file", "_size", "descriptor", "following", "position")
 
     def __init__(self, file: OpenFile, position: int, size: int) -> None:
         file.hold()
@@ -46,6 +46,7 @@ class FileRange:
         self._size = size
         self.descriptor = file.descriptor
         self.position = position
+        self.following: int | None = None
 
     def __len__(self) -> int:
         return self._size

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,7 @@ from stored_batches import (
 from transactional import as_part_of, end, open_partition
 
 SOUND = LogConfig(segment_bytes=20_000, checkpoint_bytes=5_000)
+TINY = LogConfig(segment_bytes=4_000, checkpoint_bytes=1_500)
 
 Messages = list[tuple[int, bytes]]
 
@@ -87,24 +89,37 @@ class History:
         """Offset, number of the transaction if any, and values."""
         self._open: dict[int, int] = {}
         self._outcomes: list[bool | None] = []
+        self._markers: list[int] = []
 
     def run(self, steps: int, magics: list[Magic]) -> None:
         for _ in range(steps):
             producer_id = self._random.randrange(6)
             choice = self._random.random()
             if choice < 0.35 and producer_id in self._open:
-                committed = self._random.random() < 0.5
-                self._outcomes[self._open.pop(producer_id)] = committed
-                end(self.partition, producer_id, committed=committed)
+                self._end(producer_id, committed=self._random.random() < 0.5)
             else:
                 self._write(None if choice > 0.85 else producer_id, self._random.choice(magics))
 
     def finish(self) -> None:
         """End what is open."""
-        for producer_id, number in self._open.items():
-            self._outcomes[number] = False
-            end(self.partition, producer_id, committed=False)
-        self._open.clear()
+        for producer_id in list(self._open):
+            self._end(producer_id, committed=False)
+
+    def _end(self, producer_id: int, *, committed: bool) -> None:
+        number = self._open.pop(producer_id)
+        self._outcomes[number] = committed
+        self._markers[number] = end(self.partition, producer_id, committed=committed)
+
+    def transactions(self) -> Iterator[tuple[set[int], int, bool]]:
+        """Yield the offsets of each transaction that ended, its marker's, and how it ended."""
+        for number, marker in enumerate(self._markers):
+            offsets = {
+                offset + at
+                for offset, of, values in self._written
+                if of == number
+                for at in range(len(values))
+            }
+            yield offsets, marker, bool(self._outcomes[number])
 
     def committed(self) -> Messages:
         end = self.partition.readable_end()
@@ -135,6 +150,7 @@ class History:
             if number is None:
                 number = self._open[producer_id] = len(self._outcomes)
                 self._outcomes.append(None)
+                self._markers.append(-1)
         count = 1 if magic is Magic.PULSAR else self._random.randint(1, 3)
         values = [b"%d/%d" % (len(self._written), at) for at in range(count)]
         offset = write(self.partition, magic, values, producer_id)
@@ -262,6 +278,44 @@ async def test_a_crash_in_the_middle_changes_nothing(
         sees = await kafka_sees(partition, Isolation.READ_COMMITTED, 700)
         assert sees == history.committed()
     history.partition.close()
+
+
+@pytest.mark.parametrize("survival", [*Survival], ids=lambda each: each.name)
+async def test_a_transaction_is_whole_or_absent_wherever_a_crash_comes(
+    flusher: Flusher, disk: FaultyFileSystem, survival: Survival
+) -> None:
+    """Each operation on the disk is a crash point: batches, markers, checkpoints, new segments."""
+    await records.prepare()
+    crashed: list[tuple[int, FaultyFileSystem]] = []
+    history = History(await open_partition(flusher, disk, config=TINY), seed=4)
+
+    def hook(operation: str, _path: Path) -> None:
+        if operation in {"pwritev", "fdatasync", "rename", "open"}:
+            crashed.append((acknowledged, disk.after_crash(survival, seed=len(crashed))))
+
+    acknowledged = 0
+    disk.hook = hook
+    for _ in range(25):
+        history.run(5, [Magic.KAFKA])
+        end_offset = history.partition.end_offset
+        await history.partition.flushed()
+        acknowledged = end_offset
+    history.finish()
+    await history.partition.flushed()
+    disk.hook = None
+    history.partition.close()
+    assert len(crashed) > 60
+    for acknowledged_then, left in crashed[::3]:
+        partition = await open_partition(flusher, left, 1, config=TINY)
+        assert partition.end_offset >= acknowledged_then
+        seen = {offset for offset, _ in await kafka_sees(partition, Isolation.READ_COMMITTED, 4000)}
+        for offsets, last, committed in history.transactions():
+            is_there = committed and last < partition.readable_end()
+            assert not is_there or offsets <= seen
+            assert committed or not offsets & seen
+            # One whose marker did not survive is open, and nothing of it is seen.
+            assert last < partition.end_offset or not offsets & seen
+        partition.close()
 
 
 async def test_chunks_of_an_aborted_transaction_are_no_message(partition: Partition) -> None:

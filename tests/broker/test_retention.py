@@ -5,7 +5,6 @@ Method: segments of a few batches with times of the test's own, and a clock that
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +14,15 @@ import pytest
 
 from aged_logs import DAY_MS, NAME, NODE, NOW_MS, SEGMENT, SIZE, append, configure, days, made
 from partition_logs import log_of
+from patience import until
 from penstock.broker.broker import Broker
+from penstock.broker.retention.reserve import RESERVE_FILE
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics.partition import Partition
 from penstock.broker.topics.storage import Storage
-from penstock.log import LogFailedError
+from penstock.limits import RESERVE_BYTES
+from penstock.log import LogFailedError, LogWriteError
 from penstock.log.segment import Segment
 from running import running
 
@@ -135,16 +137,16 @@ async def test_a_topic_that_is_only_compacted_keeps_what_it_has(tmp_path: Path) 
         assert partition.start_offset == 3
 
 
-async def test_a_change_takes_effect_at_once(tmp_path: Path) -> None:
+async def test_each_change_takes_effect_at_once(tmp_path: Path) -> None:
     never = replace(NODE, retention_check_ms=1 << 40)
     async with running(tmp_path, never) as broker:
         topic = await made(broker)
         (partition,) = topic.partitions
-        await append(partition, days(9, 9, 0))
-        await configure(broker, topic, retention_ms=DAY_MS)
-        async with asyncio.timeout(30):
-            while partition.start_offset != 2:
-                await asyncio.sleep(0)
+        await append(partition, days(9, 9, 5, 5, 0))
+        await configure(broker, topic, max_message_bytes=5_000)
+        for age, start in ((7, 2), (3, 4)):
+            await configure(broker, topic, retention_ms=age * DAY_MS)
+            await until(lambda start=start: partition.start_offset == start)
 
 
 async def test_the_node_says_what_holds_for_topics_that_do_not(tmp_path: Path) -> None:
@@ -232,3 +234,28 @@ async def test_a_log_that_takes_no_writes_keeps_what_it_has_and_stops_nobody(
         await broker.retention.check()
         assert [each.start_offset for each in topic.partitions] == [0, 2]
         assert "t-0 keeps what is due: not to 2" in caplog.messages
+
+
+async def test_what_is_kept_of_the_disk_is_given_back_to_a_full_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reserve = tmp_path / RESERVE_FILE
+    async with running(tmp_path, NODE) as broker:
+        await broker.retention.check()
+        assert not reserve.exists(), "who deletes nothing needs none"
+        topic = await made(broker, 2, retention_ms=DAY_MS)
+        await broker.retention.check()
+        assert reserve.stat().st_size == RESERVE_BYTES
+        for partition in topic.partitions:
+            await append(partition, days(9, 9, 0))
+        trim = log_of(topic.partitions[0]).trim
+
+        async def fail_on_a_full_disk(offset: int) -> None:
+            if reserve.exists():
+                raise LogWriteError("there is no room")
+            await trim(offset)
+
+        monkeypatch.setattr(log_of(topic.partitions[0]), "trim", fail_on_a_full_disk)
+        await broker.retention.check()
+        assert [each.start_offset for each in topic.partitions] == [2, 2]
+        assert reserve.exists()

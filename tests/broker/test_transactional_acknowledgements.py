@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.broker import Broker
-from penstock.broker.errors import TransactionConflictError
+from penstock.broker.errors import NoMemoryError, TransactionConflictError
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
@@ -201,7 +201,7 @@ async def test_what_is_pending_outlives_a_crash(
     await reopened.close()
 
 
-def rows_of(folder: Path) -> list[object]:
+def rows_of(folder: Path) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(folder / DATABASE_FILE)) as connection:
         return connection.execute("SELECT * FROM pending_acknowledgements").fetchall()
 
@@ -224,3 +224,41 @@ async def test_a_decision_outlives_a_crash_before_the_cursor_is_saved(
     assert list(again.cursor.ranges) == [(6, 9)]
     await after.close()
     assert not rows_of(tmp_path / "after")
+
+
+async def test_a_subscription_that_moves_keeps_what_is_pending(
+    broker: Broker, tmp_path: Path
+) -> None:
+    subscription, _ = await subscribed(broker, SHARED)
+    await hold(broker, subscription, ONE, 0)
+    await hold(broker, subscription, OTHER, 3)
+    await decide(broker, ONE, committed=True)
+    await broker.subscriptions.reset(subscription, 0)
+    assert [row[2] for row in rows_of(broker.data_folder)] == [OTHER]
+    _, member = await subscribed(broker, SHARED)
+    await offsets(member, 0, 3, 6, 12)
+    await decide(broker, OTHER, committed=True)
+    assert list(subscription.cursor.ranges) == [(9, 12)]
+
+
+async def test_what_is_pending_goes_with_its_subscription(broker: Broker) -> None:
+    subscription, member = await subscribed(broker, SHARED)
+    await hold(broker, subscription, ONE, 0)
+    await broker.subscriptions.unsubscribe(subscription, member)
+    assert not rows_of(broker.data_folder)
+    again, _ = await subscribed(broker, SHARED)
+    await decide(broker, ONE, committed=True)
+    assert again.cursor.position == 0
+    assert not list(again.cursor.ranges)
+
+
+async def test_far_and_wide_is_refused_where_there_is_no_memory(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription, _ = await subscribed(broker, SHARED)
+    monkeypatch.setattr("penstock.limits.PENDING_LEAST_BLOCKS", 0)
+    broker.memory.subscriptions.take(broker.memory.subscriptions.bound)
+    with pytest.raises(NoMemoryError):
+        subscription.hold(ONE, 0, 3)
+    broker.memory.subscriptions.take(-broker.memory.subscriptions.bound)
+    subscription.hold(ONE, 0, 3)

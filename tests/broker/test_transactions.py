@@ -345,6 +345,17 @@ async def test_ids_that_nobody_uses_are_forgotten(house: House) -> None:
     assert set(house.coordinator.all()) == {"fresh"}
 
 
+async def test_ids_are_read_while_others_are_served(house: House) -> None:
+    first = await house.coordinator.initialise(ID, TIMEOUT_MS)
+    await begun(house, 1, name="open")
+    await house.coordinator.close()
+    house.start()
+    assert list(house.coordinator.all()) == ["open"], "what is open is known at once"
+    second = await house.coordinator.initialise(ID, TIMEOUT_MS)
+    assert second == first._replace(epoch=1)
+    assert set(house.coordinator.all()) == {"open", ID}
+
+
 async def test_names_and_open_transactions_are_bounded(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

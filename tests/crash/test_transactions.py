@@ -1,9 +1,10 @@
 """Goal: a transaction is whole or absent for readers of every protocol, its offsets with it,
 however often the broker dies in the middle of it.
 
-Method: three real producers commit and abort transactions of random messages over random partitions
-and go on while the broker is killed again and again; a consumer follows what is committed. Then the
-topic is read through each protocol, and what all saw is checked as one history.
+Method: three real producers of Kafka and one of Pulsar commit and abort transactions of random
+messages over random partitions and go on while the broker is killed again and again; a consumer
+follows what is committed. Then the topic is read through each protocol, and what all saw is checked
+as one history.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ CAUGHT = {
     "ends_forget_a_partition": {Kind.TORN, Kind.LOST},
     "aborts_commit": {Kind.DIRTY},
     "offsets_do_not_wait": {Kind.OFFSET},
+    "acknowledgements_do_not_wait": {Kind.ACKNOWLEDGED},
 }
 """What is found of each bug: any of these."""
 
@@ -112,19 +114,27 @@ FIRST = "read 0 0 w/1/0\nread 1 0 w/1/1\n"
 THIRD = "read 0 3 w/3/0\nread 0 4 w/3/1\n"
 
 
-def history(truth: str, offset: int, followed: str = "", **others: str) -> TransactionHistory:
+def history(
+    truth: str, offset: int, followed: str = "", left: set[int] | None = None, **others: str
+) -> TransactionHistory:
     truths = {"kafka": truth, "iggy": truth, **others}
     return TransactionHistory(
         writers={"w": parse(WRITTEN)},
         followers={"f": parse(followed)},
         truths={name: parse(text) for name, text in truths.items()},
         offsets={"w": offset},
+        left={} if left is None else {"w": left},
     )
 
 
-@pytest.mark.parametrize(("truth", "offset"), [(FIRST, 1), (FIRST + THIRD, 3)])
-def test_what_a_correct_broker_may_do_is_no_anomaly(truth: str, offset: int) -> None:
+@pytest.mark.parametrize(
+    ("truth", "offset", "left"), [(FIRST, 1, {0, 2, 3}), (FIRST + THIRD, 3, {0, 2})]
+)
+def test_what_a_correct_broker_may_do_is_no_anomaly(
+    truth: str, offset: int, left: set[int]
+) -> None:
     assert find_anomalies(history(truth, offset, FIRST)) == set()
+    assert find_anomalies(history(truth, 0, FIRST, left)) == set()
 
 
 WRONG = {
@@ -137,6 +147,8 @@ WRONG = {
     "from nowhere": (history(FIRST + "read 0 9 x/1/0\n", 1), Kind.INVENTED),
     "an offset of nothing": (history(FIRST, 3), Kind.OFFSET),
     "no offset": (history(FIRST, 0), Kind.OFFSET),
+    "acknowledged and absent": (history(FIRST, 0, left={3}), Kind.ACKNOWLEDGED),
+    "there and not acknowledged": (history(FIRST, 0, left={1, 2, 3}), Kind.ACKNOWLEDGED),
     "two truths": (history(FIRST, 1, pulsar=FIRST + THIRD), Kind.DISAGREED),
 }
 

@@ -21,18 +21,28 @@ from fuzz_targets import LogTarget, SessionTarget, convert_batches, golden_batch
 from fuzzing import Frames, Fuzzer, Report, Target
 from penstock import records
 
-TARGETS = ("kafka", "pulsar", "iggy", "records", "log")
-SHORT_EXECUTIONS = {"kafka": 250, "pulsar": 300, "iggy": 150, "records": 120, "log": 60}
+TARGETS = ("kafka", "pulsar", "iggy", "iggy-legacy", "iggy-2023", "records", "log")
+SHORT_EXECUTIONS = {
+    "kafka": 250,
+    "pulsar": 300,
+    "iggy": 150,
+    "iggy-legacy": 150,
+    "iggy-2023": 150,
+    "records": 120,
+    "log": 60,
+}
 SHORT_SECONDS = 60
 """Not reached but on a very slow machine."""
 LONG_EXECUTIONS = {
     "kafka": 350_000,
     "pulsar": 350_000,
     "iggy": 200_000,
+    "iggy-legacy": 100_000,
+    "iggy-2023": 100_000,
     "records": 50_000,
     "log": 50_000,
 }
-"""A million in all; more of those that cost less."""
+"""More than a million in all; more of those that cost less."""
 LONG_SECONDS = float(os.environ.get("PENSTOCK_FUZZ_SECONDS", "1200"))
 """Of each target; twice what a processor of its own takes."""
 MEMORY = Path("/dev/shm")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -90,6 +92,11 @@ async def test_code_that_is_no_command_is_refused(client: IggyClient, code: int)
     with pytest.raises(RuntimeError, match=r"(?i)invalid command"):
         await client.send_binary_request(code, b"")
     await client.ping()
+
+
+async def test_snapshot_is_an_archive(client: IggyClient) -> None:
+    archive = await client.send_binary_request(11, bytes([2, 1, 100]))
+    assert zipfile.ZipFile(io.BytesIO(archive)).testzip() is None
 
 
 @pytest.mark.parametrize("code", [103, 104, 123])

@@ -158,3 +158,14 @@ async def test_what_is_kept_is_bounded_and_given_back(
     await dialog.produce(producer_batch(*numbered(100, 300)), 200)
     await payloads(dialog, 100, 1)
     assert caches.used == before, "one that is larger than all that may be kept"
+
+
+def test_polls_are_remembered_but_for_those_with_more_behind_them() -> None:
+    asked_for = asked(PollingKind.OFFSET, 7)
+    body = bytes(asked_for.encode())
+    assert requests.PollMessages.decode(body) is requests.PollMessages.decode(memoryview(body))
+    remembered = requests._polled.cache_info().currsize
+    for number in range(10):
+        behind = number.to_bytes(100_000, "little")
+        assert requests.PollMessages.decode(body + behind) == asked_for
+    assert requests._polled.cache_info().currsize == remembered

@@ -67,11 +67,13 @@ ANSWERS = {
     "describeClientQuotas": "{producer_byte_rate=1048576.0}",
     "alterClientQuotas of what is not in effect": "InvalidRequestException",
     "describeCluster": "1 true",
-    "describeFeatures": "[metadata.version]",
+    "describeFeatures": "[metadata.version, transaction.version]",
     "updateFeatures": "done",
     "updateFeatures to what is not here": "InvalidUpdateVersionException",
     "describeMetadataQuorum": "1 true",
-    "fenceProducers": "TransactionalIdAuthorizationException",
+    "listTransactions": "[]",
+    "describeTransactions": "TransactionalIdNotFoundException",
+    "fenceProducers": "done",
     "deleteTopics": "done",
 }
 NOT_SERVED = {
@@ -81,8 +83,6 @@ NOT_SERVED = {
     "describeAcls",
     "describeUserScramCredentials",
     "describeDelegationToken",
-    "listTransactions",
-    "describeTransactions",
     "unregisterBroker",
 }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
+
+import pytest
 
 from librdkafka_suite import runs, source
 from librdkafka_suite.__main__ import PASSING, ROOT
@@ -44,6 +47,20 @@ def test_tests_that_talk_to_a_broker_are_found(tmp_path: Path) -> None:
         ("0001", "noautocreate"): ["0001_one_more"],
         ("0003", "default"): ["0003_windows"],
     }
+
+
+def test_what_was_built_without_a_header_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "INCLUDED", tmp_path)
+    monkeypatch.setattr(source, "HEADERS", {"zlib.h": "zlib1g-dev"})
+    (tmp_path / "zlib.h").touch()
+    runner = tmp_path / "test-runner"
+    runner.touch()
+    os.utime(runner, (0, 0))
+    assert source.is_older_than_headers(runner)
+    os.utime(runner, (1 << 33, 1 << 33))
+    assert not source.is_older_than_headers(runner)
 
 
 def test_what_became_of_each_is_read() -> None:

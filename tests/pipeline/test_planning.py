@@ -22,6 +22,7 @@ class Broker:
         default_factory=lambda: {A0: (0, 100), A1: (20, 50)}
     )
     folder: DataFolder | None = None
+    held: Offsets = field(default_factory=dict)
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         counts = {t: sum(1 for each in self.logs if each.topic == t) for t in topics}
@@ -30,6 +31,9 @@ class Broker:
     def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
         known = [source for source in sources if source in self.logs]
         return {source: self.logs[source][0 if end == EARLIEST else 1] for source in known}
+
+    def hold(self, starts: Offsets) -> None:
+        self.held = starts
 
     def data_folder(self) -> DataFolder | None:
         return self.folder
@@ -52,6 +56,12 @@ def spans(plan: Planner, start: Offsets, end: Offsets) -> list[tuple[TopicPartit
 def test_a_batch_reads_from_end_to_end() -> None:
     plan = planner(Broker())
     assert spans(plan, plan.starting(), plan.ending()) == [(A0, 0, 100), (A1, 20, 50)]
+
+
+def test_what_is_to_be_read_is_held() -> None:
+    broker = Broker()
+    planner(broker).tasks({A0: 30}, {A0: 90, A1: 50})
+    assert broker.held == {A0: 30, A1: 0}
 
 
 def test_offsets_can_be_given_with_ends_among_them() -> None:

@@ -9,6 +9,7 @@ import pulsar
 import pytest
 
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
 from pulsar_peer import Peer
 
@@ -33,7 +34,7 @@ def connect() -> Iterator[Callable[[str], pulsar.Client]]:
     def new(url: str) -> pulsar.Client:
         client = pulsar.Client(
             url,
-            operation_timeout_seconds=20,
+            operation_timeout_seconds=PATIENCE_SECONDS,
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )
         made.append(client)

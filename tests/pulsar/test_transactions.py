@@ -242,6 +242,25 @@ async def test_a_message_is_acknowledged_in_one_transaction(peer: Peer) -> None:
     assert (await acknowledge(peer, one, second)).error == api.TransactionConflict
 
 
+async def test_what_came_before_a_conflict_ends_with_its_transaction(peer: Peer) -> None:
+    ledger, one = await consuming(peer, 3)
+    other = await begin(peer)
+    await add_subscription(peer, other)
+    first, second, third = (Id(ledgerId=ledger, entryId=number) for number in range(3))
+    await acknowledge(peer, one, second)
+    assert (await acknowledge(peer, other, first, second)).error == api.TransactionConflict
+    await end(peer, other)
+    assert peer.client.consumers[1].subscription.cursor.position == 1
+    again = await begin(peer)
+    await add_subscription(peer, again)
+    assert (await acknowledge(peer, again, third, second)).error == api.TransactionConflict
+    await end(peer, again, ABORT)
+    assert await received(peer, 1) == [2]
+    assert list(peer.client.consumers[1].subscription.pending.runs_of(one.txnid_least_bits)) == [
+        (1, 2)
+    ]
+
+
 async def test_what_is_no_message_of_the_subscription_is_not_acknowledged(peer: Peer) -> None:
     ledger, transaction = await consuming(peer, 1)
     await add_partitions(peer, transaction, "t")

@@ -192,7 +192,7 @@ public final class JavaAdmin {
             return cluster.nodes().get().size() + " " + cluster.controller().get().idString()
                 .equals(cluster.nodes().get().iterator().next().idString());
         });
-        ask("describeFeatures", () -> admin.describeFeatures().featureMetadata().get().finalizedFeatures().keySet());
+        ask("describeFeatures", () -> admin.describeFeatures().featureMetadata().get().finalizedFeatures().keySet().stream().sorted().toList());
         ask("updateFeatures", () -> {
             Map<String, FinalizedVersionRange> is = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
             short level = is.get("metadata.version").maxVersionLevel();
@@ -213,7 +213,10 @@ public final class JavaAdmin {
         ask("describeDelegationToken", () -> admin.describeDelegationToken().delegationTokens().get());
         ask("listTransactions", () -> admin.listTransactions().all().get());
         ask("describeTransactions", () -> admin.describeTransactions(List.of("one")).all().get());
-        ask("fenceProducers", () -> admin.fenceProducers(List.of("one")).all().get());
+        ask("fenceProducers", () -> {
+            admin.fenceProducers(List.of("one")).all().get();
+            return "done";
+        });
         ask("unregisterBroker", () -> admin.unregisterBroker(0).all().get());
         ask("deleteTopics", () -> admin.deleteTopics(List.of(TOPIC)).all().get());
     }

@@ -16,6 +16,7 @@ from fuzzing import Frames
 from iggy_golden import EXCHANGES
 from kafka_golden import GOLDEN as KAFKA_GOLDEN
 from kafka_golden import OLD_GOLDEN
+from older_iggy import recorded, requests_of_2023
 from penstock import records
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings, Flush
@@ -41,7 +42,10 @@ SESSIONS: Final[dict[str, SessionsOfBrokers]] = {
     "kafka": SessionsOfBrokers(lambda broker: lambda to: KafkaSession(broker, to)),
     "pulsar": SessionsOfBrokers(pulsar_sessions),
     "iggy": SessionsOfBrokers(iggy_sessions),
+    "iggy-legacy": SessionsOfBrokers(iggy_sessions),
+    "iggy-2023": SessionsOfBrokers(iggy_sessions),
 }
+_LEGACY: Final = ("0.5.0", "0.6.0", "0.7.0", "0.8.0")
 
 
 def seeds(protocol: str) -> list[Frames]:
@@ -55,6 +59,16 @@ def seeds(protocol: str) -> list[Frames]:
     if protocol == "iggy":
         sent = [each.request for each in EXCHANGES]
         return [[sent[0], *sent[start : start + 8]] for start in range(1, len(sent), 4)] + [sent]
+    if protocol == "iggy-2023":
+        sent, setting_up = requests_of_2023(), 3
+        return [[*sent[:setting_up], each] for each in sent[setting_up:]] + [sent]
+    if protocol == "iggy-legacy":
+        sessions = [[each.request for each in recorded(f"apache-iggy-{name}")] for name in _LEGACY]
+        return [
+            [*of_one[:2], *of_one[start : start + 8]]
+            for of_one in sessions
+            for start in range(2, len(of_one), 4)
+        ] + sessions
     connect = next(each.frame for each in PULSAR_GOLDEN if each.command == "CONNECT")
     named: dict[str, list[bytes]] = {}
     for each in PULSAR_GOLDEN:

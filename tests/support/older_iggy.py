@@ -85,4 +85,36 @@ def named(text: str) -> bytes:
     return b"\2" + name(text)
 
 
-__all__ = ["SESSIONS", "Exchange", "OlderDialog", "name", "named", "numeric", "recorded"]
+def requests_of_2023() -> list[bytes]:
+    """Every command of 2023, the first three of which make a stream, a topic and a group."""
+    u32 = struct.Struct("<I").pack
+    both = numeric(1) * 2
+    group = both + u32(1)
+    message = b"\7" * 16 + u32(14) + u32(1) + b"k" + b"\2" + u32(4) + b"blue" + u32(2) + b"hi"
+    place = both + u32(1)
+    polls = [struct.pack("<BQIB", kind, 1, 2, kind == 5) for kind in range(1, 6)]
+    asked = [
+        *((202, u32(1) + name("Shop")), (302, numeric(1) + u32(1) + u32(3) + u32(0) + name("o"))),
+        (602, group),
+        *((1, b""), (10, b""), (20, b""), (21, u32(1)), (22, b"")),
+        *((101, both + to + 2 * message) for to in (b"\1\0", b"\2\4" + u32(1), b"\3\3key")),
+        *((100, b"\1" + u32(7) + place + each) for each in polls),
+        *((604, group), (100, b"\2" + u32(1) + place + polls[4]), (605, group)),
+        *((121, b"\1" + u32(7) + place + bytes(8)), (120, b"\1" + u32(7) + place)),
+        *((200, numeric(1)), (201, b""), (300, both), (301, numeric(1)), (600, group), (601, both)),
+        *((204, numeric(1) + name("Store")), (304, both + u32(0) + name("bills"))),
+        *((402, both + u32(2)), (403, both + u32(3)), (603, group), (303, both), (203, numeric(1))),
+    ]
+    return [request_frame(code, body) for code, body in asked]
+
+
+__all__ = [
+    "SESSIONS",
+    "Exchange",
+    "OlderDialog",
+    "name",
+    "named",
+    "numeric",
+    "recorded",
+    "requests_of_2023",
+]

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.producers.idempotence import ProducerStates
+from penstock.broker.subscriptions.transactional import TransactionalAcknowledgements
 from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.markers import Markers
 from penstock.log.header import read_header
@@ -116,6 +117,17 @@ def offsets_do_not_wait() -> None:
     )
 
 
+def acknowledgements_do_not_wait() -> None:
+    """Acknowledgements of a transaction take effect whatever becomes of it."""
+    outcome, decided = TransactionalAcknowledgements.outcome, TransactionalAcknowledgements.decided
+    TransactionalAcknowledgements.outcome = (  # type: ignore[method-assign]
+        lambda self, producer_id, committed: outcome(self, producer_id, committed=True)
+    )
+    TransactionalAcknowledgements.decided = (  # type: ignore[method-assign]
+        lambda self, producer_id, committed: decided(self, producer_id, committed=True)
+    )
+
+
 BUGS: dict[str, Callable[[], None]] = {
     bug.__name__: bug
     for bug in (
@@ -129,5 +141,6 @@ BUGS: dict[str, Callable[[], None]] = {
         ends_forget_a_partition,
         aborts_commit,
         offsets_do_not_wait,
+        acknowledgements_do_not_wait,
     )
 }

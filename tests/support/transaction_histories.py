@@ -8,13 +8,14 @@ these besides about transactions, PRODUCER/TRANSACTION:
     aborted - - name         its producer was told so
 
 Each transaction commits its number as an offset of a group, which shows what the last one was that
-took effect there.
+took effect there, or acknowledges the message of its number.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 
@@ -30,6 +31,7 @@ class Kind(Enum):
     DOUBLED = "a value is there twice"
     INVENTED = "a value is there that nobody wrote"
     OFFSET = "the group's offset is not that of the last transaction that is there"
+    ACKNOWLEDGED = "a message is acknowledged, or not, otherwise than its transaction is there"
     DISAGREED = "readers of two protocols find different values"
 
 
@@ -41,7 +43,9 @@ class TransactionHistory:
     followers: Mapping[str, Sequence[Event]]
     truths: Mapping[str, Sequence[Event]]
     offsets: Mapping[str, int]
-    """Of each writer the offset of its group; without one 0."""
+    """Of a writer of Kafka's the offset of its group; without one 0."""
+    left: Mapping[str, AbstractSet[int]]
+    """Of a writer of Pulsar's the numbers of the messages that are not acknowledged."""
 
 
 def find_anomalies(history: TransactionHistory) -> set[tuple[Kind, str]]:
@@ -54,7 +58,7 @@ def find_anomalies(history: TransactionHistory) -> set[tuple[Kind, str]]:
             found.add((Kind.DISAGREED, name))
     written: set[str] = set()
     for name, events in history.writers.items():
-        found |= set(_of_writer(name, events, there, history.offsets.get(name, 0)))
+        found |= set(_of_writer(name, events, there, history))
         written |= {event.value for event in events if event.verb == "invoked"}
     found |= {(Kind.INVENTED, value) for value in there - written}
     for events in history.followers.values():
@@ -65,7 +69,7 @@ def find_anomalies(history: TransactionHistory) -> set[tuple[Kind, str]]:
 
 
 def _of_writer(
-    name: str, events: Sequence[Event], there: set[str], offset: int
+    name: str, events: Sequence[Event], there: set[str], history: TransactionHistory
 ) -> Iterator[tuple[Kind, str]]:
     values: dict[str, list[str]] = defaultdict(list)
     ends: dict[str, str] = {}
@@ -74,17 +78,21 @@ def _of_writer(
             values[event.value.rpartition("/")[0]].append(event.value)
         else:
             ends[event.value] = event.verb
-    last = 0
+    last, left = 0, history.left.get(name)
     for transaction, its_values in values.items():
         seen = {value in there for value in its_values}
         if len(seen) > 1:
             yield Kind.TORN, transaction
+        number = int(transaction.rpartition("/")[2])
         if True in seen:
-            last = int(transaction.rpartition("/")[2])
+            last = number
+        if left is not None and (number in left) == (True in seen):
+            yield Kind.ACKNOWLEDGED, transaction
         end = ends.get(transaction)
         if end == "committed" and seen != {True}:
             yield Kind.LOST, transaction
         if end not in {"committed", "committing"} and True in seen:
             yield Kind.DIRTY, transaction
-    if offset != last:
+    offset = history.offsets.get(name, 0)
+    if left is None and offset != last:
         yield Kind.OFFSET, f"{name}: {offset}, not {last}"

@@ -184,6 +184,7 @@ class House:
         self.frozen.set()
         await self._abandon()
         self.start()
+        await self.coordinator.loaded()
 
     async def settled(self) -> None:
         """Return when nothing is half done, whoever has left."""

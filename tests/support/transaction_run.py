@@ -18,15 +18,18 @@ from penstock.clients.kafka.client import KafkaClient
 from transaction_histories import TransactionHistory
 
 CLIENT = Path(__file__).parent / "transaction_client.py"
+PULSAR_CLIENT = Path(__file__).parent / "pulsar_transaction_client.py"
 TOPIC = "accounts"
 PARTITIONS = 3
-WRITERS = ("a", "b", "c")
+KAFKA_WRITERS = ("a", "b", "c")
+PULSAR_WRITERS = ("p",)
+WRITERS = KAFKA_WRITERS + PULSAR_WRITERS
 READERS = ("kafka", "pulsar", "iggy")
 PATIENCE_SECONDS = 120
 
 
 class TransactionRun:
-    """Writers and one follower; see transaction_client.py."""
+    """Writers and one follower; see transaction_client.py and pulsar_transaction_client.py."""
 
     def __init__(self, server: BrokerProcess) -> None:
         self._server = server
@@ -37,8 +40,10 @@ class TransactionRun:
     @contextlib.contextmanager
     def clients(self) -> Iterator[None]:
         """Run all clients, and leave none."""
-        for name in WRITERS:
+        for name in KAFKA_WRITERS:
             self._start(CLIENT, name, "write", self._server.kafka, TOPIC, str(PARTITIONS), name)
+        for name in PULSAR_WRITERS:
+            self._start_pulsar(name, "write", name)
         self._start(CLIENT, "follower", "follow", self._server.kafka, TOPIC, str(PARTITIONS))
         try:
             yield
@@ -64,7 +69,7 @@ class TransactionRun:
             assert self._clients[name].wait(PATIENCE_SECONDS) == 0
 
     def history(self) -> TransactionHistory:
-        """Read the whole topic through each protocol, and the groups' offsets."""
+        """Read the whole topic through each protocol, and what the writers have committed."""
         names = [f"read-{protocol}" for protocol in READERS]
         for protocol, name in zip(READERS, names, strict=True):
             address = getattr(self._server, protocol).removeprefix("pulsar://")
@@ -79,7 +84,8 @@ class TransactionRun:
             writers={name: self._events(name) for name in WRITERS},
             followers={"follower": self._events("follower")},
             truths={each: self._events(f"read-{each}") for each in READERS},
-            offsets={name: self._offset(name) for name in WRITERS},
+            offsets={name: self._offset(name) for name in KAFKA_WRITERS},
+            left={name: self._left(name) for name in PULSAR_WRITERS},
         )
 
     def _offset(self, group: str) -> int:
@@ -87,6 +93,16 @@ class TransactionRun:
         (place,) = consumer.committed([TopicPartition(TOPIC, 0)], PATIENCE_SECONDS)
         consumer.close()
         return max(0, place.offset)
+
+    def _left(self, writer: str) -> set[int]:
+        name = f"left-{writer}"
+        self._start_pulsar(name, "left", writer)
+        assert self._clients[name].wait(PATIENCE_SECONDS) == 0
+        return set(map(int, self._file(name).read_text().split()))
+
+    def _start_pulsar(self, name: str, verb: str, writer: str) -> None:
+        address = self._server.pulsar.removeprefix("pulsar://")
+        self._start(PULSAR_CLIENT, name, verb, address, TOPIC, str(PARTITIONS), writer)
 
     def _start(self, client: Path, name: str, *words: str) -> None:
         errors_file = self._server.folder / "clients.txt"

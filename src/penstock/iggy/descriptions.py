@@ -50,7 +50,7 @@ async def figures(topics: Iterable[Topic], pace: Pace) -> Figures:
             sums[1] += 1
             held = partition.summary
             if held is not None:
-                sums[2] += held.segment_count
+                sums[2] += _segments(held.segment_count)
                 sums[3] += held.size_bytes
                 sums[4] += held.end_offset - held.start_offset
             if pace.is_over():
@@ -110,6 +110,11 @@ async def describe_topic_fully(topic: Topic) -> replies.TopicDetails:
     return replies.TopicDetails(described, partitions)
 
 
+def _segments(stored: int) -> int:
+    """Count the segment that the first message will begin, as clients do."""
+    return max(1, stored)
+
+
 def _describe_partition(partition: Partition) -> replies.Partition:
     held = partition.summary
     if held is None:
@@ -117,8 +122,7 @@ def _describe_partition(partition: Partition) -> replies.Partition:
     return replies.Partition(
         id=partition.index,
         created_at=partition.topic.created_at_us,
-        # Clients count the segment that the first message will begin.
-        segments_count=max(1, held.segment_count),
+        segments_count=_segments(held.segment_count),
         current_offset=max(0, held.end_offset - 1),
         size=held.size_bytes,
         messages_count=held.end_offset - held.start_offset,

@@ -20,6 +20,41 @@ SEGMENT_MS_LEAST: Final = Limit(
     when_hit="the segment goes on until it is that old",
 )
 
+RESERVE_BYTES: Final = Limit(
+    1 << 20,
+    "bytes of the disk that are kept while topics have a retention",
+    protects="retention from a full disk: to give messages up, the new beginning is written first",
+    when_hit="they are given back to the disk, and taken again once there is room",
+)
+
+RANGE_LEASE_SECONDS: Final = Limit(
+    3_600,
+    "seconds for which a pipeline has what it reads kept from retention, unless it asks again",
+    protects="the disk from pipelines that ended without a word",
+    when_hit="what is due goes",
+)
+
+RANGE_HELD_SECONDS: Final = Limit(
+    86_400,
+    "seconds for which pipelines may hold back what is due of a partition",
+    protects="the disk from clients that hold what they never read",
+    when_hit="all goes that is due, and only then can anything be held again",
+)
+
+RANGE_LEASES: Final = Limit(
+    10_000,
+    "partitions that pipelines hold, each counted once for each holder",
+    protects="memory",
+    when_hit="more are refused, and what is due of them goes",
+)
+
+RANGE_HOLDER_CHARACTERS: Final = Limit(
+    100,
+    "characters of the name of who holds something",
+    protects="memory",
+    when_hit="it is refused",
+)
+
 SEGMENTS_TRIMMED_TOGETHER: Final = Limit(
     100,
     "segments that retention removes in one step",

@@ -330,7 +330,7 @@ IGGY_REPEATED_REPLY_BYTES: Final = Limit(
 
 IGGY_POLLED_PLACES: Final = Limit(
     1024,
-    "places that Iggy clients poll whose bytes are remembered, with what they say",
+    "polls of Iggy clients, and places in them, whose bytes are remembered, with what they say",
     protects="memory, of which one takes up to 2 KiB",
     when_hit="the one that was polled longest ago is read anew",
 )

@@ -97,6 +97,7 @@ class LookUps:
         size = end.position - start.position
         found = self._open_files.range_of(segment.path, start.position, size)
         if found is not None:
+            found.following = end.offset
             self.remember(end)
         return found
 

@@ -14,9 +14,11 @@ from penstock.metadata.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from penstock.metadata.database import Row
     from penstock.metadata.store import MetadataStore
 
-_SELECT: Final = TRANSACTIONS.select()
+_SELECT: Final = TRANSACTIONS.select(order_by=["changed_at_ms"])
+_SELECT_STATE: Final = TRANSACTIONS.select(where=["state"])
 _SELECT_PARTITIONS: Final = TRANSACTION_PARTITIONS.select()
 _SELECT_PARTICIPANTS: Final = TRANSACTION_PARTICIPANTS.select()
 _UPSERT: Final = TRANSACTIONS.upsert()
@@ -55,9 +57,16 @@ class TransactionRepository:
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
 
-    def all(self) -> list[TransactionRow]:
-        """Read all of them; blocks. Raises MetadataError."""
-        return [TransactionRow(*row) for row in self._store.read(_SELECT)]
+    def in_states(self, states: Iterable[str]) -> list[TransactionRow]:
+        """Read those in some states; blocks. Raises MetadataError."""
+        rows = (
+            row for state in states for row in self._store.read(_SELECT_STATE, {"state": state})
+        )
+        return [TransactionRow(*row) for row in rows]
+
+    async def all(self) -> list[Row]:
+        """Read all of them, the one that was used last at the end. Raises MetadataError."""
+        return await self._store.write(Change(_SELECT, [{}]))
 
     def partitions(self) -> list[tuple[int, int]]:
         """Read producer and partition ids of what is open; blocks. Raises MetadataError."""

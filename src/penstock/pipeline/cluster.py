@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from uuid import uuid4
 
 from penstock.clients.kafka.client import KafkaClient, KafkaError
+from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
 from penstock.pipeline.offsets import Offsets, TopicPartition
 from penstock.pipeline.patience import Patience
@@ -29,6 +31,7 @@ class KafkaCluster:
         self._committed = committed
         self._client = KafkaClient(servers, client_id="penstock-spark")
         self._patience = Patience(answered=False)
+        self._holder = f"spark-{uuid4()}"
         self._looked_for_folder = False
         self._data_folder: DataFolder | None = None
 
@@ -66,6 +69,17 @@ class KafkaCluster:
             raise self._unreachable(error) from error
         return {TopicPartition(*each): offset or 0 for each, offset in found.items()}
 
+    def hold(self, starts: Offsets) -> None:
+        """Have the broker keep what lies from these offsets on, for RANGE_LEASE_SECONDS.
+
+        What it does not keep may be gone when it is read, which is met there.
+        """
+        self._hold(starts, RANGE_LEASE_SECONDS)
+
+    def release(self) -> None:
+        """Have the broker keep nothing for this reader any more."""
+        self._hold({}, 0)
+
     def data_folder(self) -> DataFolder | None:
         """Return the broker's data folder where this process can read it."""
         if not self._looked_for_folder:
@@ -81,6 +95,13 @@ class KafkaCluster:
             for source in sources
             if (found := ids[source.topic]) is not None
         }
+
+    def _hold(self, starts: Offsets, seconds: int) -> None:
+        asked = {(source.topic, source.partition): offset for source, offset in starts.items()}
+        try:
+            self._patience.ask(lambda: self._client.hold_offsets(self._holder, asked, seconds))
+        except (KafkaError, OSError) as error:
+            raise self._unreachable(error) from error
 
     def _find_data_folder(self) -> DataFolder | None:
         try:

@@ -50,6 +50,9 @@ class Cluster(Protocol):
     def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
         """Return the offset at one end, EARLIEST or LATEST; an unknown partition is left out."""
 
+    def hold(self, starts: Offsets) -> None:
+        """Have the broker keep what lies from these offsets on, as long as it is read."""
+
     def data_folder(self) -> DataFolder | None:
         """Return the broker's data folder where this process can read it."""
 
@@ -129,6 +132,7 @@ class Planner:
     def tasks(self, start: Offsets, end: Offsets) -> list[Task]:
         """Cut what lies between two positions; raises DataLossError where some of it is gone."""
         sources = list(end)
+        self._cluster.hold({source: start.get(source, 0) for source in sources})
         earliest = self._cluster.ends(sources, EARLIEST)
         latest = self._cluster.ends(sources, LATEST)
         ranges = []

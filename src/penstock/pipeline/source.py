@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import (
@@ -21,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from penstock.pipeline.cluster import KafkaCluster
 from penstock.pipeline.offsets import Offsets, from_json, to_json
 from penstock.pipeline.options import SourceOptions, begins_at_latest, includes_headers, parse
-from penstock.pipeline.planning import Planner, Task
+from penstock.pipeline.planning import Planner, SourceError, Task
 from penstock.pipeline.schema import spark_schema
 from penstock.pipeline.tasks import read_task
 
@@ -129,6 +130,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         if self._cluster is not None:
+            with suppress(SourceError):  # A broker that is gone keeps nothing.
+                self._cluster.release()
             self._cluster.close()
 
     def _planner(self) -> Planner:

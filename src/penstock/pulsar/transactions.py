@@ -37,7 +37,7 @@ def check_coordinator(number: int) -> None:
 
 def names_transaction(request: Any) -> bool:
     """Whether an acknowledgement or a message is part of a transaction."""
-    return any(map(request.HasField, ("txnid_least_bits", "txnid_most_bits")))
+    return bool(request.HasField("txnid_least_bits") or request.HasField("txnid_most_bits"))
 
 
 def producer_of(request: Any) -> Producer:

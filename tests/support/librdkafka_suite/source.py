@@ -47,13 +47,26 @@ def obtain(cache: Path) -> Path:
             raise NotAvailableError(f"{header} is missing: apt-get install {package}")
     source = _source(cache)
     tests = source / "tests"
-    if not (tests / "test-runner").exists():
+    runner = tests / "test-runner"
+    if not runner.exists() or is_older_than_headers(runner):
         print(f"Building {source.name} and its tests, once; this takes some minutes.", flush=True)
+        runner.unlink(missing_ok=True)
+        for made in source.rglob("*.o"):
+            made.unlink()
         _step(["./configure", *WITHOUT], source)
         jobs = f"-j{os.cpu_count()}"
         _step(["make", jobs, "libs"], source)
         _step(["make", jobs, "-C", "tests", "build"], source)
     return tests
+
+
+def is_older_than_headers(runner: Path) -> bool:
+    """Whether a header came to the machine since the tests were built, some of which then leave
+    themselves out.
+    """
+    # A package keeps the time at which its files were written, but not that of their inodes.
+    built = runner.stat().st_mtime
+    return any((INCLUDED / header).stat().st_ctime > built for header in HEADERS)
 
 
 def declared(tests: Path) -> dict[tuple[str, str], list[str]]:
@@ -103,7 +116,8 @@ def _apt_settings(cache: Path) -> list[str]:
 
 
 def _step(command: list[str], folder: Path) -> None:
-    log = folder / f"{command[0].strip('./')}.log"
+    # Beside the source: its own `configure` takes a file of this name for a part of itself.
+    log = folder.parent / f"{command[0].strip('./')}.log"
     with log.open("ab") as output:
         try:
             code = subprocess.run(

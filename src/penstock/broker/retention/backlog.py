@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,7 @@ async def _last_bytes(partition: Partition, size: int) -> int:
     """Return the first offset from which on no more than so many bytes are stored."""
     low, high = partition.start_offset, partition.readable_end()
     while low < high:
+        await asyncio.sleep(0)  # Of many segments each look takes a while.
         middle = (low + high) // 2
         if await partition.bytes_behind(middle) > size:
             low = middle + 1

@@ -11,22 +11,25 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.retention.backlog import Backlogs
 from penstock.broker.retention.expiry import expire
+from penstock.broker.retention.leases import RangeLeases
 from penstock.broker.retention.needs import Needs
 from penstock.broker.retention.policy import NO_LIMIT
+from penstock.broker.retention.reserve import Reserve
 from penstock.broker.retention.rule import Surplus, is_due, surplus, surplus_of_topic
 from penstock.broker.topics.opening import open_all
 from penstock.limits import LOGS_MEASURED_TOGETHER, SEGMENTS_TRIMMED_TOGETHER
-from penstock.log.errors import LogError
+from penstock.log.errors import LogError, LogWriteError
 from penstock.pace import Pace
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from penstock.broker.subscriptions.registry import Subscriptions
     from penstock.broker.topics.catalogue import Topics
@@ -61,12 +64,15 @@ class Retention:
         """How many segments went since the start, by the setting that had them go, and `bytes`."""
         self._topics = topics
         self._storage = storage
+        self._reserve = Reserve(storage.data_folder)
         self._subscriptions = subscriptions
+        self.leases = RangeLeases()
         self._needs = Needs(subscriptions)
         self._check_seconds = check_ms / 1000
         self._tasks = Tasks()
         self._checking = asyncio.Lock()
         self._changed: dict[Topic, None] = {}
+        self._looks_at_changed = False
         self._oldest: dict[int, OldestSegment] = {}
         """What was found in the folders of closed logs, by their partitions' ids."""
         topics.on_configured(self._configured)
@@ -97,6 +103,8 @@ class Retention:
                 await self._check_topic(topic)
                 if pace.is_over():
                     await pace.others()
+            if limited and not self._reserve.is_there:
+                await asyncio.to_thread(self._reserve.take)
 
     def _now(self) -> int:
         return self.now_ms()
@@ -104,24 +112,33 @@ class Retention:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._check_seconds)
-            await self.check()
+            try:
+                await self.check()
+            except Exception:  # Of one log, and the others have theirs to give up as well.
+                logger.exception("retention is tried again")
 
     def _configured(self, topic: Topic) -> None:
-        if not self._changed and not topic.config.retention.is_idle:
-            self._tasks.start(self._check_changed(), "retention of topics that have changed")
+        if topic.config.retention.is_idle:
+            return
         self._changed[topic] = None
+        if not self._looks_at_changed:
+            self._looks_at_changed = True
+            self._tasks.start(self._check_changed(), "retention of topics that have changed")
 
     def _forget(self, _topic: Topic, partitions: Iterable[Partition]) -> None:
-        for partition in partitions:
-            self._oldest.pop(partition.id, None)
+        ids = [partition.id for partition in partitions]
+        self.leases.forget(ids)
+        for partition_id in ids:
+            self._oldest.pop(partition_id, None)
 
     async def _check_changed(self) -> None:
-        await asyncio.sleep(0)  # Others may change in the same turn.
-        while self._changed:
-            changed = tuple(self._changed)
-            await self.check(changed)
-            for topic in changed:
-                self._changed.pop(topic, None)
+        try:
+            await asyncio.sleep(0)  # Others may change in the same turn.
+            while self._changed:
+                changed, self._changed = self._changed, {}
+                await self.check(changed)
+        finally:
+            self._looks_at_changed = False
 
     async def _open_what_is_due(self, topics: list[Topic]) -> None:
         """Open the logs of which something is due, as far as their folders say."""
@@ -179,33 +196,40 @@ class Retention:
 
     async def _check_topic(self, topic: Topic) -> None:
         open_ones = [each for each in topic.partitions if each.is_open]
+        is_too_large = _excess(topic, open_ones) > 0
+        ends: dict[Partition, int] = {}
         for partition in open_ones:
             try:
-                await self._check_partition(partition)
+                await self._acknowledge(partition)
+                ends[partition] = await self._may_go_below(partition, is_too_large)
+                await self._check_partition(partition, ends[partition])
             except UnknownTopicError:
                 return  # It was deleted this moment.
             except LogError as error:
                 logger.warning("%s keeps what is due: %s", partition.name, error)
         try:
-            await self._check_size(topic, open_ones)
+            await self._check_size(topic, ends)
         except UnknownTopicError:
             return
         except LogError as error:
             logger.warning("topic %s keeps what is due: %s", topic.name.kafka, error)
 
-    async def _check_partition(self, partition: Partition) -> None:
+    async def _acknowledge(self, partition: Partition) -> None:
         policy = partition.topic.config.retention
         if policy.ttl_ms != NO_LIMIT:
             readers = self._subscriptions.of_partition(partition)
             await expire(partition, readers, self.now_ms() - policy.ttl_ms)
         await self.backlogs.check(partition)
+
+    async def _check_partition(self, partition: Partition, below: int) -> None:
+        policy = partition.topic.config.retention
         while policy.deletes:
             found = await surplus(
                 partition.stored_segments(),
                 partition.size_bytes,
                 policy,
                 self.now_ms(),
-                self._may_go_below(partition),
+                below,
                 MOST,
             )
             if found is not None:
@@ -213,27 +237,40 @@ class Retention:
             if found is None or found.segments < MOST:
                 return
 
-    async def _check_size(self, topic: Topic, partitions: list[Partition]) -> None:
-        limit = topic.config.retention.topic_bytes
-        while (
-            limit != NO_LIMIT
-            and (excess := sum(each.size_bytes for each in partitions) - limit) > 0
-        ):
-            ends = [self._may_go_below(each) for each in partitions]
-            segments = [each.stored_segments() for each in partitions]
-            found = await surplus_of_topic(segments, excess, ends, MOST)
-            for partition, part in zip(partitions, found, strict=True):
+    async def _check_size(self, topic: Topic, ends: Mapping[Partition, int]) -> None:
+        while (excess := _excess(topic, ends)) > 0:
+            segments = [each.stored_segments() for each in ends]
+            found = await surplus_of_topic(segments, excess, list(ends.values()), MOST)
+            for partition, part in zip(ends, found, strict=True):
                 if part is not None:
                     await self._give_up(partition, part)
             if sum(part.segments for part in found if part is not None) < MOST:
                 return
 
-    def _may_go_below(self, partition: Partition) -> int:
-        needed_from = self._needs.needed_from(partition, partition.topic.config.retention)
-        return min(needed_from, partition.safe_offset)
+    async def _may_go_below(self, partition: Partition, is_too_large: bool) -> int:
+        """Return up to where nobody needs a log, or has held it for too long."""
+        policy = partition.topic.config.retention
+        needed_from = min(self._needs.needed_from(partition, policy), partition.safe_offset)
+        held_from = self.leases.needed_from(partition.id)
+        if held_from >= needed_from:
+            return needed_from
+        async with aclosing(partition.stored_segments()) as segments:
+            oldest = await anext(segments, None)
+        holds_back = oldest is not None and held_from < oldest.end_offset <= needed_from
+        is_wanted = oldest is not None and (
+            is_too_large or is_due(oldest, partition.size_bytes, policy, self.now_ms()) is not None
+        )
+        if self.leases.may_hold(partition.id, is_due=holds_back and is_wanted):
+            return held_from
+        return needed_from
 
     async def _give_up(self, partition: Partition, found: Surplus) -> None:
-        await partition.trim(found.end_offset)
+        try:
+            await partition.trim(found.end_offset)
+        except LogWriteError:
+            if not await asyncio.to_thread(self._reserve.give):
+                raise
+            await partition.trim(found.end_offset)
         self.deleted.update(found.reasons)
         self.deleted["bytes"] += found.size_bytes
         reasons = ", ".join(f"{count} by {name}" for name, count in found.reasons.items())
@@ -241,3 +278,9 @@ class Retention:
             "%s begins at offset %d now: %d segments of %d bytes went, %s",
             *(partition.name, found.end_offset, found.segments, found.size_bytes, reasons),
         )
+
+
+def _excess(topic: Topic, partitions: Iterable[Partition]) -> int:
+    """Return by how many bytes a topic is too large."""
+    limit = topic.config.retention.topic_bytes
+    return 0 if limit == NO_LIMIT else sum(each.size_bytes for each in partitions) - limit

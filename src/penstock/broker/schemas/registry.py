@@ -93,11 +93,11 @@ class Schemas:
     async def register(self, client: object, topic: OwnTopic, schema: Schema) -> SchemaVersion:
         """Return the version of a schema that is written with: a new one where it is no known one.
 
-        `client` is who asks: what takes long is done for one client after the other.
-        Raises IncompatibleSchemaError, TooManySchemasError, UnknownTopicError and MetadataError.
+        `client` is who asks: what takes long is done for one client after the other. Raises
+        IncompatibleSchemaError, TooManySchemasError, UnknownTopicError and MetadataError.
         """
-        versions = self._by_topic.setdefault(topic.id, _Versions())
         key = await self._digest(client, schema)
+        versions = self._by_topic.setdefault(topic.id, _Versions())
         if (known := versions.by_digest.get(key)) is not None:
             return known
         adding = self._add(client, topic, versions, schema, key)

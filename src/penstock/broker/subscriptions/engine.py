@@ -115,14 +115,14 @@ class Engine:
     def open_count(self, start: int, end: int) -> int:
         """Return how many messages of a range are neither acknowledged nor pending."""
         count = self.cursor.open_count(start, end)
-        if count and self.pending:
+        if count and self.pending.blocks:
             count -= self.pending.open_count(self.cursor, start, end)
         return count
 
     def open_mask(self, start: int, end: int) -> int:
         """Return which of a batch's messages are neither: bit i stands for offset `start` + i."""
         mask = self.cursor.open_mask(start, end)
-        return mask & ~self.pending.mask(start, end) if self.pending else mask
+        return mask & ~self.pending.mask(start, end) if self.pending.blocks else mask
 
     def has_returned(self, start: int) -> bool:
         """Whether a range that begins at an offset came back."""
@@ -149,7 +149,9 @@ class Engine:
             self.fresh = end
         else:
             deliveries = self._withdraw(start, end)
-        open_count = self.open_count(start, end)
+        open_count = self.cursor.open_count(start, end)
+        if open_count and self.pending.blocks:
+            open_count -= self.pending.open_count(self.cursor, start, end)
         if not open_count:
             return None
         self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count)
@@ -180,7 +182,7 @@ class Engine:
         Returns how many were marked: all, or those before the first of which the end is not known.
         """
         leases, cursor = self.leases, self.cursor
-        mark = self._mark if self.pending else cursor.acknowledge
+        mark = self._mark if self.pending.blocks else cursor.acknowledge
         marked = 0
         for start in starts:
             lease = leases.find(start)
@@ -344,12 +346,12 @@ class Engine:
 
     def _mark(self, start: int, end: int) -> int:
         """Acknowledge a range; return how many of its messages were counted where they were."""
-        pending = self.pending.open_count(self.cursor, start, end) if self.pending else 0
+        pending = self.pending.open_count(self.cursor, start, end) if self.pending.blocks else 0
         return self.cursor.acknowledge(start, end) - pending
 
     def _mark_set(self, start: int, closed: int) -> int:
         pending = 0
-        if self.pending:
+        if self.pending.blocks:
             end = start + closed.bit_length()
             counted = closed & self.cursor.open_mask(start, end) & self.pending.mask(start, end)
             pending = counted.bit_count()

@@ -26,12 +26,10 @@ class Pending:
 
     def __init__(self) -> None:
         self._by_producer: dict[int, dict[int, int]] = {}
-        self._blocks: dict[int, int] = {}
+        self.blocks: dict[int, int] = {}
+        """What is pending in any transaction; empty mostly, which the engine asks all the time."""
         self._size = 0
         self._changed: dict[int, set[int]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._blocks)
 
     def __len__(self) -> int:
         """How many blocks are kept for all producers."""
@@ -43,7 +41,7 @@ class Pending:
 
     def mask(self, start: int, end: int) -> int:
         """Return which offsets of a batch are pending: bit i stands for offset `start` + i."""
-        return _mask(self._blocks, start, end)
+        return _mask(self.blocks, start, end)
 
     def mask_of(self, producer_id: int, start: int, end: int) -> int:
         """Return what `mask` would, of one transaction."""
@@ -52,8 +50,8 @@ class Pending:
     def open_count(self, cursor: Cursor, start: int, end: int) -> int:
         """Return how many offsets of a range are pending and not acknowledged otherwise."""
         count = 0
-        for number in blocks_between(self._blocks, start, end):
-            bits = self._blocks.get(number)
+        for number in blocks_between(self.blocks, start, end):
+            bits = self.blocks.get(number)
             if bits is not None:
                 base = number * BLOCK
                 bits &= span(max(start - base, 0), min(end - base, BLOCK))
@@ -63,7 +61,7 @@ class Pending:
     def has_others(self, producer_id: int, end: int) -> bool:
         """Whether other transactions have anything below an offset."""
         mine = self.blocks_of(producer_id)
-        for number, bits in self._blocks.items():
+        for number, bits in self.blocks.items():
             below = span(0, min(max(end - number * BLOCK, 0), BLOCK))
             if bits & below & ~mine.get(number, 0):
                 return True
@@ -80,7 +78,7 @@ class Pending:
             self._size += not before
             changed.add(number)
             mine[number] = before | bits
-            self._blocks[number] = self._blocks.get(number, 0) | bits
+            self.blocks[number] = self.blocks.get(number, 0) | bits
 
     def remove(self, producer_id: int, start: int, end: int) -> None:
         """Forget what a transaction has of a range."""
@@ -89,7 +87,7 @@ class Pending:
             if number in mine:
                 base = number * BLOCK
                 part = span(max(start - base, 0), min(end - base, BLOCK))
-                _keep(self._blocks, number, ~(mine[number] & part))
+                _keep(self.blocks, number, ~(mine[number] & part))
                 self._size -= _keep(mine, number, ~part)
         if not mine:
             self._by_producer.pop(producer_id, None)
@@ -126,8 +124,8 @@ class Pending:
             yield pending
 
     def clear(self) -> None:
-        drop(self._by_producer, self._blocks, self._changed)
-        self._by_producer, self._blocks, self._changed = {}, {}, {}
+        drop(self._by_producer, self.blocks, self._changed)
+        self._by_producer, self.blocks, self._changed = {}, {}, {}
         self._size = 0
 
 

@@ -208,6 +208,7 @@ class Subscriptions:
         Raises MetadataError.
         """
         async with subscription.changing:
+            await self.transactional.settle(subscription)
             subscription.begin_reset(position)
             try:
                 if open_mask is not None:

@@ -84,6 +84,13 @@ class TransactionalAcknowledgements:
                 subscription.bring_back(place.producer_id, blocks, end)
                 self._places[place.producer_id][place] = subscription
 
+    async def settle(self, subscription: Subscription) -> None:
+        """Forget what is committed of a subscription that is about to move back: a start would
+        acknowledge it once more.
+        """
+        if subscription in self._committed.values():
+            await self._clean()
+
     def forget(self, partition_id: int, name: str) -> None:
         """A subscription of a partition that is not open was deleted."""
         for place in self._unopened.pop((partition_id, name), {}):

@@ -147,10 +147,8 @@ class Partition(Readable):
         duplicate = self.producers.check(header)
         if duplicate is not None:
             return duplicate.offset
-        is_transactional = header.attributes & ATTRIBUTE_TRANSACTIONAL
-        if is_transactional or header.producer_id in self.transactions.open:
-            self.transactions.check(header)
-            self._verification.verify(header.producer_id, header.producer_epoch, self.id)
+        if header.attributes & ATTRIBUTE_TRANSACTIONAL or header.producer_id >= 0:
+            self._check_transaction(header)
         return self._put(parts, header)
 
     def end_transaction(
@@ -169,6 +167,12 @@ class Partition(Readable):
         )
         return self._put([marker], read_header(marker))
 
+    def _check_transaction(self, header: BatchHeader) -> None:
+        is_transactional = header.attributes & ATTRIBUTE_TRANSACTIONAL
+        if is_transactional or header.producer_id in self.transactions.open:
+            self.transactions.check(header)
+            self._verification.verify(header.producer_id, header.producer_epoch, self.id)
+
     def _put(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
         header = self.topic.config.stamped(parts, header)
         base_offset = self._log.append(parts, header)
@@ -176,8 +180,8 @@ class Partition(Readable):
             self._conversions.latest.keep(self._log, parts, header, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
             self.producers.appended(header, base_offset, self._log.written_offset)
-        if header.attributes & ATTRIBUTE_TRANSACTIONAL:
-            self.transactions.appended(header, base_offset, parts[0])
+            if header.attributes & ATTRIBUTE_TRANSACTIONAL:
+                self.transactions.appended(header, base_offset, parts[0])
         return base_offset
 
     def durable(self, offset: int) -> Outcome:

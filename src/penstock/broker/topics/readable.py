@@ -14,8 +14,12 @@ from penstock.broker.topics.opening import unopened
 from penstock.broker.transactions.committed import Committed
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
+from penstock.log.batches import end_of
+from penstock.log.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory
     from penstock.records import Encoding
-    from penstock.session import Buffer, FileRange
+    from penstock.session import Buffer, FileRange, Part
 
 
 class Readable(Followed):
@@ -95,9 +99,10 @@ class Readable(Followed):
         """
         acknowledged = self.topic.config.flush is Flush.ACKNOWLEDGED
         safe = self._log.flushed_offset if acknowledged else self._log.written_offset
-        if isolation is Isolation.READ_UNCOMMITTED:
-            return safe
-        return self.transactions.stable_end(safe)
+        transactions = self.transactions
+        if not (transactions.open or transactions.ended):
+            return safe  # As on most partitions at most times.
+        return safe if isolation is Isolation.READ_UNCOMMITTED else transactions.stable_end(safe)
 
     def read_end(self, offset: int, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """How far a reader at `offset` reads at once: not to the end where very many aborted."""
@@ -110,6 +115,17 @@ class Readable(Followed):
         further than READ_COMMITTED sees, by their first offsets.
         """
         return self.transactions.aborted(start, end, self.safe_offset)
+
+    def aborted_in(self, offset: int, parts: Sequence[Part]) -> list[AbortedTransaction]:
+        """Return those that have messages in what a read of what is committed returned.
+
+        Raises OffsetOutOfRangeError where that was given up meanwhile: nobody knows then.
+        """
+        if not self.transactions.has_aborted:
+            return []
+        if offset < self.start_offset:
+            raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
+        return self.aborted(offset, end_of(parts[-1]))
 
     def committed_from(self, offset: int) -> Committed:
         """Return what tells which batches that a `read` would find now are committed."""

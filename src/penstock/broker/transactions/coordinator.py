@@ -107,18 +107,18 @@ class Coordinator:
         self._endings.add_participant(participant)
 
     def load(self) -> None:
-        """Read the database, and go on with what was left half done. Blocks for the former.
+        """Read what is open, and go on with what was left half done. Blocks for the former.
 
+        Ids of which nothing is open are read while others are served already: they may be many.
         Raises MetadataError.
         """
         for row, partition_ids, names in self._store.load():
             self._known.put(row)
-            if row.state == TransactionState.ONGOING or row.state in PREPARED:
-                found = OpenTransaction(row)
-                self._known.add_parts(found, partition_ids, names)
-                if row.state in PREPARED:
-                    self._endings.go_on(found)
-        self._check_later()
+            found = OpenTransaction(row)
+            self._known.add_parts(found, partition_ids, names)
+            if row.state in PREPARED:
+                self._endings.go_on(found)
+        self._checks.start(self._load_idle(), "read transactional ids")
 
     async def close(self) -> None:
         """Store what has ended; what is about to end goes on at the next start."""
@@ -129,6 +129,11 @@ class Coordinator:
         await self._checks.ended()
         await self._endings.close()
         await self._store.close()
+
+    async def loaded(self) -> None:
+        """Return when all ids are known."""
+        if not self._known.loaded.is_set():
+            await self._known.loaded.wait()
 
     # What producers ask for
 
@@ -244,7 +249,7 @@ class Coordinator:
     # What others ask for
 
     def describe(self, transactional_id: str) -> Described | None:
-        """Return what is known of a transactional id."""
+        """Return what is known of a transactional id, once all are `loaded`."""
         row = self._known.ids.get(transactional_id)
         if row is None:
             return None
@@ -252,7 +257,7 @@ class Coordinator:
         return Described(row, frozenset(found.partition_ids if found else ()))
 
     def all(self) -> Mapping[str, TransactionRow]:
-        """All transactional ids; a view that others change."""
+        """All transactional ids, once they are `loaded`; a view that others change."""
         return self._known.ids
 
     def how_ended(self, producer_id: int) -> bool | None:
@@ -273,6 +278,7 @@ class Coordinator:
     async def _initialise(
         self, transactional_id: str, timeout_ms: int, expected: Producer | None
     ) -> Producer:
+        await self.loaded()
         async with self._known.turn(transactional_id):
             row = self._known.ids.get(transactional_id)
             if row is None:
@@ -323,6 +329,7 @@ class Coordinator:
         wanted: set[int],
         part: _Part | None = None,
     ) -> None:
+        await self.loaded()
         async with self._known.turn(transactional_id, producer.id):
             row = self._known.row(transactional_id, producer.id)
             states.check_producer(row, producer)
@@ -350,6 +357,7 @@ class Coordinator:
     async def _end(
         self, transactional_id: str, producer: Producer, committed: bool, bumps: bool
     ) -> Producer:
+        await self.loaded()
         async with self._known.turn(transactional_id, producer.id):
             row = self._known.row(transactional_id, producer.id)
             if states.has_ended(row, producer, committed=committed, bumps=bumps):
@@ -380,6 +388,10 @@ class Coordinator:
                 f"a transaction may be open for 1 to {self._settings.max_timeout_ms} ms, "
                 f"not {timeout_ms}"
             )
+
+    async def _load_idle(self) -> None:
+        await self._known.load()
+        self._check_later()
 
     def _check_later(self) -> None:
         loop = asyncio.get_running_loop()

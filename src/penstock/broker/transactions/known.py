@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -15,12 +16,15 @@ from penstock.broker.errors import (
 )
 from penstock.broker.transactions.states import TransactionState
 from penstock.memory import Holding
+from penstock.metadata.errors import MetadataError
 
 if TYPE_CHECKING:
     from penstock.broker.transactions.open import OpenTransaction
     from penstock.broker.transactions.store import TransactionStore
     from penstock.memory import Memory
     from penstock.metadata.transactions import TransactionRow
+
+logger = logging.getLogger(__name__)
 
 _ID_BYTES: Final = 500
 """About what a transactional id takes in memory besides its own bytes."""
@@ -38,6 +42,8 @@ class KnownTransactions:
     def __init__(self, store: TransactionStore, memory: Memory) -> None:
         self.ids: dict[str, TransactionRow] = {}
         self.open: dict[int, OpenTransaction] = {}
+        self.loaded = asyncio.Event()
+        """Until it is set, only ids of which something is open are known."""
         self._ended: OrderedDict[int, bool] = OrderedDict()
         """How those ended whose producers are no more."""
         self._turns: WeakValueDictionary[str | int, asyncio.Lock] = WeakValueDictionary()
@@ -55,6 +61,20 @@ class KnownTransactions:
         if turn is None:
             turn = self._turns[key] = asyncio.Lock()
         return turn
+
+    async def load(self) -> None:
+        """Read the ids of which nothing is open, while others are served already."""
+        try:
+            found = await self._store.load_idle()
+        except MetadataError:
+            logger.exception("transactional ids can't be read: their producers have to begin anew")
+        else:
+            # What is here is newer.
+            idle = sum(_size_of(row) for name, row in found.items() if name not in self.ids)
+            found.update(self.ids)
+            self.ids = found
+            self._held.grow(idle)
+        self.loaded.set()
 
     def row(self, transactional_id: str, producer_id: int) -> TransactionRow:
         """Return what is known of a producer. Raises UnknownTransactionError."""

@@ -44,7 +44,7 @@ class OpenTransaction(NamedTuple):
     first_offset: int
 
 
-class _Ended(NamedTuple):
+class EndedTransaction(NamedTuple):
     """Its marker is in line to be written, or is written and not safe yet."""
 
     transaction: OpenTransaction
@@ -58,7 +58,8 @@ class PartitionTransactions:
     def __init__(self, account: SharedAccount) -> None:
         self.open: dict[int, OpenTransaction] = {}
         """By their producers' ids, in the order in which they began."""
-        self._ended: list[_Ended] = []
+        self.ended: list[EndedTransaction] = []
+        """Those whose markers are not safe yet, in the order of the markers."""
         self._first_ended: int | None = None
         """The first offset of all that ended and are not safe."""
         self._aborted: AbortedTransactions | None = None
@@ -69,7 +70,12 @@ class PartitionTransactions:
     @property
     def began(self) -> bool:
         """Whether there is any that holds back those who read what is committed."""
-        return bool(self.open or self._ended)
+        return bool(self.open or self.ended)
+
+    @property
+    def has_aborted(self) -> bool:
+        """Whether any has aborted whose messages may still be in the log."""
+        return self._aborted is not None
 
     def check(self, header: BatchHeader) -> None:
         """Raise InvalidTransactionStateError where a batch can't be written by what is open here:
@@ -94,7 +100,7 @@ class PartitionTransactions:
         if header.attributes & ATTRIBUTE_CONTROL:
             transaction = self.open.pop(producer_id, None)
             if transaction is not None:
-                self._ended.append(_Ended(transaction, offset, is_commit(batch)))
+                self.ended.append(EndedTransaction(transaction, offset, is_commit(batch)))
                 if self._first_ended is None or transaction.first_offset < self._first_ended:
                     self._first_ended = transaction.first_offset
         elif producer_id not in self.open:
@@ -103,7 +109,7 @@ class PartitionTransactions:
 
     def stable_end(self, safe_offset: int) -> int:
         """Return the last stable offset: what lies below is safe, and of no open transaction."""
-        if self._ended:
+        if self.ended:
             self._settle(safe_offset)
         if self._first_ended is not None:
             safe_offset = min(safe_offset, self._first_ended)
@@ -115,7 +121,7 @@ class PartitionTransactions:
         """Return those that were aborted and have messages from `start` up to `end`, which is at
         most the last stable offset, by their first offsets.
         """
-        if self._ended:
+        if self.ended:
             self._settle(safe_offset)
         return [] if self._aborted is None else self._aborted.overlapping(start, end)
 
@@ -125,22 +131,22 @@ class PartitionTransactions:
 
     def _settle(self, safe_offset: int) -> None:
         """Take in what has become safe since; there is one that ended."""
-        settled = bisect_left(self._ended, safe_offset, key=attrgetter("marker_offset"))
+        settled = bisect_left(self.ended, safe_offset, key=attrgetter("marker_offset"))
         if not settled:
             return
-        for ended in self._ended[:settled]:
+        for ended in self.ended[:settled]:
             if not ended.committed:
                 self._aborted = self._aborted or AbortedTransactions()
                 self._aborted.add(_aborted(ended))
-        del self._ended[:settled]
+        del self.ended[:settled]
         self._find_first_ended()
         self._count()
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""
         again = [*self.open.values()]
-        while self._ended and self._ended[-1].marker_offset >= end_offset:
-            again.append(self._ended.pop().transaction)
+        while self.ended and self.ended[-1].marker_offset >= end_offset:
+            again.append(self.ended.pop().transaction)
         begun = (each for each in again if each.first_offset < end_offset)
         self._reopen(sorted(begun, key=attrgetter("first_offset")))
         self._find_first_ended()
@@ -152,9 +158,9 @@ class PartitionTransactions:
             self._aborted.trim(start_offset)
         if self.open and next(iter(self.open.values())).first_offset < start_offset:
             self._reopen([_not_below(each, start_offset) for each in self.open.values()])
-        self._ended = [
+        self.ended = [
             each._replace(transaction=_not_below(each.transaction, start_offset))
-            for each in self._ended
+            for each in self.ended
         ]
         self._find_first_ended()
         self._count()
@@ -167,14 +173,14 @@ class PartitionTransactions:
         """Take a stored batch into account."""
         if header.attributes & ATTRIBUTE_TRANSACTIONAL:
             self.appended(header, header.base_offset, batch)
-            if self._ended:
+            if self.ended:
                 self._settle(header.next_offset)
 
     def snapshot(self) -> bytes:
         """Return the state for `restore`, as if all that was appended were safe."""
         parts = [_HEAD.pack(_VERSION, len(self.open))]
         parts += [_OPEN.pack(*each) for each in self.open.values()]
-        ended = [_aborted(each) for each in self._ended if not each.committed]
+        ended = [_aborted(each) for each in self.ended if not each.committed]
         aborted = self._aborted or AbortedTransactions()
         return b"".join((*parts, aborted.snapshot(ended)))
 
@@ -189,7 +195,7 @@ class PartitionTransactions:
         self._become(*_parse(snapshot))
 
     def _become(self, begun: list[OpenTransaction], aborted: AbortedTransactions | None) -> None:
-        self._ended.clear()
+        self.ended.clear()
         self._first_ended = None
         self._aborted = aborted
         self._reopen(begun)
@@ -199,11 +205,11 @@ class PartitionTransactions:
         self.open = {each.producer_id: each for each in begun}
 
     def _find_first_ended(self) -> None:
-        firsts = (each.transaction.first_offset for each in self._ended)
+        firsts = (each.transaction.first_offset for each in self.ended)
         self._first_ended = min(firsts, default=None)
 
     def _count(self) -> None:
-        begun = len(self.open) + len(self._ended)
+        begun = len(self.open) + len(self.ended)
         aborted = 0 if self._aborted is None else len(self._aborted)
         self._held.follow(begun * _OPEN_BYTES + aborted * TRANSACTION_BYTES)
 
@@ -212,7 +218,7 @@ def _not_below(transaction: OpenTransaction, offset: int) -> OpenTransaction:
     return transaction._replace(first_offset=max(offset, transaction.first_offset))
 
 
-def _aborted(ended: _Ended) -> AbortedTransaction:
+def _aborted(ended: EndedTransaction) -> AbortedTransaction:
     producer_id, _, first_offset = ended.transaction
     return AbortedTransaction(producer_id, first_offset, ended.marker_offset)
 

@@ -13,14 +13,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
+from penstock.broker.transactions.states import PREPARED, TransactionState
 from penstock.metadata.errors import MetadataError
+from penstock.metadata.transactions import TransactionRow
+from penstock.pace import Pace
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.metadata.store import Change
-    from penstock.metadata.transactions import TransactionRepository, TransactionRow
+    from penstock.metadata.transactions import TransactionRepository
 
 SAVE_DELAY_SECONDS: Final = 0.1
 """How long an end may be in memory only."""
@@ -42,9 +45,9 @@ class TransactionStore:
         self._closing = False
 
     def load(self) -> list[tuple[TransactionRow, set[int], set[str]]]:
-        """Read all producers, with the partitions and the names of others that have a part.
+        """Read what is open or about to end, with the partitions and others that have a part.
 
-        Those that were used last come last. Blocks. Raises MetadataError.
+        Blocks. Raises MetadataError.
         """
         partitions: dict[int, set[int]] = {}
         for producer_id, partition_id in self._repository.partitions():
@@ -52,13 +55,29 @@ class TransactionStore:
         others: dict[int, set[str]] = {}
         for producer_id, name in self._repository.participants():
             others.setdefault(producer_id, set()).add(name)
-        rows = sorted(self._repository.all(), key=lambda row: row.changed_at_ms)
         nothing: set[int] = set()
         nobody: set[str] = set()
         return [
             (row, partitions.get(row.producer_id, nothing), others.get(row.producer_id, nobody))
-            for row in rows
+            for row in self._repository.in_states([TransactionState.ONGOING, *PREPARED])
         ]
+
+    async def load_idle(self) -> dict[str, TransactionRow]:
+        """Read all transactional ids by their names, the one that was used last at the end.
+
+        Raises MetadataError.
+        """
+        pace = Pace()
+        ids: dict[str, TransactionRow] = {}
+        found = await self._repository.all()
+        for fields in found:
+            row = TransactionRow(*fields)
+            if row.transactional_id:
+                ids[row.transactional_id] = row
+            if pace.is_over():
+                await pace.others()
+        await pace.emptied(found)
+        return ids
 
     async def save(self, row: TransactionRow, with_it: Sequence[Change] = ()) -> None:
         """Store a row, and `with_it` in one transaction. Raises MetadataError."""

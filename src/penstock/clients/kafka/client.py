@@ -28,7 +28,7 @@ from penstock.clients.kafka.groups import (
     of_consumers,
 )
 from penstock.clients.kafka.readers import Reader, described, of_group
-from penstock.clients.kafka.segments import Segments, of_kafka, of_partition
+from penstock.clients.kafka.segments import Segments, holding, of_kafka, of_partition
 from penstock.kafka.wire import ErrorCode, api
 from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.log.header import walk
@@ -73,6 +73,7 @@ ELECT_LEADERS: Final = api("ElectLeaders")
 DESCRIBE_SEGMENTS: Final = api("DescribeSegments")
 DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
 FETCH: Final = api("Fetch")
+HOLD_OFFSETS: Final = api("HoldOffsets")
 LIST_GROUPS: Final = api("ListGroups")
 LIST_OFFSETS: Final = api("ListOffsets")
 LIST_READERS: Final = api("ListReaders")
@@ -273,6 +274,13 @@ class KafkaClient:
         for each in response.topics[0].partitions:
             check(each.error_code)
         return dict(map(of_partition, response.topics[0].partitions))
+
+    def hold_offsets(
+        self, holder: str, offsets: Mapping[tuple[str, int], int], seconds: int
+    ) -> None:
+        """Have retention keep what lies from offsets on; a broker that is not Penstock does not."""
+        if HOLD_OFFSETS.key in self.api_versions():
+            self._connection.send(HOLD_OFFSETS, holding(holder, offsets, seconds))
 
     def delete_records(self, topic: str, offsets: Mapping[int, int]) -> None:
         """Give up the messages below an offset of each of these partitions."""

@@ -45,11 +45,14 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
     if partition is None:
         return replies.PolledMessages(replies.Polled(replies.NO_PARTITION, 0, 0), [])
     server = call.client.server
-    if not (partition.is_open and server.is_prepared):
+    is_ready = partition.is_open and server.is_prepared
+    if not is_ready or request.strategy.kind is PollingKind.TIMESTAMP:
         return _open_and_poll(request, call, topic, partition)
-    if request.strategy.kind is PollingKind.TIMESTAMP:
-        return _poll(request, call, topic, partition)
-    wanted = Wanted(_start(request, call, topic, partition), request.count)
+    start = _start(request, call, topic, partition)
+    end = partition.readable_end()
+    if start >= end:
+        return replies.PolledMessages(replies.Polled(partition.index, max(0, end - 1), 0), ())
+    wanted = Wanted(start, request.count)
     answer: Polled | Restated | None
     answer = server.restated.find(partition, wanted, request.form)
     if answer is None:

@@ -99,7 +99,7 @@ class CodecV:
 
     def encode(self, asked: Asked, reply: Reply) -> Encoded:
         if isinstance(reply, PolledMessages):
-            return framing.build_reply(asked.header, [reply.head.encode(), *reply.batches])
+            return framing.build_reply(asked.header, [reply.head.packed(), *reply.batches])
         if reply is not None and reply.is_long(reply):
             return cast("CoroutineType[Any, Any, Buffers]", self._encoded_in_steps(asked, reply))
         parts: list[Part] = []

@@ -36,6 +36,9 @@ class Message:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = self.field_names
+        if len(values) == len(names) and not named:
+            self.__dict__.update(zip(names, values, strict=True))
+            return
         for name in names[len(values) :]:
             values += (named.pop(name) if name in named else self._default(name),)
         if named or len(values) > len(names):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from penstock.iggy.wire.fields import (
     F32,
@@ -325,13 +324,12 @@ class Polled(Message):
     current_offset: U64
     messages_count: U32
 
-    def write(self, out: bytearray) -> None:
-        """Append the fields at once: no reply is sent as often as this one."""
-        out += _POLLED.pack(self.partition_id, self.current_offset, self.messages_count)
+    def packed(self) -> bytes:
+        """Return the fields at once: no reply is sent as often as this one."""
+        return _POLLED.pack(self.partition_id, self.current_offset, self.messages_count)
 
 
-@dataclass(frozen=True, slots=True)
-class PolledMessages:
+class PolledMessages(NamedTuple):
     """POLL_MESSAGES: its head, and batches as parts of the log that are never copied."""
 
     head: Polled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import Annotated, Final, Self, TypeAlias
+from typing import Annotated, Final, Self, TypeAlias, cast
 
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.errors import IggyError
@@ -248,16 +248,27 @@ class PollMessages(Message):
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:
         """Read it; a client polls one place again and again, of which little is read anew."""
+        if len(body) > _LONGEST_POLL:
+            return super().decode(body)  # Not kept: what follows may be of any length.
+        return cast("Self", _polled(bytes(body)))
+
+    @classmethod
+    def decode_anew(cls, body: bytes) -> Self:
+        """Read one that was not read lately, of a place that may have been; raises IggyError."""
         at = len(body) - _POLL_END.size
-        place = _polled_place(bytes(body[:at])) if at > 0 else None
+        place = _polled_place(body[:at]) if at > 0 else None
         if place is not None:
             kind, value, count, auto_commit = _POLL_END.unpack_from(body, at)
             known = _POLLING_KINDS.get(kind)
             if known is not None:
-                return cls(*place, PollingStrategy(known, value), count, auto_commit == 1)
+                strategy = PollingStrategy(known, value)
+                return cls(*place, strategy, count, auto_commit == 1, MessageForm.BATCH)
         return super().decode(body)
 
 
+_polled: Final = lru_cache(IGGY_POLLED_PLACES)(PollMessages.decode_anew)
+_LONGEST_POLL: Final = 800
+"""Bytes of a poll with the longest names that there are, or more."""
 _POLL_END: Final = struct.Struct("<BQIB")
 """What follows the place in a poll: its strategy, the number of messages and auto commit."""
 _POLLING_KINDS: Final = {int(kind): kind for kind in PollingKind}

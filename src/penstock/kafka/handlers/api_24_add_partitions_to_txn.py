@@ -114,6 +114,7 @@ async def _outcome(asked: _Asked, partition_ids: list[int], call: Call) -> Error
     transactions = call.broker.transactions
     try:
         check_name(asked.transactional_id)
+        await transactions.loaded()
         if asked.verify_only:
             transactions.check(asked.transactional_id, asked.producer, partition_ids)
         else:

@@ -30,6 +30,7 @@ async def describe_transactions(
 ) -> DescribeTransactionsResponse:
     response = api("DescribeTransactions").response
     pace = Pace()
+    await call.broker.transactions.loaded()
     times = await pace.counted(request.transactional_ids)
     states = await pace.each(
         request.transactional_ids, lambda each: _describe(each, times[each], call)

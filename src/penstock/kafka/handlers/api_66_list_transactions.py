@@ -27,6 +27,7 @@ async def list_transactions(
 ) -> ListTransactionsResponse:
     response = api("ListTransactions").response
     pace = Pace()
+    await call.broker.transactions.loaded()
     states = set(request.state_filters)
     producers = set(request.producer_id_filters)
     now_ms = time.time_ns() // 1_000_000

@@ -98,6 +98,7 @@ async def _join(
     if call.version >= FIRST_VERSION_THAT_BEGINS:
         await transactions.add_partitions(transactional_id, producer, partition_ids)
     else:
+        await transactions.loaded()
         transactions.check(transactional_id, producer, partition_ids)
 
 

@@ -114,14 +114,12 @@ class Reading:
         if isinstance(self._terms.encoding, MessageSetMagic):
             parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
         else:
-            self._name_aborted(self.partition)
             parts = await self._batches(self.partition, max_bytes)
+            self._name_aborted(self.partition, parts)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
             parts, self.bytes_read = [], 0
-        if not parts and self.result.aborted_transactions:
-            self.result.aborted_transactions = []
         self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
 
@@ -148,20 +146,18 @@ class Reading:
         if latest is None:
             return False
         self._begin()
-        self._name_aborted(partition)
+        self._name_aborted(partition, [latest])
         self.bytes_read = len(latest)
         self.result.records = [latest]
         return True
 
-    def _name_aborted(self, partition: Partition) -> None:
-        """Say which transactions were aborted that have messages in what is read next."""
-        if self._terms.isolation is Isolation.READ_COMMITTED:
-            offset = self.asked.fetch_offset
-            aborted = partition.aborted(offset, partition.read_end(offset))
+    def _name_aborted(self, partition: Partition, parts: list[Part]) -> None:
+        """Say which transactions were aborted that have messages in what was read."""
+        if self._terms.isolation is Isolation.READ_COMMITTED and parts:
             name = _RESPONSE.AbortedTransaction
             self.result.aborted_transactions = [
                 name(producer_id=producer_id, first_offset=first)
-                for producer_id, first, _ in aborted
+                for producer_id, first, _ in partition.aborted_in(self.asked.fetch_offset, parts)
             ]
 
     async def _messages(

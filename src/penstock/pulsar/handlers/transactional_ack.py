@@ -53,9 +53,11 @@ async def acknowledge(call: Call, consumer: PulsarConsumer, request: CommandAck)
     going_on = True
     while going_on:
         _check(call, consumer, producer)
-        going_on = _take_some(steps)
-        # In the same turn, so that no end of the transaction comes between.
-        await transactional.save(consumer.subscription, producer.id)
+        try:
+            going_on = _take_some(steps)
+        finally:
+            # In the same turn, so that no end of the transaction comes between.
+            await transactional.save(consumer.subscription, producer.id)
 
 
 def _check(call: Call, consumer: PulsarConsumer, producer: Producer) -> None:

@@ -34,6 +34,7 @@ from penstock.kafka.wire.messages.api_28_txn_offset_commit import TxnOffsetCommi
 from penstock.kafka.wire.messages.api_29_describe_acls import DescribeAclsApi, DescribeAclsRequest, DescribeAclsResponse
 from penstock.kafka.wire.messages.api_30000_list_readers import ListReadersApi, ListReadersRequest, ListReadersResponse
 from penstock.kafka.wire.messages.api_30001_describe_segments import DescribeSegmentsApi, DescribeSegmentsRequest, DescribeSegmentsResponse
+from penstock.kafka.wire.messages.api_30002_hold_offsets import HoldOffsetsApi, HoldOffsetsRequest, HoldOffsetsResponse
 from penstock.kafka.wire.messages.api_30_create_acls import CreateAclsApi, CreateAclsRequest, CreateAclsResponse
 from penstock.kafka.wire.messages.api_31_delete_acls import DeleteAclsApi, DeleteAclsRequest, DeleteAclsResponse
 from penstock.kafka.wire.messages.api_32_describe_configs import DescribeConfigsApi, DescribeConfigsRequest, DescribeConfigsResponse
@@ -213,6 +214,8 @@ __all__ = [
     "GetTelemetrySubscriptionsResponse",
     "HeartbeatRequest",
     "HeartbeatResponse",
+    "HoldOffsetsRequest",
+    "HoldOffsetsResponse",
     "IncrementalAlterConfigsRequest",
     "IncrementalAlterConfigsResponse",
     "InitProducerIdRequest",
@@ -366,6 +369,8 @@ def api(name: Literal["DescribeAcls"]) -> DescribeAclsApi: ...
 def api(name: Literal["ListReaders"]) -> ListReadersApi: ...
 @overload
 def api(name: Literal["DescribeSegments"]) -> DescribeSegmentsApi: ...
+@overload
+def api(name: Literal["HoldOffsets"]) -> HoldOffsetsApi: ...
 @overload
 def api(name: Literal["CreateAcls"]) -> CreateAclsApi: ...
 @overload
