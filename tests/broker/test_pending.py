@@ -26,7 +26,7 @@ STEPS = st.lists(
     st.tuples(
         st.sampled_from(KINDS.split()),
         st.integers(0, 2),
-        st.integers(0, COUNT - 1),
+        st.integers(0, 4) | st.integers(0, COUNT - 1),
         st.integers(1, (1 << SIZE) - 1),
     ),
     max_size=60,
@@ -168,3 +168,31 @@ def test_what_lies_beyond_an_end_is_cut_off() -> None:
     assert list(pending.runs_of(1)) == [(10, 12)]
     assert list(pending.runs_of(2)) == []
     assert len(pending) == 1
+
+
+def test_what_is_acknowledged_while_it_is_pending_is_counted_once() -> None:
+    machine = Machine()
+    for number in range(2):
+        machine.hand_out(0)
+        machine.hold(1, number, 0b010)
+    machine.acknowledge(0, 0, 0)
+    machine.check()
+    machine.part(0, 1, 0b011)
+    machine.check()
+    machine.abort(1)
+    machine.check()
+    machine.finish()
+    assert machine.engine.cursor.position == batch(COUNT - 1)[1]
+
+
+def test_what_came_back_and_went_out_again_may_be_forgotten() -> None:
+    machine = Machine()
+    for _ in range(4):
+        machine.hand_out(0)
+    machine.hold(1, 1, 0b111)
+    machine.abort(1)
+    machine.hand_out(0)
+    machine.engine.forget(0)
+    machine.check()
+    assert machine.engine.extent(batch(2)[0]) == batch(2)
+    assert machine.engine.extent(batch(1)[0]) in {None, batch(1)}

@@ -132,7 +132,7 @@ async def test_iggy_sees_what_a_kafka_client_set(shared_server: BrokerProcess) -
         "message_expiry": 90_000_000,
         "durability": "persisted",
     }
-    assert "topic set-by-kafka" not in shared_server.log
+    assert "topic set-by-kafka: " not in shared_server.log
 
 
 async def test_kafka_sees_what_an_iggy_client_set(shared_server: BrokerProcess) -> None:
