@@ -28,6 +28,10 @@ TEXT_SUFFIXES = {
     ".rs",
     ".schema",
 }
+DEADLINE = re.compile(
+    r"(?:asyncio\.timeout|\.join|\.flush|\.result)\((?:timeout=)?(\d[\d.]*)\)"
+    r"|\bwait_for\(.*, (?:timeout=)?(\d[\d.]*)\)"
+)
 OTHER_NAMES = {"Makefile", "LICENSE", ".gitignore", "py.typed", "run"}
 PICTURE = ".svg"
 GENERATED = ("_pb2.py", "_pb2.pyi")
@@ -69,6 +73,14 @@ def test_files_are_of_known_kinds_and_small() -> None:
         known = path.suffix in {*TEXT_SUFFIXES, PICTURE} or path.name in OTHER_NAMES
         assert known, f"{path.relative_to(ROOT)}: add its kind to the test if it belongs here"
         assert path.stat().st_size <= FILE_BYTES_MAX, f"{path.relative_to(ROOT)} is too big"
+
+
+def test_what_tests_wait_for_has_its_time() -> None:
+    """A deadline is to pass, and so a second at most, or far away: see `patience.py`."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        for found in DEADLINE.finditer(path.read_text(encoding="utf-8")):
+            seconds = float(found[1] or found[2])
+            assert not 1 < seconds < 30, f"{path.relative_to(ROOT)}: {found[0]}"
 
 
 def test_text_ends_lines_cleanly() -> None:
