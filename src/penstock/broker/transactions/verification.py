@@ -5,7 +5,7 @@ transaction, and what becomes of those that are open in a log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.broker.errors import InvalidTransactionStateError
 
@@ -21,12 +21,27 @@ LogOpened: TypeAlias = "Callable[[int, Iterable[OpenTransaction]], None]"
 """Called with a partition's id, and what is open in its log, whenever that was opened."""
 
 
+class Verifier(Protocol):
+    """The coordinator, as far as partitions know it."""
+
+    @property
+    def verify(self) -> Verify: ...
+
+    @property
+    def log_opened(self) -> LogOpened: ...
+
+
 class Verification:
-    """Shared by all partitions of a node; the coordinator, which needs them, sets both."""
+    """Shared by all partitions of a node. The coordinator needs them, so it comes later."""
 
     def __init__(self) -> None:
         self.verify: Verify = _refuse
         self.log_opened: LogOpened = _nothing
+
+    def ask(self, verifier: Verifier) -> None:
+        """Ask the coordinator from now on."""
+        self.verify = verifier.verify
+        self.log_opened = verifier.log_opened
 
 
 def _refuse(producer_id: int, producer_epoch: int, partition_id: int) -> None:  # noqa: ARG001
