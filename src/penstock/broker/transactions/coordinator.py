@@ -30,6 +30,7 @@ from penstock.broker.transactions import states
 from penstock.broker.transactions.endings import Endings
 from penstock.broker.transactions.known import KnownTransactions
 from penstock.broker.transactions.open import OpenTransaction
+from penstock.broker.transactions.orphans import Orphans
 from penstock.broker.transactions.states import PREPARED, Producer, TransactionState, producer_of
 from penstock.tasks import Tasks, uninterrupted
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock.broker.producers.ids import ProducerIds
+    from penstock.broker.transactions import on_partition
     from penstock.broker.transactions.markers import Markers
     from penstock.broker.transactions.participants import Participant
     from penstock.broker.transactions.settings import TransactionSettings
@@ -99,6 +101,7 @@ class Coordinator:
         self._now_ms = now_ms
         self._known = KnownTransactions(store, memory)
         self._endings = Endings(self._known, store, markers, producer_ids, now_ms)
+        self._orphans = Orphans(self._known, markers)
         self._checks = Tasks()
         self._next_check: asyncio.TimerHandle | None = None
 
@@ -127,6 +130,7 @@ class Coordinator:
             self._next_check = None
         self._checks.cancel()
         await self._checks.ended()
+        await self._orphans.close()
         await self._endings.close()
         await self._store.close()
 
@@ -245,6 +249,10 @@ class Coordinator:
         states.check_idle(row)
         for partition_id in partition_ids:
             self.verify(producer.id, producer.epoch, partition_id)
+
+    def log_opened(self, partition_id: int, found: Iterable[on_partition.OpenTransaction]) -> None:
+        """Of what is open in a partition's log, have ended what has an end nobody will write."""
+        self._orphans.look_for(partition_id, found)
 
     # What others ask for
 
