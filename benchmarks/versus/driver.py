@@ -107,6 +107,7 @@ def action(client: Client, kind: Kind) -> Any:
         Kind.PUBLISH: client.publish,
         Kind.END_TO_END: client.end_to_end,
         Kind.MANY: client.many,
+        Kind.TRANSACTIONS: client.transactions,
     }[kind]
 
 

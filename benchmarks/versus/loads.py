@@ -29,6 +29,8 @@ class Kind(StrEnum):
     """What clients of another protocol wrote is consumed. Only Penstock can."""
     MANY = "many"
     """Small messages over many partitions."""
+    TRANSACTIONS = "transactions"
+    """One transaction after another; what counts is their number, and the time that one takes."""
     AMID = "amid"
     """PRODUCE again, with the many partitions there and idle connections open."""
 
@@ -49,8 +51,17 @@ class Load:
     """Messages a second, where the rate is fixed."""
     window: int = 0
     """Requests under way, where their number is fixed."""
+    protocol: str = ""
+    """Whose clients alone can, where others can't."""
+    transaction: int = 0
+    """Messages of a transaction, where it is made of transactions."""
     quick: bool = True
     """Whether the load is part of the quick scale, and of the layout with one core each."""
+
+    @property
+    def has_latency(self) -> bool:
+        """Whether it takes as long as percentiles need."""
+        return bool(self.rate or self.transaction)
 
     @property
     def is_latency(self) -> bool:
@@ -113,6 +124,19 @@ LOADS: Final = (
             quick=False,
         )
         for protocol in PROTOCOLS
+    ),
+    *(
+        Load(
+            f"transactions-{messages}",
+            Kind.TRANSACTIONS,
+            title,
+            transaction=messages,
+            protocol="kafka",
+        )
+        for messages, title in (
+            (1, "transactions of one message of 1 KB"),
+            (100, "transactions of 100 messages of 1 KB over 4 partitions"),
+        )
     ),
     Load("many", Kind.MANY, "produce 100 B over many partitions", value_bytes=100),
     Load("amid", Kind.AMID, "produce 1 KB to one partition amid many and idle connections"),

@@ -87,6 +87,8 @@ class Session:
             for load in loads:
                 if load.writer and not self._speaks_besides_its_own(load.writer):
                     continue
+                if load.protocol and load.protocol != self._of.protocol:
+                    continue
                 report(load.name)
                 yield self._labelled(load, self._guarded(load))
 
@@ -215,12 +217,13 @@ class Session:
             topic=topic,
             value_bytes=load.value_bytes,
             tuned=load.tuned,
-            seconds=scale.latency_seconds if load.rate else scale.load_seconds,
+            seconds=scale.latency_seconds if load.has_latency else scale.load_seconds,
             bytes_max=scale.load_bytes_max,
             count=self._written.get(topic, 0),
             rate=load.rate,
             window=load.window,
             partitions=scale.partitions,
+            transaction=load.transaction,
             topic_options=self._launch.topic_options,
         )
 

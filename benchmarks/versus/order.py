@@ -26,6 +26,8 @@ class Order:
     rate: int
     window: int
     partitions: int
+    transaction: int
+    """Messages of a transaction."""
     topic_options: dict[str, str]
     """Settings that a broker takes per topic and not per node."""
 

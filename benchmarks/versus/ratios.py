@@ -86,6 +86,15 @@ def cpu_a_million(run: Run) -> float:
     return 1e6 * float(run["broker_cpu_seconds"]) / float(run["messages"])
 
 
+def transactions_a_second(run: Run) -> float:
+    return throughput(run) / BY_NAME[run["load"]].transaction
+
+
+def cpu_a_transaction(run: Run) -> float:
+    count = float(run["messages"]) / BY_NAME[run["load"]].transaction
+    return 1e3 * float(run["broker_cpu_seconds"]) / count
+
+
 def _bytes(run: Run) -> float:
     return float(run["messages"]) * BY_NAME[run["load"]].value_bytes
 
@@ -105,6 +114,10 @@ SPEED: Final = Measure("throughput", "MB/s", megabytes_a_second, more_is_better=
 MESSAGES: Final = Measure("throughput", "messages/s", throughput, more_is_better=True)
 CPU_GB: Final = Measure("broker CPU", "s/GB", cpu_a_gigabyte)
 CPU_MILLION: Final = Measure("broker CPU", "s/million", cpu_a_million)
+TRANSACTIONS: Final = Measure(
+    "throughput", "transactions/s", transactions_a_second, more_is_better=True
+)
+CPU_TRANSACTION: Final = Measure("broker CPU", "ms a transaction", cpu_a_transaction)
 LATENCIES: Final = tuple(
     Measure(point, "ms", _latency(point)) for point in ("p50", "p99", "p99.9", "p99.99")
 )
@@ -120,20 +133,20 @@ DISK: Final = Measure(
 )
 
 
+MEASURES: Final = {
+    Kind.START: START,
+    Kind.PUBLISH: (*LATENCIES, CPU_MILLION),
+    Kind.END_TO_END: (*LATENCIES, CPU_MILLION),
+    Kind.REQUESTS: (MESSAGES, CPU_MILLION),
+    Kind.TRANSACTIONS: (TRANSACTIONS, *LATENCIES[:2], CPU_TRANSACTION),
+    Kind.CATCH_UP: (SPEED, LATENCIES[1], CPU_GB),
+    Kind.PRODUCE: (SPEED, CPU_GB, CPU_MILLION, MEMORY, DISK),
+}
+
+
 def measures(load: str) -> tuple[Measure, ...]:
     """What is compared of a load."""
-    kind = BY_NAME[load].kind
-    if kind is Kind.START:
-        return START
-    if kind in (Kind.PUBLISH, Kind.END_TO_END):
-        return (*LATENCIES, CPU_MILLION)
-    if kind is Kind.REQUESTS:
-        return (MESSAGES, CPU_MILLION)
-    if kind is Kind.CATCH_UP:
-        return (SPEED, LATENCIES[1], CPU_GB)
-    if kind is Kind.PRODUCE:
-        return (SPEED, CPU_GB, CPU_MILLION, MEMORY, DISK)
-    return (SPEED, CPU_GB, CPU_MILLION)
+    return MEASURES.get(BY_NAME[load].kind, (SPEED, CPU_GB, CPU_MILLION))
 
 
 def select(runs: list[Run], protocol: str, durability: str, layout: str) -> list[Run]:

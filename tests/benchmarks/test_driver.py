@@ -27,6 +27,7 @@ ORDER = Order(
     rate=4,
     window=5,
     partitions=6,
+    transaction=7,
     topic_options={"key": "value"},
 )
 

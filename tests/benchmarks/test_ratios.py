@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from versus.ratios import CPU_GB, SPEED, Comparison, Spread, compare
+from versus.ratios import CPU_GB, SPEED, Comparison, Spread, compare, measures
 
 LOAD = "produce-1024-default"
 
@@ -80,3 +80,12 @@ def test_a_failure_is_kept_and_lost() -> None:
 def test_without_a_peer_there_is_no_ratio_and_no_loss() -> None:
     found = of([run("penstock", 1, seconds=1.0)], SPEED)
     assert (found.peer, found.ratio, found.penstock_loses) == (None, None, False)
+
+
+def test_transactions_are_compared_and_not_their_messages() -> None:
+    load = "transactions-100"
+    ours = run("penstock", 1, seconds=2.0, cpu=30.0) | {"load": load}
+    found = {one.measure: one.penstock for one in compare([ours], load)}
+    second, cpu = found[measures(load)[0]], found[measures(load)[-1]]
+    assert second == Spread.over([5_000.0])
+    assert cpu == Spread.over([3.0])

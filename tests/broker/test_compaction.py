@@ -394,6 +394,26 @@ async def test_a_damaged_batch_leaves_the_log_as_it_is(
         assert caplog.messages == []
 
 
+async def test_a_log_that_nobody_can_compact_does_not_keep_the_others_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def surprised(_self: object) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    async with running(tmp_path, NODE) as broker:
+        partition = await made(broker, cleanup_policy="compact")
+        await filled(partition)
+        size = partition.size_bytes
+        with monkeypatch.context() as broken:
+            broken.setattr(cleaner.Cleaner, "map_keys", surprised)
+            await broker.compaction.check()
+        assert partition.size_bytes == size
+        assert "nobody thought of this" in caplog.text
+        await configure(broker, min_cleanable_dirty_ratio=0)
+        await broker.compaction.check()
+        assert partition.size_bytes < size
+
+
 async def test_readers_go_on_meanwhile(tmp_path: Path) -> None:
     async with running(tmp_path, NODE) as broker:
         partition = await made(broker, cleanup_policy="compact", min_cleanable_dirty_ratio=0)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from penstock import limits
+from penstock import limits, pace
 from penstock.broker.errors import (
     ConcurrentTransactionsError,
     InvalidProducerEpochError,
@@ -384,6 +384,51 @@ async def test_names_and_open_transactions_are_bounded(
     house.now_ms += house.settings.id_expiration_ms + TIMEOUT_MS
     await house.coordinator.check_times()
     assert (len(house.coordinator.all()), house.memory.metadata.used) == (0, held)
+
+
+async def test_an_address_leaves_transactions_to_others(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each way to begin one counts, once, and only until it has ended."""
+    monkeypatch.setattr(limits, "ADDRESS_OPEN_TRANSACTIONS", 3)
+    named = {name: await house.coordinator.initialise(name, TIMEOUT_MS) for name in ("a", "b", "c")}
+
+    async def add(name: str, *partitions: int, address: str = "10.0.0.1") -> None:
+        await house.coordinator.add_partitions(name, named[name], partitions, address)
+
+    only = await house.coordinator.begin(TIMEOUT_MS, "10.0.0.1")
+    await add("a", 1)
+    await add("a", 2)
+    await house.coordinator.add_name("b", named["b"], "group", address="10.0.0.1")
+    by_name = house.coordinator.add_name("c", named["c"], "group", address="10.0.0.1")
+    for work in (add("c", 1), by_name, house.coordinator.begin(TIMEOUT_MS, "10.0.0.1")):
+        assert await refused(work) is TooManyTransactionsError
+    await add("a", 3)
+    await add("c", 1, address="10.0.0.2")
+    await house.coordinator.end("", only, committed=True)
+    await house.coordinator.begin(TIMEOUT_MS, "10.0.0.1")
+    work = house.coordinator.begin(TIMEOUT_MS, "10.0.0.1")
+    assert await refused(work) is TooManyTransactionsError
+    house.now_ms += TIMEOUT_MS + 1
+    await house.coordinator.check_times()
+    await house.coordinator.begin(TIMEOUT_MS, "10.0.0.1")
+
+
+async def test_others_go_on_while_many_transactions_are_looked_through(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In which time transactions begin and end."""
+    monkeypatch.setattr(pace, "_FIRST_UNTIMED", 1)
+    monkeypatch.setattr(pace, "_ELEMENTS_UNTIMED", 1)
+    monkeypatch.setattr(pace, "_STEP_SECONDS", 0)
+    for name in ("a", "b", "c"):
+        await begun(house, 1, name=name)
+    look = asyncio.ensure_future(house.coordinator.check_times())
+    await asyncio.sleep(0)
+    assert not look.done()
+    await begun(house, 2, name="d")
+    await look
+    assert {state(house, name) for name in "abcd"} == {"Ongoing"}
 
 
 async def test_a_client_that_leaves_changes_nothing(house: House) -> None:

@@ -62,7 +62,7 @@ ANSWERS = {
     "describeConfigs of a broker": "true",
     "describeConfigs of a group": "true",
     "listConfigResources": "true",
-    "describeConfigs of metrics": "InvalidRequestException",
+    "describeConfigs of metrics": "300000",
     "alterClientQuotas": "done",
     "describeClientQuotas": "{producer_byte_rate=1048576.0}",
     "alterClientQuotas of what is not in effect": "InvalidRequestException",

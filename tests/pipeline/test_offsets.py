@@ -12,6 +12,7 @@ from penstock.pipeline.offsets import (
     limit_rows,
     split,
     to_json,
+    topic_ids,
 )
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -28,8 +29,14 @@ def test_stored_offsets_come_back(given: dict[TopicPartition, int]) -> None:
     assert from_json(to_json(given)) == given
 
 
+def test_ids_are_stored_beside_the_offsets_of_their_topics() -> None:
+    stored = to_json({A0: 5, B0: 0}, {"a": "one", "c": "three"})
+    assert stored == {"a": {"0": 5, "id": "one"}, "b": {"0": 0}}
+    assert (from_json(stored), topic_ids(stored)) == ({A0: 5, B0: 0}, {"a": "one"})
+
+
 @pytest.mark.parametrize(
-    "stored", [{"a": 3}, {"a": {"x": 3}}, {"a": {"0": "3"}}, {"a": {"0": True}}]
+    "stored", [{"a": {"id": 3}}, {"a": 3}, {"a": {"x": 3}}, {"a": {"0": "3"}}, {"a": {"0": True}}]
 )
 def test_another_form_is_refused(stored: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must hold an object"):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.offsets import EARLIEST, Offsets, TopicPartition
+from penstock.pipeline.offsets import EARLIEST, Offsets, TopicIds, TopicPartition
 from penstock.pipeline.options import OptionError, ReadMode, parse
 from penstock.pipeline.planning import DataFolder, DataLossError, Planner, SourceError
 
@@ -23,10 +23,14 @@ class Broker:
     )
     folder: DataFolder | None = None
     held: Offsets = field(default_factory=dict)
+    ids: TopicIds = field(default_factory=dict)
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         counts = {t: sum(1 for each in self.logs if each.topic == t) for t in topics}
         return {topic: count for topic, count in counts.items() if count}
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
 
     def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
         known = [source for source in sources if source in self.logs]
@@ -139,6 +143,14 @@ def test_a_stream_notices_a_topic_that_begins_anew() -> None:
 def test_a_stream_may_wait_for_a_topic_that_begins_anew() -> None:
     plan = planner(Broker(), streaming=True, failOnDataLoss="false")
     assert plan.following({A0: 200}, plan.latest()) == {A0: 200, A1: 50}
+
+
+def test_given_offsets_of_an_earlier_topic_of_that_name_are_noticed() -> None:
+    broker = Broker({A0: (0, 100)}, ids={"a": "new"})
+    starting = '{"a": {"0": 10, "id": "%s"}}'
+    assert planner(broker, startingOffsets=starting % "new").starting() == {A0: 10}
+    with pytest.raises(OptionError, match=r"startingOffsets is of another topic .*: a-0"):
+        planner(broker, startingOffsets=starting % "old").starting()
 
 
 def test_tasks_know_where_the_segments_lie() -> None:

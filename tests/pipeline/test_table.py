@@ -94,6 +94,22 @@ def test_a_checkpoint_that_went_back_is_refused(table: ParquetTable) -> None:
         table.commit("q", 0, [staged(table, 0, 8)])
 
 
+def test_a_checkpoint_that_went_far_back_is_refused(table: ParquetTable) -> None:
+    for batch in range(1, 4):
+        table.commit("q", batch, [staged(table, batch, batch + 1)])
+    with pytest.raises(TableError, match="older than the table"):
+        table.commit("q", 0, [staged(table, 0, 1)])
+
+
+def test_a_topic_that_was_made_anew_adds_its_rows_to_those_of_the_earlier_one(
+    table: ParquetTable,
+) -> None:
+    table.commit("q", 0, [staged(table, 0, 5, "earlier")])
+    table.commit("q", 1, [staged(table, 0, 5, "anew")])
+    table.commit("q", 1, [staged(table, 0, 5, "the batch once more")])
+    assert sorted(visible(table).values()) == ["anew", "earlier"]
+
+
 def test_a_file_that_was_removed_by_hand_is_noticed(table: ParquetTable) -> None:
     table.commit("q", 0, [staged(table, 0, 5)])
     (table.folder / name(0, 5)).unlink()

@@ -171,7 +171,7 @@ public final class JavaAdmin {
         ask("listConfigResources", () -> admin.listConfigResources().all().get().size() > 0);
         ask("describeConfigs of metrics", () -> {
             ConfigResource metrics = new ConfigResource(ConfigResource.Type.CLIENT_METRICS, "m");
-            return admin.describeConfigs(List.of(metrics)).all().get().get(metrics).entries();
+            return admin.describeConfigs(List.of(metrics)).all().get().get(metrics).get("interval.ms").value();
         });
     }
 

@@ -63,7 +63,7 @@ def codes(message: Any) -> set[int]:
     found = set()
     for name in getattr(message, "field_names", ()):
         held = getattr(message, name)
-        if name == "error_code":
+        if name in {"error_code", "partition_error_code"}:
             found.add(held)
         for each in held if isinstance(held, list) else [held]:
             found |= codes(each)

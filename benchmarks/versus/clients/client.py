@@ -58,6 +58,10 @@ class Client(ABC):
     def end_to_end(self, begin: Begin) -> Done:
         """Write by a schedule and read at the same time."""
 
+    def transactions(self, begin: Begin) -> Done:  # noqa: ARG002  # most clients have none
+        """Commit one transaction after another over a few partitions; times are of each whole."""
+        raise LoadError(f"{self.order.protocol} clients have no transactions")
+
     @abstractmethod
     def many(self, begin: Begin) -> Done:
         """Write to many partitions; `extra["creation_seconds"]` says what making them took."""

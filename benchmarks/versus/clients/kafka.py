@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 1000
 PARTITIONS_A_TOPIC: Final = 100
+TRANSACTION_PARTITIONS: Final = 4
 QUIET: Final = {"delivery.report.only.error": True}
 """Reports of success would cost the client a call per message."""
 TUNED: Final = QUIET | {
@@ -146,6 +147,31 @@ class KafkaClient(Client):
         done = self._flood(producer, names, each, begin)
         done.extra["creation_seconds"] = creation
         return done
+
+    def transactions(self, begin: Begin) -> Done:
+        self._create(self.order.topic, TRANSACTION_PARTITIONS)
+        producer = self._producer(QUIET | {"linger.ms": 0, "transactional.id": self.order.topic})
+        producer.init_transactions(DEADLINE_SECONDS)
+        # The broker's own topics are made and its code is compiled before it counts.
+        self._commit_for(producer, self.order.seconds / 2)
+        began = begin()
+        latencies = self._commit_for(producer, self.order.seconds)
+        seconds = time.perf_counter() - began
+        return Done(len(latencies) * self.order.transaction, seconds, latencies)
+
+    def _commit_for(self, producer: Producer, seconds: float) -> list[int]:
+        """Commit transactions for so long; return how long each took, in ns."""
+        latencies: list[int] = []
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            began = time.perf_counter_ns()
+            producer.begin_transaction()
+            for number in range(self.order.transaction):
+                partition = number % TRANSACTION_PARTITIONS
+                producer.produce(self.order.topic, self.value, partition=partition)
+            producer.commit_transaction(DEADLINE_SECONDS)
+            latencies.append(time.perf_counter_ns() - began)
+        return latencies
 
     def _flood(self, producer: Producer, topics: list[str], partitions: int, begin: Begin) -> Done:
         chunk = [{"value": self.value, "partition": n % partitions} for n in range(CHUNK)]

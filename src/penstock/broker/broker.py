@@ -131,7 +131,7 @@ class Broker:
         )
         self.transactions.add_participant(self.subscriptions.transactional)
         self.transactions.add_participant(self.pending_offsets)
-        self.topics.verification.verify = self.transactions.verify
+        self.topics.verification.ask(self.transactions)
         self.topics.deletion.on_partitions(self._forget)
         self.topics.deletion.on_topic(self.schemas.forget)
 

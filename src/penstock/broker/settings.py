@@ -47,8 +47,9 @@ class BrokerSettings:
     retention_topic_bytes: int = NO_LIMIT
     retention_check_ms: int = 60_000
     compaction_check_ms: int = 15_000
-    compaction_bytes_per_second: int = 1 << 40
     """How often it is looked what of the logs is due."""
+    compaction_bytes_per_second: int = 50 << 20
+    """How fast compaction reads at most, for it shares disk and processor with producers."""
     message_ttl_ms: int = NO_LIMIT
     backlog_quota_bytes: int = NO_LIMIT
     backlog_quota_ms: int = NO_LIMIT

@@ -80,7 +80,7 @@ class TopicReader:
                 yield Message(self._topic, partition, record)
 
     def _committed_at(self, partition: int, offset: int) -> Fetched:
-        return self._client.fetch(self._topic, partition, offset, max_bytes=1, committed=True)
+        return self._client.fetch(self._topic, partition, offset, committed=True)
 
     def _places(self, text: str, option: str) -> dict[int, int]:
         if text.startswith("@"):

@@ -29,6 +29,13 @@ OPEN_TRANSACTIONS: Final = Limit(
     when_hit="the next one is refused, and clients try again",
 )
 
+ADDRESS_OPEN_TRANSACTIONS: Final = Limit(
+    5_000,
+    "transactions that are open and were begun, since the start, by clients of one address",
+    protects="clients of other addresses from having none left to begin",
+    when_hit="the next one is refused for this address, and its clients try again",
+)
+
 TRANSACTION_PARTS: Final = Limit(
     10_000,
     "partitions, groups and subscriptions that have a part in one transaction",

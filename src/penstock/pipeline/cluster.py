@@ -9,7 +9,7 @@ from uuid import uuid4
 from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
-from penstock.pipeline.offsets import Offsets, TopicPartition
+from penstock.pipeline.offsets import Offsets, TopicIds, TopicPartition
 from penstock.pipeline.patience import Patience
 from penstock.pipeline.planning import DataFolder, SourceError
 
@@ -53,6 +53,11 @@ class KafkaCluster:
         """Count the partitions of each topic; a topic that does not exist is left out."""
         found = {topic: self._topic(topic) for topic in topics}
         return {topic: len(each.partitions) for topic, each in found.items() if each is not None}
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Return the id of each topic; a topic that does not exist is left out."""
+        found = {topic: self._topic(topic) for topic in topics}
+        return {topic: str(each.topic_id) for topic, each in found.items() if each is not None}
 
     def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
         """Return the offset at one end, EARLIEST or LATEST; an unknown partition is left out."""

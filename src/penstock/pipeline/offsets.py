@@ -1,7 +1,8 @@
 """Positions in topics: what Spark checkpoints for a stream, and what a task reads.
 
 The JSON form is that of Spark's Kafka source, `{"topic": {"0": 17}}`, so that a checkpoint and the
-options startingOffsets and endingOffsets read the same.
+options startingOffsets and endingOffsets read the same. A checkpoint says besides which topic of
+that name the offsets are of, `{"topic": {"0": 17, "id": "…"}}`: one made anew has another id.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ class TopicPartition(NamedTuple):
 
 
 Offsets: TypeAlias = dict[TopicPartition, int]
-OffsetsJson: TypeAlias = dict[str, dict[str, int]]
+OffsetsJson: TypeAlias = dict[str, dict[str, int | str]]
+
+TopicIds: TypeAlias = dict[str, str]
+"""The id of each topic by its name; what older versions stored names none."""
+
+_ID: Final = "id"
+"""Beside a topic's partitions, whose keys are digits."""
 
 
 class OffsetRange(NamedTuple):
@@ -44,22 +51,32 @@ class OffsetRange(NamedTuple):
         return self.end - self.start
 
 
-def to_json(offsets: Offsets) -> OffsetsJson:
-    """Return the form that Spark stores."""
+def to_json(offsets: Offsets, ids: Mapping[str, str] | None = None) -> OffsetsJson:
+    """Return the form that Spark stores, with those of the ids whose topics have an offset."""
     result: OffsetsJson = {}
     for (topic, partition), offset in sorted(offsets.items()):
         result.setdefault(topic, {})[str(partition)] = offset
+    for topic, partitions in result.items():
+        if ids and topic in ids:
+            partitions[_ID] = ids[topic]
     return result
 
 
-def from_json(stored: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return what `to_json` was given; raises ValueError where it is of another form."""
+def topic_ids(stored: Mapping[str, Mapping[str, int | str]]) -> TopicIds:
+    """Return the ids that `to_json` was given."""
+    return {topic: str(each[_ID]) for topic, each in stored.items() if _ID in each}
+
+
+def from_json(stored: Mapping[str, Mapping[str, int | str]]) -> Offsets:
+    """Return the offsets `to_json` was given; raises ValueError where it is of another form."""
     offsets: Offsets = {}
     for topic, partitions in stored.items():
         form = f'{topic!r} must hold an object such as {{"0": 17}}, not {partitions!r}'
         if not isinstance(partitions, Mapping):
             raise ValueError(form)  # noqa: TRY004  # to the caller it is one thing: text of a wrong form
         for partition, offset in partitions.items():
+            if partition == _ID and isinstance(offset, str):
+                continue
             if not partition.isdigit() or type(offset) is not int:
                 raise ValueError(form)
             offsets[TopicPartition(topic, int(partition))] = offset

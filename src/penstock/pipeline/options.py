@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from penstock.pipeline.offsets import EARLIEST, LATEST, Offsets, TopicPartition, from_json
+from penstock.pipeline.offsets import (
+    EARLIEST,
+    LATEST,
+    Offsets,
+    TopicIds,
+    TopicPartition,
+    from_json,
+    topic_ids,
+)
 
 SERVERS: Final = "penstock.bootstrap.servers"
 KAFKA_SERVERS: Final = "kafka.bootstrap.servers"
@@ -59,6 +67,8 @@ class SourceOptions:
     """The partitions that `assign` names; empty where `subscribe` takes all of its topics."""
     starting: int | Offsets
     ending: int | Offsets
+    ids: TopicIds
+    """The ids that these offsets name beside their topics, as those of a checkpoint do."""
     max_offsets_per_trigger: int | None
     min_partitions: int | None
     fail_on_data_loss: bool
@@ -85,6 +95,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         assigned=assigned,
         starting=_position(given, "startingOffsets", LATEST if streaming else EARLIEST),
         ending=_position(given, "endingOffsets", LATEST),
+        ids=_ids(given),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
         min_partitions=_count(given, "minPartitions"),
         fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
@@ -174,6 +185,12 @@ def _position(given: Mapping[str, str], name: str, default: int) -> int | Offset
     if any(offset < lowest for offset in offsets.values()):
         raise OptionError(f"{name} holds an offset below {lowest}: {text}")
     return offsets
+
+
+def _ids(given: Mapping[str, str]) -> TopicIds:
+    texts = (given.get(name, "").strip() for name in ("startingoffsets", "endingoffsets"))
+    named = [topic_ids(json.loads(text)) for text in texts if text.startswith("{")]
+    return {topic: each for ids in named for topic, each in ids.items()}
 
 
 def _count(given: Mapping[str, str], name: str) -> int | None:

@@ -13,6 +13,7 @@ from penstock.pipeline.offsets import (
     LATEST,
     OffsetRange,
     Offsets,
+    TopicIds,
     TopicPartition,
     limit_rows,
     split,
@@ -20,7 +21,7 @@ from penstock.pipeline.offsets import (
 from penstock.pipeline.options import OptionError, ReadMode, SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,9 @@ class Cluster(Protocol):
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """Count the partitions of each topic; a topic that does not exist is left out."""
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        """Return the id of each topic; a topic that does not exist is left out."""
 
     def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
         """Return the offset at one end, EARLIEST or LATEST; an unknown partition is left out."""
@@ -113,6 +117,31 @@ class Planner:
         everything = [TopicPartition(t, p) for t, count in counts.items() for p in range(count)]
         return self._cluster.ends(list(self._options.assigned) or everything, LATEST)
 
+    def topic_ids(self) -> TopicIds:
+        """Return the ids of the topics, to be asked for before their offsets.
+
+        A topic that is made anew between the two is then stored with the id of the one before, and
+        noticed when its tasks are made.
+        """
+        return self._cluster.topic_ids(self._options.topics)
+
+    def of_same_topics(
+        self, known: Offsets, recorded: Mapping[str, str], current: Mapping[str, str]
+    ) -> Offsets:
+        """Return those of the offsets that are of the current topics.
+
+        A topic that was made anew is lost data; where failOnDataLoss is off, it begins anew too.
+        One whose id was not recorded is taken for the same.
+        """
+        same = without_changed(known, recorded, current)
+        for source, offset in known.items():
+            if source not in same:
+                self._lost(
+                    f"{source} was read up to offset {offset} and is gone: topic {source.topic} "
+                    "was deleted and made anew"
+                )
+        return same
+
     def following(self, known: Offsets, latest: Offsets) -> Offsets:
         """Return `latest` where no partition of `known` is gone or begins anew: that is lost data.
 
@@ -156,6 +185,12 @@ class Planner:
                 f"missing {_names(set(sources) - set(position))}, "
                 f"unknown {_names(set(position) - set(sources))}"
             )
+        other = set(position) - set(without_changed(position, self._options.ids, self.topic_ids()))
+        if other:
+            raise OptionError(
+                f"{option} is of another topic than the one that has this name now, by its id: "
+                f"{_names(other)}"
+            )
         resolved = dict(position)
         for end in (EARLIEST, LATEST):
             asked = [source for source, offset in position.items() if offset == end]
@@ -196,6 +231,14 @@ class Planner:
         folders = self._cluster.folders(sources) if data_folder and sources else {}
         where = options.servers, options.read_mode, data_folder
         return [Task(each, *where, folders.get(each.source), options.committed) for each in ranges]
+
+
+def without_changed(
+    offsets: Offsets, before: Mapping[str, str], after: Mapping[str, str]
+) -> Offsets:
+    """Leave out the offsets of topics whose id is another one afterwards."""
+    changed = {topic for topic, known in before.items() if after.get(topic, known) != known}
+    return {source: offset for source, offset in offsets.items() if source.topic not in changed}
 
 
 def _names(sources: Iterable[TopicPartition]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -20,9 +20,9 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.pipeline.cluster import KafkaCluster
-from penstock.pipeline.offsets import Offsets, from_json, to_json
+from penstock.pipeline.offsets import Offsets, TopicIds, from_json, to_json, topic_ids
 from penstock.pipeline.options import SourceOptions, begins_at_latest, includes_headers, parse
-from penstock.pipeline.planning import Planner, SourceError, Task
+from penstock.pipeline.planning import Planner, SourceError, Task, without_changed
 from penstock.pipeline.schema import spark_schema
 from penstock.pipeline.tasks import read_task
 
@@ -76,6 +76,13 @@ class BatchReader(DataSourceReader):
         return read_rows(partition, self._options)
 
 
+class Latest(NamedTuple):
+    """The newest offsets, and the ids of the topics that they are of."""
+
+    offsets: Offsets
+    ids: TopicIds
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads on from the offsets that Spark checkpoints.
 
@@ -86,16 +93,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._cluster: KafkaCluster | None = None
-        self._target: Offsets | None = None
+        self._target: Latest | None = None
         self._unsettled: dict[str, Any] | None = None
-        self._latest: Offsets = {}
+        self._latest = Latest({}, {})
         self._asked_at = float("-inf")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cluster": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        start = to_json(self._planner().starting())
+        planner = self._planner()
+        ids = planner.topic_ids()
+        start = to_json(planner.starting(), ids)
         self._unsettled = start if begins_at_latest(self._options) else None
         return start
 
@@ -104,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._target = self._latest = self._planner().latest()
+        self._target = self._latest = self._ask()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         if start == self._unsettled:
@@ -112,18 +121,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # would ask for the latest offset anew. An empty first batch stores where to begin.
             self._unsettled = None
             return start
-        known = from_json(start)
         planner = self._planner()
-        latest = planner.following(known, self._newest() if self._target is None else self._target)
+        newest = self._newest() if self._target is None else self._target
+        recorded = topic_ids(start)
+        known = planner.of_same_topics(from_json(start), recorded, newest.ids)
+        latest = planner.following(known, newest.offsets)
         if isinstance(limit, ReadMaxRows):
             latest = planner.limited(known, latest, limit.max_rows)
-        return to_json(latest)
+        return to_json(latest, {**recorded, **newest.ids})
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        return to_json(self._latest) or None
+        return to_json(*self._latest) or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        return as_partitions(self._planner().tasks(from_json(start), from_json(end)))
+        planner = self._planner()
+        recorded = topic_ids(end)
+        stop = planner.of_same_topics(from_json(end), recorded, planner.topic_ids())
+        begin = without_changed(from_json(start), topic_ids(start), recorded)
+        return as_partitions(planner.tasks(begin, stop))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
@@ -139,11 +154,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster = KafkaCluster(self._options.servers, committed=self._options.committed)
         return Planner(self._options, self._cluster)
 
-    def _newest(self) -> Offsets:
+    def _newest(self) -> Latest:
         if time.monotonic() - self._asked_at > REFRESH_SECONDS:
-            self._latest = self._planner().latest()
+            self._latest = self._ask()
             self._asked_at = time.monotonic()
         return self._latest
+
+    def _ask(self) -> Latest:
+        planner = self._planner()
+        ids = planner.topic_ids()
+        return Latest(planner.latest(), ids)
 
 
 def as_partitions(tasks: list[Task]) -> list[InputPartition]:

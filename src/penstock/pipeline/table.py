@@ -15,7 +15,7 @@ import json
 import os
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,11 +39,14 @@ class StagedFile:
     """The first offset of the range that it holds; `end` is the one after the last."""
     end: int
     rows: int
+    again: bool = False
+    """Whether the table holds these offsets of an earlier topic of that name."""
 
     @property
     def name(self) -> str:
         """Its name in the table."""
-        return f"part-{self.topic}-{self.partition:05}-{self.start:020}-{self.end:020}.parquet"
+        name = f"part-{self.topic}-{self.partition:05}-{self.start:020}-{self.end:020}"
+        return f"{name}-{self.staged}" if self.again else f"{name}.parquet"
 
 
 class ParquetTable:
@@ -93,14 +96,20 @@ class ParquetTable:
             )
         path = self._commits / f"{batch:020d}.json"
         if not path.exists():
+            if newest is not None and newest.name > path.name:
+                raise self._older_checkpoint(batch)
+            files = [replace(file, again=(self.folder / file.name).exists()) for file in files]
             self._write_record(path, {"query": query, "files": [asdict(file) for file in files]})
         decided = [StagedFile(**file) for file in json.loads(path.read_bytes())["files"]]
         if _covered(decided) != _covered(files):
-            raise TableError(
-                f"batch {batch} of {self.folder} was committed with other offsets than the "
-                "checkpoint holds: the checkpoint is older than the table, and can't go on with it"
-            )
+            raise self._older_checkpoint(batch)
         return decided
+
+    def _older_checkpoint(self, batch: int) -> TableError:
+        return TableError(
+            f"batch {batch} of {self.folder} was committed with other offsets than the "
+            "checkpoint holds: the checkpoint is older than the table, and can't go on with it"
+        )
 
     def _write_record(self, path: Path, record: dict[str, Any]) -> None:
         draft = self._staging / f"{uuid.uuid4().hex}.json"

@@ -71,7 +71,7 @@ def _ask_for_aborted(task: Task, offset: int) -> Fetched:
     patience = Patience(answered=True)
     try:
         with KafkaClient(task.servers, client_id="penstock-spark") as client:
-            return patience.ask(lambda: client.fetch(*source, offset, max_bytes=1, committed=True))
+            return patience.ask(lambda: client.fetch(*source, offset, committed=True))
     except (KafkaError, OSError) as error:
         raise SourceError(
             f"{task.servers} does not say which transactions on {source} were aborted: {error}"

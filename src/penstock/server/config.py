@@ -267,7 +267,7 @@ class Config:
         ),
     )
     compaction_bytes_per_second: int = field(
-        default=1 << 40,
+        default=50 << 20,
         metadata=_about(_rate, "Bytes of logs that compaction reads a second at most."),
     )
     file_delete_delay_ms: int = field(

@@ -155,6 +155,11 @@ class Compaction:
             self._refuse(partition, error)
         except UnknownTopicError:
             return
+        except StoppedError:
+            raise
+        except Exception as error:  # Of one log, and the others are compacted as well.
+            logger.exception("what is in %s can't be compacted", partition.name)
+            self._refuse(partition, error)
         else:
             logger.info(
                 "%s: compacted up to offset %d: %d of %d records left, %d bytes of %d, in %.1f s",

@@ -333,6 +333,8 @@ class Partition(Readable):
         self.found = None
         log.watch(self._log_advanced, self._log_cut)
         self.is_open = True
+        if self.transactions.open:
+            self._verification.log_opened(self.id, self.transactions.open.values())
 
     def _log_advanced(self) -> None:
         if (end := self.safe_offset) > self._notified_of:

@@ -30,7 +30,9 @@ from penstock.broker.transactions import states
 from penstock.broker.transactions.endings import Endings
 from penstock.broker.transactions.known import KnownTransactions
 from penstock.broker.transactions.open import OpenTransaction
+from penstock.broker.transactions.orphans import Orphans
 from penstock.broker.transactions.states import PREPARED, Producer, TransactionState, producer_of
+from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock.broker.producers.ids import ProducerIds
+    from penstock.broker.transactions import on_partition
     from penstock.broker.transactions.markers import Markers
     from penstock.broker.transactions.participants import Participant
     from penstock.broker.transactions.settings import TransactionSettings
@@ -99,6 +102,7 @@ class Coordinator:
         self._now_ms = now_ms
         self._known = KnownTransactions(store, memory)
         self._endings = Endings(self._known, store, markers, producer_ids, now_ms)
+        self._orphans = Orphans(self._known, markers)
         self._checks = Tasks()
         self._next_check: asyncio.TimerHandle | None = None
 
@@ -127,6 +131,7 @@ class Coordinator:
             self._next_check = None
         self._checks.cancel()
         await self._checks.ended()
+        await self._orphans.close()
         await self._endings.close()
         await self._store.close()
 
@@ -151,18 +156,24 @@ class Coordinator:
         self._check_timeout(timeout_ms)
         return await _to_its_end(self._initialise(transactional_id, timeout_ms, expected))
 
-    async def begin(self, timeout_ms: int) -> Producer:
-        """Begin a transaction of a producer that is there for it only.
+    async def begin(self, timeout_ms: int, address: str | None = None) -> Producer:
+        """Begin a transaction of a producer that is there for it only, for a client at an address.
 
         Raises InvalidTransactionTimeoutError, TooManyTransactionsError and MetadataError.
         """
         self._check_timeout(timeout_ms)
-        return await _to_its_end(self._begin(timeout_ms))
+        return await _to_its_end(self._begin(timeout_ms, address))
 
     async def add_partitions(
-        self, transactional_id: str, producer: Producer, partition_ids: Iterable[int]
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partition_ids: Iterable[int],
+        address: str | None = None,
     ) -> None:
         """Have partitions take part in a producer's transaction, which begins with the first one.
+
+        It counts as one of the client's `address` then; None is not bounded.
 
         Raises UnknownTransactionError, ProducerFencedError, ConcurrentTransactionsError,
         InvalidTransactionStateError for more than one may have, TooManyTransactionsError,
@@ -171,7 +182,7 @@ class Coordinator:
         wanted = set(partition_ids)
         found = self._known.open.get(producer.id)
         if found is None or not found.has(transactional_id, producer, wanted):
-            await _to_its_end(self._add(transactional_id, producer, wanted))
+            await _to_its_end(self._add(transactional_id, producer, wanted, address))
 
     async def add_name(
         self,
@@ -182,6 +193,7 @@ class Coordinator:
         then: Callable[[], None] = _nothing,
         *,
         begins: bool = True,
+        address: str | None = None,
     ) -> None:
         """Have somebody who is no partition take part, and store what it keeps for the producer.
 
@@ -192,7 +204,7 @@ class Coordinator:
         has no part yet; and what `rows` raises, which changes nothing.
         """
         part = _Part(name, rows, then, begins)
-        await _to_its_end(self._add(transactional_id, producer, set(), part))
+        await _to_its_end(self._add(transactional_id, producer, set(), address, part))
 
     async def end(
         self, transactional_id: str, producer: Producer, *, committed: bool, bumps: bool = False
@@ -246,6 +258,10 @@ class Coordinator:
         for partition_id in partition_ids:
             self.verify(producer.id, producer.epoch, partition_id)
 
+    def log_opened(self, partition_id: int, found: Iterable[on_partition.OpenTransaction]) -> None:
+        """Of what is open in a partition's log, have ended what has an end nobody will write."""
+        self._orphans.look_for(partition_id, found)
+
     # What others ask for
 
     def describe(self, transactional_id: str) -> Described | None:
@@ -267,7 +283,12 @@ class Coordinator:
     async def check_times(self) -> None:
         """Abort what is open for too long, and forget ids that nobody has used for too long."""
         now = self._now_ms()
-        late = [found for found in self._known.open.values() if found.is_late(now)]
+        late, pace = [], Pace()
+        for found in list(self._known.open.values()):
+            if found.is_late(now):
+                late.append(found)
+            if pace.is_over():
+                await pace.others()
         for start in range(0, len(late), limits.TRANSACTIONS_SAVED_TOGETHER):
             together = late[start : start + limits.TRANSACTIONS_SAVED_TOGETHER]
             await asyncio.gather(*map(self._abort, together))
@@ -312,14 +333,14 @@ class Coordinator:
         await self._store.replace(row.producer_id, replacing)
         return replacing
 
-    async def _begin(self, timeout_ms: int) -> Producer:
+    async def _begin(self, timeout_ms: int, address: str | None) -> Producer:
         await self._known.make_room(self._now_ms())
-        self._known.check_count()
+        self._known.check_count(address)
         producer_id = await self._producer_ids.take()
         row = states.made("", producer_id, timeout_ms, self._now_ms())
         row = states.begun(row, self._now_ms())
         await self._store.save(row)
-        self._known.add_parts(OpenTransaction(row), set(), set())
+        self._known.add_parts(OpenTransaction(row, address), set(), set())
         return producer_of(row)
 
     async def _add(
@@ -327,6 +348,7 @@ class Coordinator:
         transactional_id: str,
         producer: Producer,
         wanted: set[int],
+        address: str | None,
         part: _Part | None = None,
     ) -> None:
         await self.loaded()
@@ -338,8 +360,8 @@ class Coordinator:
             if part and not part.begins and (found is None or part.name not in found.names):
                 raise NotInTransactionError(f"{part.name} has no part in the transaction")
             if found is None:
-                self._known.check_count()
-                found = OpenTransaction(begun)
+                self._known.check_count(address)
+                found = OpenTransaction(begun, address)
             new = wanted - found.partition_ids
             names = {part.name} - found.names if part else set()
             await self._known.make_room_in(found, len(new), names, self._now_ms())

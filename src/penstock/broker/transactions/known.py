@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
@@ -44,6 +44,8 @@ class KnownTransactions:
         self.open: dict[int, OpenTransaction] = {}
         self.loaded = asyncio.Event()
         """Until it is set, only ids of which something is open are known."""
+        self._of_address: Counter[str] = Counter()
+        """How many of those that are open the clients of an address began."""
         self._ended: OrderedDict[int, bool] = OrderedDict()
         """How those ended whose producers are no more."""
         self._turns: WeakValueDictionary[str | int, asyncio.Lock] = WeakValueDictionary()
@@ -99,6 +101,8 @@ class KnownTransactions:
         """Keep a transaction that is open, and what has a part in it now."""
         producer_id = found.row.producer_id
         before = found.size if producer_id in self.open else 0
+        if producer_id not in self.open and found.address is not None:
+            self._of_address[found.address] += 1
         self.open[producer_id] = found
         found.partition_ids |= partition_ids
         found.names |= names
@@ -115,6 +119,7 @@ class KnownTransactions:
         """A transaction has ended; the row may be one of another producer id."""
         if self.open.pop(found.row.producer_id, None) is not None:
             self._held.grow(-found.size)
+            self._uncount(found.address)
         found.row = ended
         self.put(ended)
         if not ended.transactional_id:
@@ -126,8 +131,12 @@ class KnownTransactions:
         """Whether the one transaction of a producer was committed; None where that is not known."""
         return self._ended.get(producer_id)
 
-    def check_count(self) -> None:
-        """Raise TooManyTransactionsError where no more may be open."""
+    def check_count(self, address: str | None) -> None:
+        """Raise TooManyTransactionsError where no more may be open: of one address, or of all."""
+        if address and self._of_address[address] >= limits.ADDRESS_OPEN_TRANSACTIONS:
+            raise TooManyTransactionsError(
+                f"{address} has {limits.ADDRESS_OPEN_TRANSACTIONS} transactions open"
+            )
         if len(self.open) >= limits.OPEN_TRANSACTIONS:
             raise TooManyTransactionsError("as many transactions are open as may be")
 
@@ -167,6 +176,12 @@ class KnownTransactions:
             self._held.grow(-_size_of(row))
         if idle:
             await self._store.forget(row.producer_id for row in idle)
+
+    def _uncount(self, address: str | None) -> None:
+        if address is not None:
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
 
     def _has_room(self, size: int) -> bool:
         size += _LEAST_BYTES

@@ -20,12 +20,14 @@ class OpenTransaction:
     """The row of a transaction, the ids of its partitions and the names of its participants.
 
     `ending`: nothing may be added any more, though it may not be decided yet how it ends.
+    `address`: of the client that began it; None where that was before the last start.
     """
 
-    __slots__ = ("ending", "names", "partition_ids", "row")
+    __slots__ = ("address", "ending", "names", "partition_ids", "row")
 
-    def __init__(self, row: TransactionRow) -> None:
+    def __init__(self, row: TransactionRow, address: str | None = None) -> None:
         self.row = row
+        self.address = address
         self.partition_ids: set[int] = set()
         self.names: set[str] = set()
         self.ending = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from penstock.limits import ABORTED_TRANSACTIONS_READ
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL, walk
 from penstock.records.kafka.control import is_commit
 
@@ -22,9 +21,9 @@ _NOTHING: Final = -1
 class CommittedBatches:
     """Of one partition, whose batches come in the order of the log, none left out.
 
-    `fetch` reads what is committed at an offset, for the aborted transactions that the broker names
-    with it. It is called where the first batch of a transaction comes, and again where that did not
-    name them so far. All batches lie below the last stable offset.
+    `fetch` reads what is committed from an offset on, for the aborted transactions that the broker
+    names with it. It is called where the first batch of a transaction comes, and again behind what
+    it read. All batches lie below the last stable offset.
     """
 
     def __init__(self, fetch: Callable[[int], Fetched]) -> None:
@@ -70,7 +69,6 @@ class CommittedBatches:
         fetched = self._fetch(offset)
         self._aborting.clear()
         self._named = deque(fetched.aborted)
-        self._named_up_to = fetched.last_stable_offset - 1
-        if len(self._named) > ABORTED_TRANSACTIONS_READ:
-            # There may be more, none of which began before the last of these.
-            self._named_up_to = self._named[-1][0]
+        # Named are those of what was fetched; what lies behind may be of others.
+        ends = (header.last_offset for _, header in walk(fetched.batches))
+        self._named_up_to = max(ends, default=_NOTHING)

@@ -118,7 +118,9 @@ async def _outcome(asked: _Asked, partition_ids: list[int], call: Call) -> Error
         if asked.verify_only:
             transactions.check(asked.transactional_id, asked.producer, partition_ids)
         else:
-            await transactions.add_partitions(asked.transactional_id, asked.producer, partition_ids)
+            await transactions.add_partitions(
+                asked.transactional_id, asked.producer, partition_ids, call.client.address
+            )
     except NotInTransactionError as error:
         if call.version >= FIRST_VERSION_WITH_ABORTABLE:
             return ErrorCode.TRANSACTION_ABORTABLE

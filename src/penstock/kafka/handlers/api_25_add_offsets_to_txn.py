@@ -31,6 +31,7 @@ async def add_offsets_to_txn(
             request.transactional_id,
             Producer(request.producer_id, request.producer_epoch),
             GROUP_PREFIX + request.group_id,
+            address=call.client.address,
         )
     except Exception as error:
         return response(error_code=refusal_in(error, call.version, FIRST_VERSION_WITH_FENCED).code)

@@ -97,6 +97,7 @@ async def _commit(
             rows,
             lambda: pending.put(request.producer_id, owner, offsets),
             begins=call.version >= FIRST_VERSION_THAT_BEGINS,
+            address=call.client.address,
         )
     except NotInTransactionError as error:
         if call.version >= FIRST_VERSION_WITH_ABORTABLE:

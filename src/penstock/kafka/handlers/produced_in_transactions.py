@@ -96,7 +96,9 @@ async def _join(
 ) -> None:
     transactions = call.broker.transactions
     if call.version >= FIRST_VERSION_THAT_BEGINS:
-        await transactions.add_partitions(transactional_id, producer, partition_ids)
+        await transactions.add_partitions(
+            transactional_id, producer, partition_ids, call.client.address
+        )
     else:
         await transactions.loaded()
         transactions.check(transactional_id, producer, partition_ids)

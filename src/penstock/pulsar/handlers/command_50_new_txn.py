@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @handles(BaseCommand.NEW_TXN, refuse=refusing(BaseCommand.NEW_TXN_RESPONSE))
 async def handle(request: CommandNewTxn, call: Call) -> BaseCommand:
     check_coordinator(request.tc_id)
-    producer = await call.broker.transactions.begin(request.txn_ttl_millis)
+    producer = await call.broker.transactions.begin(request.txn_ttl_millis, call.client.address)
     response = answer(request, BaseCommand.NEW_TXN_RESPONSE)
     response.newTxnResponse.txnid_least_bits = producer.id
     response.newTxnResponse.txnid_most_bits = request.tc_id

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 _ERRORS: Final = {code.name: int(code) for code in ErrorCode if code is not ErrorCode.NONE}
 _TOPIC_FIELDS: Final = ("name", "topic", "resource_name")
 _INDEX_FIELDS: Final = ("partition_index", "partition", "partition_id", "index")
-_IDENTITY_FIELDS: Final = (*_INDEX_FIELDS, "group_id", "key", "name")
+_IDENTITY_FIELDS: Final = (*_INDEX_FIELDS, "group_id", "transactional_id", "key", "name")
 """What an element of a response is found by, in the order in which they count."""
+_ERROR_FIELDS: Final = ("error_code", "partition_error_code")
 
 
 class KafkaDialect:
@@ -83,8 +84,8 @@ def _failed(
     made = getattr(response, struct.name)()
     fields = [field for field in struct.fields if version in field.versions]
     for field in fields:
-        if field.name == "error_code":
-            made.error_code = error
+        if field.name in _ERROR_FIELDS:
+            setattr(made, field.name, error)
         elif field.name == "error_message":
             made.error_message = "a test asked for it"
         elif not field.is_array and field.name in asked.field_names:
@@ -92,7 +93,7 @@ def _failed(
         elif field.name in _INDEX_FIELDS:
             made_of = next(name for name in _INDEX_FIELDS if name in asked.field_names)
             setattr(made, field.name, getattr(asked, made_of))
-    has_error = any(field.name == "error_code" for field in fields)
+    has_error = any(field.name in _ERROR_FIELDS for field in fields)
     if not has_error or struct.name == "FetchResponse":
         for field in fields:
             if field.struct is not None and field.is_array and _says_errors(field.struct, version):
@@ -111,7 +112,8 @@ def _elements(
         else:
             names = [known.name for known in field.struct.fields]
             identity = next(name for name in _IDENTITY_FIELDS if name in names)
-            values = {identity: each, "error_code": error}
+            error_field = next(name for name in _ERROR_FIELDS if name in names)
+            values = {identity: each, error_field: error}
             made.append(getattr(response, field.struct.name)(**values))
     return made
 
@@ -124,7 +126,7 @@ def _asked_elements(asked: Struct) -> Iterable[Any]:
 
 def _says_errors(struct: StructType, version: int) -> bool:
     return any(
-        field.name == "error_code"
+        field.name in _ERROR_FIELDS
         or (field.struct is not None and _says_errors(field.struct, version))
         for field in struct.fields
         if version in field.versions
