@@ -26,12 +26,15 @@ class Run:
     """Stored batches that follow one another; each is looked at when a poll first comes to it.
 
     Of those that are not `committed` nothing is kept but their offsets.
+    `edition` is the partition's before they were read.
     """
 
-    __slots__ = ("_batches", "_last_offsets", "_rest", "leader_epoch", "size", "start")
+    __slots__ = ("_batches", "_last_offsets", "_rest", "edition", "size", "start")
 
-    def __init__(self, buffers: Sequence[Buffer], leader_epoch: int, committed: Committed) -> None:
-        self.leader_epoch = leader_epoch
+    def __init__(
+        self, buffers: Sequence[Buffer], edition: tuple[int, int], committed: Committed
+    ) -> None:
+        self.edition = edition
         self.size = sum(map(len, buffers))
         self.start = read_header(buffers[0]).base_offset
         self._rest = _batches(buffers, committed)
@@ -72,8 +75,7 @@ class Kept:
         run = self._runs.get(partition.id)
         if run is None or offset < run.start:
             return None
-        # What was read before the log was reopened may not be what it has now.
-        return run if run.leader_epoch == partition.leader_epoch else None
+        return run if run.edition == partition.edition else None
 
     def keep(self, partition: Partition, run: Run) -> None:
         """Have a run in place of the one that a partition had."""

@@ -23,9 +23,13 @@ _MESSAGE_BYTES: Final = 1024
 
 
 class Polled:
-    """The batches of a poll's reply; `last_offset` means something where there are messages."""
+    """The batches of a poll's reply; `last_offset` means something where there are messages.
 
-    def __init__(self) -> None:
+    `edition` is the partition's before the first of them was read.
+    """
+
+    def __init__(self, edition: tuple[int, int]) -> None:
+        self.edition = edition
         self.parts: list[Part] = []
         self.size = self.held_bytes = 0
         self.messages = 0
@@ -60,7 +64,7 @@ class Wanted(NamedTuple):
 
 def poll_kept(kept: Kept, partition: Partition, wanted: Wanted) -> Polled | None:
     """Return what `poll` would, where nothing is to be read for that; None elsewhere."""
-    polled = Polled()
+    polled = Polled(partition.edition)
     position = max(wanted.start, partition.start_offset)
     end = partition.readable_end()
     if position < end:
@@ -84,7 +88,7 @@ async def poll(
     place where it does.
     """
     position = max(wanted.start, partition.start_offset)
-    polled = Polled()
+    polled = Polled(partition.edition)
     from_file = from_file and not wanted.since_us  # The time is in what is not read.
     with partition.memory.reading() as held:
         while polled.messages < wanted.messages and position < partition.readable_end():
@@ -133,7 +137,7 @@ async def _read(
         if polled.messages and not partition.memory.fits(max_bytes, held.size):
             return None
         await held.grant(max_bytes)
-        leader_epoch = partition.leader_epoch
+        edition = partition.edition
         committed = partition.committed_from(position)
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
     except OffsetOutOfRangeError:
@@ -146,7 +150,7 @@ async def _read(
         return None
     if not chunk:
         return None
-    run = Run(chunk, leader_epoch, committed)
+    run = Run(chunk, edition, committed)
     kept.keep(partition, run)
     following = _take(polled, run, position, wanted)
     held.set(polled.held_bytes)

@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 _WORTH_KEEPING: Final = 16 * 1024
 """Bytes; what is less is made again as quickly as it is found."""
 
-_Key: TypeAlias = tuple[int, int, MessageForm, int, int]
+_Key: TypeAlias = tuple[int, tuple[int, int], MessageForm, int, int]
 
 
 class Restated(NamedTuple):
-    """The messages of one answer, in the form of its dialect."""
+    """The messages of one answer, in the form of its dialect; see Polled for the edition."""
 
     parts: Sequence[Part]
     messages: int
     last_offset: int
+    edition: tuple[int, int]
 
 
 def restate(polled: Polled, form: MessageForm) -> Restated:
     """Lay out anew what was polled, which is all in memory."""
     parts = in_form(polled.parts, polled.messages, form)
-    return Restated(parts, polled.messages, polled.last_offset)
+    return Restated(parts, polled.messages, polled.last_offset, polled.edition)
 
 
 class RestatedPolls:
@@ -67,6 +68,8 @@ class RestatedPolls:
         """Keep an answer; one that has less than was wanted may have more the next time."""
         size = in_memory(restated.parts)
         is_whole = restated.messages == wanted.messages and not wanted.since_us
+        if restated.edition != partition.edition:
+            return
         if not is_whole or not _WORTH_KEEPING <= size <= IGGY_RESTATED_KEPT_BYTES:
             return
         key = _key(partition, wanted, form)
@@ -84,6 +87,5 @@ class RestatedPolls:
 
 
 def _key(partition: Partition, wanted: Wanted, form: MessageForm) -> _Key:
-    # What was read before the log was reopened may not be what it has now.
     start = max(wanted.start, partition.start_offset)
-    return partition.id, partition.leader_epoch, form, start, wanted.messages
+    return partition.id, partition.edition, form, start, wanted.messages

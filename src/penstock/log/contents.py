@@ -41,6 +41,8 @@ class Contents:
         self.start_offset = start_offset
         """The first offset that can be read."""
         self.is_closed = False
+        self.replacements = 0
+        """How often `replace` put something else in the place of segments."""
         self.look_ups = look_ups
         self._directory = directory
         self._appender = appender
@@ -187,6 +189,7 @@ class Contents:
             self.look_ups.forget(segment)
         self.look_ups.forget_between(replacement.base_offset, replacement.end_offset)
         self.segments[first:last] = [replacement]
+        self.replacements += 1
         self._found_bytes += replacement.size - sum(segment.size for segment in sources)
 
     def close(self) -> None:

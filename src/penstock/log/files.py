@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Sequence
@@ -127,7 +128,13 @@ class RealFileSystem:
 
     def entries(self, directory: Path) -> dict[str, int]:
         with os.scandir(directory) as found:
-            return {entry.name: entry.stat().st_size for entry in found if entry.is_file()}
+            sizes: dict[str, int] = {}
+            for entry in found:
+                # What is renamed meanwhile is not there under this name.
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_file():
+                        sizes[entry.name] = entry.stat().st_size
+            return sizes
 
     def make_directory(self, directory: Path) -> None:
         try:

@@ -167,6 +167,10 @@ class Log(Protocol):
         """In how many pieces the batches are stored."""
 
     @property
+    def replacements(self) -> int:
+        """How often something was replaced: what was read at another count may be there no more."""
+
+    @property
     def full_segment_ends(self) -> list[int]:
         """Where each piece ends that takes no more batches, the oldest first: the offset behind."""
 

@@ -171,6 +171,10 @@ class LocalLog:
         return len(self._segments)
 
     @property
+    def replacements(self) -> int:
+        return self._contents.replacements
+
+    @property
     def full_segment_ends(self) -> list[int]:
         return [segment.end_offset for segment in self._segments[:-1]]
 

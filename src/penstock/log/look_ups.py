@@ -84,11 +84,11 @@ class LookUps:
         self._adopt(segment)
         with self._counted():
             found = await self._readers.look_up(self._open_files, look_up)
-        if not segment.index.fits and not segment.index_is_rebuilt:
-            segment.index_is_rebuilt = True
-            self.rebuilt_indexes += 1
-            name = f"index {segment.path} anew"
-            await asyncio.shield(self._tasks.start(self._rebuild_index(segment), name))
+            if not segment.index.fits and not segment.index_is_rebuilt:
+                segment.index_is_rebuilt = True
+                self.rebuilt_indexes += 1
+                name = f"index {segment.path} anew"
+                await asyncio.shield(self._tasks.start(self._rebuild_index(segment), name))
         return found
 
     def range_of(self, segment: Segment, start: Place, end: Place) -> FileRange | None:
@@ -165,7 +165,7 @@ class LookUps:
             yield
         finally:
             self._running -= 1
-            if self._running == 0 and self._idle is not None:
+            if self._running == 0 and self._idle is not None and not self._idle.done():
                 self._idle.set_result(None)
 
     async def _rebuild_index(self, segment: Segment) -> None:

@@ -77,7 +77,7 @@ class PartitionCompaction:
         """Put what was written anew in its place, as `Log` says. Raises LogError."""
         is_replaced = await self._opened.replace(rewriting)
         if is_replaced:
-            # What was converted or is converted now may be handed out for a while yet.
+            # Whoever converts now hands it out and sees by `Log.replacements` not to keep it.
             self._conversions.forget(self._opened)
         return is_replaced
 

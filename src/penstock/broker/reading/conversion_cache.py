@@ -147,12 +147,13 @@ class ConversionCache:
         """
         kept = self._find(log, offset, target)
         if kept is None:
+            replacements = log.replacements
             stored = await log.read(offset, max_bytes, end)
             if stored.magic == target:
                 return [stored.data]
             if not stored.data:
                 return []
-            converted = await self._convert(log, stored, target)
+            converted = await self._convert(log, stored, target, replacements)
             return converted.take(offset, max_bytes, end).parts
         taken = kept.take(offset, max_bytes, end)
         left = max_bytes - taken.size
@@ -167,7 +168,7 @@ class ConversionCache:
         self._held.set(0)
 
     def forget(self, log: Log) -> None:
-        """Drop what was kept of a log that is gone."""
+        """Drop what was kept of a log that is gone, or of which something was replaced."""
         self.latest.forget(log)
         for target in ENCODINGS:
             self._count(-sum(run.size for run in self._kept.pop((log, target), ())))
@@ -205,18 +206,24 @@ class ConversionCache:
         """Have more than is asked for converted of what follows `kept`, and return what is."""
         offset = kept.next_offset
         ahead = kept.stored_size * (2 if kept.size < CONVERTED_AHEAD_BYTES else 1)
+        replacements = log.replacements
         try:
             stored = await log.read(offset, max(max_bytes, ahead), end)
             if not stored.data:
                 return []
-            converted = await self._convert(log, stored, target)
+            converted = await self._convert(log, stored, target, replacements)
         except (LogError, MalformedBatchError):
             if at_least_one:
                 raise
             return []  # What precedes is an answer; whoever reads on hears of this.
         return converted.take(offset, max_bytes, end, at_least_one=at_least_one).parts
 
-    async def _convert(self, log: Log, stored: Batches, target: Encoding) -> ConvertedRun:
+    async def _convert(
+        self, log: Log, stored: Batches, target: Encoding, replacements: int
+    ) -> ConvertedRun:
+        """Convert what was read when the log had this count of `replacements`; keep it if it has it
+        still.
+        """
         with self.memory.reading() as held:
             try:
                 parts = await convert(log, stored.data, target, held)
@@ -229,7 +236,8 @@ class ConversionCache:
                 else:
                     stored, parts = _passed_over(stored, target, error)
             converted = await _run_of(parts, len(stored.data))
-        self._keep(log, target, converted)
+        if log.replacements == replacements:
+            self._keep(log, target, converted)
         return converted
 
     def _keep(self, log: Log, target: Encoding, converted: ConvertedRun) -> None:

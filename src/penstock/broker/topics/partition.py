@@ -71,6 +71,13 @@ class Partition(Readable):
         self.found: LogSummary | None = None
         """What the log was found to hold while it is closed: see `measure_all`."""
 
+    @property
+    def edition(self) -> tuple[int, int]:
+        """What was read of another edition may not be what the log has now: it was reopened, or
+        compacted.
+        """
+        return self.leader_epoch, self._log.replacements
+
     @classmethod
     async def open(
         cls,
