@@ -37,6 +37,7 @@ LAYERS = [
         "penstock.memory",
         "penstock.pace",
         "penstock.slow_steps",
+        "penstock.wall_clock",
     },
 ]
 """Top down. A module imports from its own package and from lower layers; packages of one layer do

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
+from penstock import wall_clock
 from penstock.cli.client import DEFAULT_SERVER, Server, connected
 from penstock.cli.completion import TopicName
 from penstock.cli.failure import CommandError
@@ -49,7 +49,7 @@ def compact_command(
         if dry_run:
             rows = [_counted(client, name, each) for each in _ranges(client, name)]
         else:
-            client.alter_topic_config(name, {_REQUESTED: str(time.time_ns() // 1_000_000)})
+            client.alter_topic_config(name, {_REQUESTED: str(wall_clock.now_ms())})
             rows = []
     if output is Format.JSON:
         print_json({"topic": name, "dry_run": dry_run, "partitions": rows})

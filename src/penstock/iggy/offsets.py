@@ -6,10 +6,10 @@ one to read, as Kafka does, so that a lag is computed the same way for all.
 
 from __future__ import annotations
 
-import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.broker.errors import UnknownPartitionError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
@@ -58,7 +58,7 @@ async def store_offset(
 
     Raises UnknownPartitionError, TooManyOffsetsError and MetadataError.
     """
-    committed = CommittedOffset(offset + 1, committed_at_ms=time.time_ns() // 1_000_000)
+    committed = CommittedOffset(offset + 1, committed_at_ms=wall_clock.now_ms())
     if await broker.offsets.commit(owner, {partition.id: committed}):
         raise UnknownPartitionError(f"the topic of {partition.name} was deleted")
 

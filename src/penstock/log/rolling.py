@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.limits import AGED_SEGMENT_BYTES, SEGMENT_MS_LEAST
 from penstock.log.config import NEVER_MS
 from penstock.log.header import HEADER_SIZE, read_header
@@ -22,10 +22,6 @@ NO_TIME: Final = -1
 """Of a batch without a timestamp."""
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class SegmentAge:
     """How old the segment is that takes the next batch, in ms.
 
@@ -38,7 +34,7 @@ class SegmentAge:
         self,
         config: LogConfig,
         first_ms: int | None = None,
-        now_ms: Callable[[], int] = _now_ms,
+        now_ms: Callable[[], int] = wall_clock.now_ms,
     ) -> None:
         self._now_ms = now_ms
         self._first_ms: int | None = None

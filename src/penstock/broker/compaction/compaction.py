@@ -15,6 +15,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock import wall_clock
 from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
 from penstock.broker.compaction.due import Due, find_due
 from penstock.broker.errors import UnknownTopicError
@@ -37,10 +38,6 @@ logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Compaction:
     """All methods belong to the event loop's thread."""
 
@@ -50,7 +47,7 @@ class Compaction:
         subscriptions: Subscriptions,
         check_ms: int,
         bytes_per_second: int,
-        now_ms: Callable[[], int] = _now_ms,
+        now_ms: Callable[[], int] = wall_clock.now_ms,
     ) -> None:
         self.now_ms = now_ms
         self._topics = topics

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from penstock.broker.retention.leases import NOTHING
 
 if TYPE_CHECKING:
     from penstock.broker.retention.policy import RetentionPolicy
     from penstock.broker.subscriptions.registry import Subscriptions
     from penstock.broker.topics.partition import Partition
-
-_NOTHING: Final = 1 << 63
 
 
 class Needs:
@@ -21,5 +21,5 @@ class Needs:
     def needed_from(self, partition: Partition, policy: RetentionPolicy) -> int:
         """Return the first offset that retention may not touch; the log may be closed."""
         if not policy.keeps_unacknowledged:
-            return _NOTHING
-        return min(self._subscriptions.durable_positions(partition), default=_NOTHING)
+            return NOTHING
+        return min(self._subscriptions.durable_positions(partition), default=NOTHING)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.retention.backlog import Backlogs
 from penstock.broker.retention.expiry import expire
@@ -43,10 +43,6 @@ logger = logging.getLogger(__name__)
 MOST: Final = int(SEGMENTS_TRIMMED_TOGETHER)
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Retention:
     """All methods belong to the event loop's thread."""
 
@@ -56,7 +52,7 @@ class Retention:
         storage: Storage,
         subscriptions: Subscriptions,
         check_ms: int,
-        now_ms: Callable[[], int] = _now_ms,
+        now_ms: Callable[[], int] = wall_clock.now_ms,
     ) -> None:
         self.now_ms = now_ms
         self.backlogs = Backlogs(subscriptions, self._now)

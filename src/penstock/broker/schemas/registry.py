@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock import limits
+from penstock import limits, wall_clock
 from penstock.broker.errors import (
     BrokerError,
     IncompatibleSchemaError,
@@ -127,7 +126,7 @@ class Schemas:
                 return known  # Somebody else came with it first.
             if versions.all:
                 await self._compare(client, schema, versions.all[-1].schema, check_follows)
-            made = SchemaVersion(len(versions.all), schema, key, time.time_ns() // 1_000_000)
+            made = SchemaVersion(len(versions.all), schema, key, wall_clock.now_ms())
             self._check_room(made)
             with self._counted(made):
                 row = SchemaRow(topic.id, made.version, *schema, key, made.created_at_ms)

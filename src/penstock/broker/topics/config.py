@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock import wall_clock
 from penstock.broker.compaction.policy import CompactionPolicy
 from penstock.broker.errors import (
     InvalidSettingError,
@@ -136,15 +136,11 @@ class TopicConfig:
     def latest_time(self, magic: int) -> int:
         """Return the latest time that a message may have now, in ms; FOREVER where any may be."""
         ahead_ms = self.limits[magic].ahead_ms
-        return FOREVER if ahead_ms == FOREVER else _now_ms() + ahead_ms
+        return FOREVER if ahead_ms == FOREVER else wall_clock.now_ms() + ahead_ms
 
     def stamped(self, parts: Sequence[Buffer], header: BatchHeader) -> BatchHeader:
         """Give a batch in place the time of now, where the topic says so; returns its header."""
-        return stamp_append_time(parts, _now_ms()) if self.stamps_append_time else header
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        return stamp_append_time(parts, wall_clock.now_ms()) if self.stamps_append_time else header
 
 
 def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from penstock import limits
+from penstock import limits, wall_clock
 from penstock.broker.errors import (
     BrokerError,
     ConcurrentTransactionsError,
@@ -52,10 +51,6 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 logger = logging.getLogger(__name__)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _no_rows() -> Sequence[Change]:
@@ -93,7 +88,7 @@ class Coordinator:
         has_partition: Callable[[int], bool],
         settings: TransactionSettings,
         memory: Memory,
-        now_ms: Callable[[], int] = _now_ms,
+        now_ms: Callable[[], int] = wall_clock.now_ms,
     ) -> None:
         self._store = store
         self._producer_ids = producer_ids

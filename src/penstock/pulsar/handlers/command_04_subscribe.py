@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import time
 from typing import TYPE_CHECKING, Final
 
-from penstock import limits
+from penstock import limits, wall_clock
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.push import PUSH_BYTES
 from penstock.broker.subscriptions.registry import SubscribeRequest
@@ -136,7 +135,7 @@ def _check(request: CommandSubscribe) -> SubscriptionKind:
 async def _position(partition: Partition, request: CommandSubscribe) -> int:
     """Where the subscription begins if it is a new one."""
     if request.start_message_rollback_duration_sec:
-        since = time.time_ns() // 1_000_000 - request.start_message_rollback_duration_sec * 1000
+        since = wall_clock.now_ms() - request.start_message_rollback_duration_sec * 1000
         return await position_at_time(partition, max(since, 0))
     if not request.durable and request.HasField("start_message_id"):
         return await position_at(partition, request.start_message_id)

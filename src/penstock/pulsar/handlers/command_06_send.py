@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import wall_clock
 from penstock.broker.errors import (
     ConcurrentTransactionsError,
     InvalidProducerEpochError,
@@ -335,7 +336,7 @@ def _publish_time(entry: Entry) -> int:
 
 
 def _time_or_now(timestamp: int) -> int:
-    return timestamp if timestamp <= TIME_MAX_MS else time.time_ns() // 1_000_000
+    return timestamp if timestamp <= TIME_MAX_MS else wall_clock.now_ms()
 
 
 def _receipt(
