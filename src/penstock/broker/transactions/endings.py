@@ -78,6 +78,8 @@ class Endings:
         producer_id, committed = decision.producer_id, states.is_commit(decision)
         if committed:
             await self._markers.safe(found.partition_ids)
+        for participant in self._participants:
+            await participant.settled(producer_id)
         outcomes = [
             change
             for participant in self._participants
