@@ -36,7 +36,8 @@ def test_the_next_file_begins_at_the_target_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "ROW_GROUP_BYTES", 2000)
-    pieces = list(Stager(local_folder(tmp_path), SCHEMA, "none", 4000).write(batches(10), "query", 7))
+    stager = Stager(local_folder(tmp_path), SCHEMA, "none", 4000)
+    pieces = list(stager.write(batches(10), "query", 7))
     files = [pq.read_table(tmp_path / piece.staged)["offset"].to_pylist() for piece in pieces]
     assert [row for rows in files for row in rows] == list(range(10))
     assert 1 < len(files) < 10
@@ -51,5 +52,6 @@ def test_a_batch_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
 
 
 def test_no_rows_make_no_file(tmp_path: Path) -> None:
-    assert list(Stager(local_folder(tmp_path), SCHEMA, "zstd", 1 << 20).write(iter(()), "query", 7)) == []
+    stager = Stager(local_folder(tmp_path), SCHEMA, "zstd", 1 << 20)
+    assert list(stager.write(iter(()), "query", 7)) == []
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow.fs as fs
+from pyarrow import fs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
