@@ -72,8 +72,8 @@ class ParquetTable(Table):
         for folder in (self._staging, self._commits):
             folder.mkdir(parents=True, exist_ok=True)
         config = self._config
-        folder = local_folder(self._staging)
-        return Stager(folder, schema, config.compression, config.target_bytes)
+        staging = local_folder(self._staging)
+        return Stager(staging, schema, config.compression, config.target_bytes)
 
     def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
         record = self._decide(query, batch, files)
