@@ -101,6 +101,9 @@ class Endings:
         committed = [found for found, decision in decisions if states.is_commit(decision)]
         if committed:
             await self._markers.safe({each for found in committed for each in found.partition_ids})
+        for _, decision in decisions:
+            for participant in self._participants:
+                await participant.settled(decision.producer_id)
         outcomes = [
             change
             for _, decision in decisions
