@@ -12,7 +12,7 @@ import os
 import re
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,8 @@ from penstock.records.arrow import HEADERS, TIMESTAMP
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from penstock.pipeline.values.origin import Origin
 
 COLUMNS: Final = pa.schema(
     [
@@ -38,29 +40,6 @@ COLUMNS: Final = pa.schema(
     ]
 )
 _OFFSETS: Final = re.compile(r"(\d{20})-(\d{20})\.parquet")
-
-
-class Origin(NamedTuple):
-    """What a task reads, and for which batch of which query."""
-
-    query: str
-    """Empty of a batch read: what was read again is then written again, under its own name."""
-    batch: int
-    topic: str
-    partition: int
-    start: int
-    end: int
-
-    @property
-    def of_partition(self) -> str:
-        """What the names of all files of this batch and partition begin with."""
-        run = f"{self.query}-{self.batch:020}" if self.query else "read"
-        return f"{run}-{self.topic}-{self.partition:05}-"
-
-    @property
-    def name(self) -> str:
-        """The name of the task's file."""
-        return f"{self.of_partition}{self.start:020}-{self.end:020}.parquet"
 
 
 class DeadLetters:

@@ -58,7 +58,7 @@ def compile_file(path: Path) -> bytes:
 
 
 def _run_protoc(root: Path, name: str, out: Path) -> bytes:
-    import grpc_tools  # noqa: PLC0415  # of the extra `schemas`
+    import grpc_tools  # type: ignore[import-untyped]  # noqa: PLC0415  # of the extra `schemas`
 
     known = Path(grpc_tools.__file__).parent / "_proto"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{root}", f"-I{known}"]

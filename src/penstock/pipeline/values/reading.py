@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.pipeline.values.conforming import arrow_struct
-from penstock.pipeline.values.dead_letters import DeadLetters, Origin, prepare_folder
+from pyspark.sql.types import StructField, StructType
+
+from penstock.pipeline.values.conforming import arrow_struct, spark_struct
+from penstock.pipeline.values.dead_letters import DeadLetters, prepare_folder
 from penstock.pipeline.values.errors import ParseError
 from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, OnParseError
 from penstock.pipeline.values.typed import TypedColumns, Typing, resolve, without
@@ -17,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
     from penstock.pipeline.values.options import ValueOptions
+    from penstock.pipeline.values.origin import Origin
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,27 @@ def resolve_reading(
     return TypedReading(columns, options.on_parse_error, options.dead_letter)
 
 
+def typed_schema(raw: StructType, options: ValueOptions, topics: Sequence[str]) -> StructType:
+    """Return the columns of a read as Spark plans with them. Raises SchemaError."""
+    typed = {
+        name: spark_struct(column.struct) for name, column in resolve(options, topics).columns()
+    }
+    return StructType(
+        [StructField(each.name, typed.get(each.name, each.dataType)) for each in raw.fields]
+    )
+
+
 def _as_declared(columns: TypedColumns, declared: StructType) -> TypedColumns:
     changed: dict[str, Any] = {}
     for name, column in columns.columns():
-        changed[name] = replace(column, struct=arrow_struct(declared[name].dataType))
+        changed[name] = replace(column, struct=arrow_struct(_struct(declared, name)))
     return replace(columns, **changed)
+
+
+def _struct(declared: StructType, name: str) -> StructType:
+    of = declared[name].dataType
+    assert isinstance(of, StructType), "Spark plans with what the source said"
+    return of
 
 
 def _unreadable(rejected: pa.RecordBatch) -> ParseError:
