@@ -75,6 +75,8 @@ ONLY_IN = {
     "pyspark": {"penstock.demo", "penstock.pipeline"},
     "pyarrow": {"penstock.demo", "penstock.pipeline", "penstock.records"},
     "pandas": {"penstock.demo", "penstock.pipeline"},
+    "ptars": {"penstock.pipeline.values"},
+    "grpc_tools": {"penstock.pipeline.values"},
     # They compile kernels when the package is built: nothing that is installed knows them.
     "numba": set(),
     "llvmlite": set(),

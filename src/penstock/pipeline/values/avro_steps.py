@@ -89,7 +89,7 @@ class Steps:
         self, writer: Avro, reader: Avro | None, place: int, inside: tuple[Avro, ...]
     ) -> None:
         count = len(writer.items)
-        choice = self._add(avro_op.UNION, more=count)
+        choice = self._add(avro_op.UNION, place, count)
         for _ in range(count):
             self._add(avro_op.BRANCH)
         ends = []
