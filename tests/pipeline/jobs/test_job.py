@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
 from penstock.pipeline.jobs.job import PipelineConfig, PipelineError, Progress, Run
+from penstock.pipeline.tables.parquet import StagedFile
 from spark_topics import create, fill, numbered
 
 SECONDS = 300
@@ -96,30 +97,79 @@ def test_a_table_without_its_checkpoint_is_refused(
         run(shared_server.kafka, topic, tmp_path / "table", checkpoint=tmp_path / "other")
 
 
-@pytest.mark.timeout(3 * SECONDS + 20)
 def test_a_job_that_is_killed_neither_loses_nor_doubles_a_row(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = filled(shared_server, 4000)
+    table = tmp_path / "table"
+    kill_when(job(shared_server, topic, table, 2000), lambda: has_staged(table))
+    run(shared_server.kafka, topic, table, batch_rows=2000)
+    holds_each_row_once(table, 4000)
+
+
+def test_a_batch_that_was_decided_is_finished_by_the_next_run(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = filled(shared_server, 400)
+    table = tmp_path / "table"
+    assert run(shared_server.kafka, topic, table, batch_rows=400).batches == 2
+    undo_what_follows_the_decision(table)
+    assert run(shared_server.kafka, topic, table, batch_rows=400).rows == 400
+    holds_each_row_once(table, 400)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3 * SECONDS + 20)
+def test_a_job_that_is_killed_again_and_again_neither_loses_nor_doubles_a_row(
     shared_server: BrokerProcess, tmp_path: Path
 ) -> None:
-    topic = create(shared_server.kafka, 2)
-    for partition in (0, 1):
-        fill(shared_server.kafka, topic, numbered(0, 20_000), partition=partition)
+    topic = filled(shared_server, 20_000)
     table = tmp_path / "table"
-    staging, commits = table / "_penstock" / "staging", table / "_penstock" / "commits"
     # Once while tasks write, once between the decision on a batch and Spark's note of it.
-    kill_when(job(shared_server, topic, table), lambda: any(staging.glob("*.parquet")))
-    kill_when(job(shared_server, topic, table), lambda: len(list(commits.glob("*.json"))) >= 2)
-    assert json.loads(job(shared_server, topic, table).communicate(timeout=SECONDS)[0])["rows"] > 0
+    kill_when(job(shared_server, topic, table, 4000), lambda: has_staged(table))
+    kill_when(job(shared_server, topic, table, 4000), lambda: len(decisions(table)) >= 2)
+    last = job(shared_server, topic, table, 4000)
+    assert json.loads(last.communicate(timeout=SECONDS)[0])["rows"] > 0
+    holds_each_row_once(table, 20_000)
+
+
+def filled(server: BrokerProcess, count: int) -> str:
+    """Create a topic of two partitions with so many rows each."""
+    topic = create(server.kafka, 2)
+    for partition in (0, 1):
+        fill(server.kafka, topic, numbered(0, count), partition=partition)
+    return topic
+
+
+def has_staged(table: Path) -> bool:
+    return any((table / "_penstock" / "staging").glob("*.parquet"))
+
+
+def decisions(table: Path) -> list[Path]:
+    return sorted((table / "_penstock" / "commits").glob("*.json"))
+
+
+def undo_what_follows_the_decision(table: Path) -> None:
+    """Leave the last batch as a crash right after its record does: not published, nor noted."""
+    decided = decisions(table)[-1]
+    for file in json.loads(decided.read_bytes())["files"]:
+        name = StagedFile(**file).name
+        (table / name).rename(table / "_penstock" / "staging" / file["staged"])
+    (table / "_checkpoint" / "commits" / str(int(decided.stem))).unlink()
+
+
+def holds_each_row_once(table: Path, count: int) -> None:
     files = [str(file) for file in table.glob("*.parquet")]
     rows = ds.dataset(files).to_table(columns=["partition", "offset", "value"]).to_pylist()
     found = sorted((row["partition"], row["offset"], row["value"]) for row in rows)
     assert found == [
-        (partition, offset, b"v%d" % offset) for partition in (0, 1) for offset in range(20_000)
+        (partition, offset, b"v%d" % offset) for partition in (0, 1) for offset in range(count)
     ]
 
 
-def job(server: BrokerProcess, topic: str, table: Path) -> subprocess.Popen[bytes]:
+def job(server: BrokerProcess, topic: str, table: Path, batch_rows: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "penstock", "pipeline", "run", topic, "--table", str(table)]
-    command += ["--server", server.kafka, "--batch-rows", "4000", "--format", "json"]
+    command += ["--server", server.kafka, "--batch-rows", str(batch_rows), "--format", "json"]
     command += ["--master", "local[2]"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
 
