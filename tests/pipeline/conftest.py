@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 600
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
 
 

@@ -14,7 +14,7 @@ from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, print_json
 
 if TYPE_CHECKING:
-    from penstock.pipeline.job import PipelineConfig, Progress, Run
+    from penstock.pipeline.jobs.job import PipelineConfig, Progress, Run
 
 pipeline_app = typer.Typer(help="Topics as tables, with Spark.", no_args_is_help=True)
 
@@ -56,8 +56,8 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     A run that was ended in whatever way is taken up by the next one with the same table.
     """
     try:
-        from penstock.pipeline.job import PipelineConfig
-        from penstock.pipeline.options import ReadMode
+        from penstock.pipeline.jobs.job import PipelineConfig
+        from penstock.pipeline.source.options import ReadMode
     except ModuleNotFoundError as error:
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     config = PipelineConfig(
@@ -85,9 +85,9 @@ def _read_mode(word: str, modes: list[Any]) -> Any:
 def _run(config: PipelineConfig) -> Progress:
     from rich.console import Console
 
-    from penstock.pipeline.job import PipelineError, Run
+    from penstock.pipeline.jobs.job import PipelineError, Run
     from penstock.pipeline.session import JavaError, close_session
-    from penstock.pipeline.table import TableError
+    from penstock.pipeline.tables.parquet import TableError
 
     run = Run(config)
     _stop_on_signals(run)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.pipeline.offsets import (
+from penstock.pipeline.source.offsets import (
     SMALLEST_TASK,
     OffsetRange,
     TopicPartition,

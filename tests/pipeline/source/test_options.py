@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.pipeline.offsets import TopicPartition
-from penstock.pipeline.options import OptionError, ReadMode, includes_headers, parse
+from penstock.pipeline.source.offsets import TopicPartition
+from penstock.pipeline.source.options import OptionError, ReadMode, includes_headers, parse
 
 SERVERS = {"penstock.bootstrap.servers": "127.0.0.1:9092"}
 BASE = {**SERVERS, "subscribe": "orders"}

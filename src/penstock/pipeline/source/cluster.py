@@ -9,9 +9,9 @@ from uuid import uuid4
 from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
-from penstock.pipeline.offsets import Offsets, TopicIds, TopicPartition
-from penstock.pipeline.patience import Patience
-from penstock.pipeline.planning import DataFolder, SourceError
+from penstock.pipeline.source.offsets import Offsets, TopicIds, TopicPartition
+from penstock.pipeline.source.patience import Patience
+from penstock.pipeline.source.planning import DataFolder, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

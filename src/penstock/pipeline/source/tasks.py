@@ -19,18 +19,18 @@ from penstock.clients.kafka.committed import CommittedBatches
 from penstock.log.errors import LogError
 from penstock.log.header import Magic, walk
 from penstock.log.reader import read_range
-from penstock.pipeline.cluster import is_reachable
-from penstock.pipeline.options import ReadMode
-from penstock.pipeline.patience import Patience
-from penstock.pipeline.planning import SourceError
-from penstock.pipeline.schema import arrow_schema
+from penstock.pipeline.source.cluster import is_reachable
+from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.source.patience import Patience
+from penstock.pipeline.source.planning import SourceError
+from penstock.pipeline.source.schema import arrow_schema
 from penstock.records.arrow import to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.clients.kafka.fetched import Fetched
-    from penstock.pipeline.planning import Task
+    from penstock.pipeline.source.planning import Task
     from penstock.records.columns import Columns
     from penstock.session import Buffer
 

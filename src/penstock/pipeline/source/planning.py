@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.pipeline.offsets import (
+from penstock.pipeline.source.offsets import (
     EARLIEST,
     LATEST,
     OffsetRange,
@@ -18,7 +18,7 @@ from penstock.pipeline.offsets import (
     limit_rows,
     split,
 )
-from penstock.pipeline.options import OptionError, ReadMode, SourceOptions
+from penstock.pipeline.source.options import OptionError, ReadMode, SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.pipeline.offsets import from_json
-from penstock.pipeline.options import ReadMode
 from penstock.pipeline.session import LOCAL, open_session
-from penstock.pipeline.table import ParquetTable, StagedFile
-from penstock.pipeline.table_source import TableFilesSource
+from penstock.pipeline.source.offsets import from_json
+from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.tables.parquet import ParquetTable, StagedFile
+from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

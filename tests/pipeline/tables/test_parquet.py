@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.table import COMMITS_KEPT, ParquetTable, StagedFile, TableError
+from penstock.pipeline.tables.parquet import COMMITS_KEPT, ParquetTable, StagedFile, TableError
 
 
 @pytest.fixture

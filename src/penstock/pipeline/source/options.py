@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from penstock.pipeline.offsets import (
+from penstock.pipeline.source.offsets import (
     EARLIEST,
     LATEST,
     Offsets,

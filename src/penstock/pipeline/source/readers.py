@@ -1,4 +1,4 @@
-"""The PySpark data source `penstock`, batch and streaming."""
+"""What Spark asks of a source, batch and streaming: where to read, and each task's rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceReader,
     DataSourceStreamReader,
     InputPartition,
@@ -19,18 +18,16 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from penstock.pipeline.cluster import KafkaCluster
-from penstock.pipeline.offsets import Offsets, TopicIds, from_json, to_json, topic_ids
-from penstock.pipeline.options import SourceOptions, begins_at_latest, includes_headers, parse
-from penstock.pipeline.planning import Planner, SourceError, Task, without_changed
-from penstock.pipeline.schema import spark_schema
-from penstock.pipeline.tasks import read_task
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.offsets import Offsets, TopicIds, from_json, to_json, topic_ids
+from penstock.pipeline.source.options import SourceOptions, begins_at_latest
+from penstock.pipeline.source.planning import Planner, SourceError, Task, without_changed
+from penstock.pipeline.source.tasks import read_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 REFRESH_SECONDS: Final = 0.1
 """An idle query asks for the latest offset every few milliseconds; the broker is spared most."""
@@ -42,23 +39,6 @@ class TaskPartition(InputPartition):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.task = task
-
-
-class PenstockSource(DataSource):
-    """Topics as rows; the options are those of Spark's Kafka source (docs/spark.md)."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "penstock"
-
-    def schema(self) -> StructType:
-        return spark_schema(include_headers=includes_headers(self.options))
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # Spark's signature
-        return BatchReader(parse(self.options, streaming=False))
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return StreamReader(parse(self.options, streaming=True))
 
 
 class BatchReader(DataSourceReader):

@@ -11,9 +11,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
-from penstock.pipeline.offsets import from_json, to_json
-from penstock.pipeline.options import parse
-from penstock.pipeline.source import StreamReader
+from penstock.pipeline.source.offsets import from_json, to_json
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.readers import StreamReader
 from spark_topics import create, fill, numbered
 
 

@@ -16,11 +16,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from penstock.pipeline.options import SourceOptions, parse
-from penstock.pipeline.schema import arrow_schema
-from penstock.pipeline.source import StreamReader, task_of
-from penstock.pipeline.table import ParquetTable
-from penstock.pipeline.tasks import read_task
+from penstock.pipeline.source.options import SourceOptions, parse
+from penstock.pipeline.source.readers import StreamReader, task_of
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
-from penstock.pipeline.job import PipelineConfig, PipelineError, Progress, Run
+from penstock.pipeline.jobs.job import PipelineConfig, PipelineError, Progress, Run
 from spark_topics import create, fill, numbered
 
 SECONDS = 300

@@ -12,10 +12,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
-from penstock.pipeline.offsets import from_json, to_json, topic_ids
-from penstock.pipeline.options import parse
-from penstock.pipeline.planning import DataLossError
-from penstock.pipeline.source import StreamReader
+from penstock.pipeline.source.offsets import from_json, to_json, topic_ids
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.planning import DataLossError
+from penstock.pipeline.source.readers import StreamReader
 from spark_topics import create, fill, numbered
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.pipeline import patience
-from penstock.pipeline.patience import Patience
+from penstock.pipeline.source import patience
+from penstock.pipeline.source.patience import Patience
 
 
 @pytest.fixture(autouse=True)

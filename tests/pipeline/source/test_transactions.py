@@ -8,11 +8,11 @@ from confluent_kafka import Producer
 from broker_process import BrokerProcess
 from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.client import KafkaClient
-from penstock.pipeline import options
-from penstock.pipeline.cluster import KafkaCluster
-from penstock.pipeline.options import OptionError
-from penstock.pipeline.planning import Planner
-from penstock.pipeline.tasks import read_task
+from penstock.pipeline.source import options
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.options import OptionError
+from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.source.tasks import read_task
 from spark_topics import create
 
 

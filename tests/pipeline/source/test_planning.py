@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.pipeline.offsets import EARLIEST, Offsets, TopicIds, TopicPartition
-from penstock.pipeline.options import OptionError, ReadMode, parse
-from penstock.pipeline.planning import DataFolder, DataLossError, Planner, SourceError
+from penstock.pipeline.source.offsets import EARLIEST, Offsets, TopicIds, TopicPartition
+from penstock.pipeline.source.options import OptionError, ReadMode, parse
+from penstock.pipeline.source.planning import DataFolder, DataLossError, Planner, SourceError
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
