@@ -273,6 +273,20 @@ def test_a_union_of_two_numbers_is_the_wider_one(wide: str, narrow: str, values:
     assert [each["a"] for each in rows.to_pylist()] == [*values, values[-1]]
 
 
+@pytest.mark.parametrize("levels", [20, 64, 65, 120])
+def test_lists_nest_as_deep_as_the_kernel_has_room_for(levels: int) -> None:
+    deep: Any = "int"
+    for _ in range(levels):
+        deep = {"type": "array", "items": deep}
+    writer, reader = record(field("x", deep), field("a", "int")), record(field("a", "int"))
+    value = b"\x02" * levels + b"\x02" + b"\0" * levels + b"\x04"
+    if levels > 64:
+        with pytest.raises(SchemaError, match="nest at most 64 levels"):
+            decode([value], writer, reader)
+    else:
+        assert decode([value], writer, reader).rows.to_pylist() == [{"a": 2}]
+
+
 def doubling(levels: int) -> dict[str, Any]:
     """Each record has the one before in it twice: few names, and 2 ** levels columns."""
     inner: Any = "int"

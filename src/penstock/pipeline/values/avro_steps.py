@@ -14,6 +14,7 @@ from penstock.pipeline.values.avro_cells import constant, maker_of
 from penstock.pipeline.values.avro_schema import MISSING, Avro, AvroField, merged
 from penstock.pipeline.values.errors import SchemaError
 from penstock.records.values import avro_op
+from penstock.records.values.avro import LEVELS
 
 if TYPE_CHECKING:
     from penstock.pipeline.values.cells import Maker
@@ -52,6 +53,7 @@ class Steps:
     def __init__(self, writer: Avro, reader: Avro, shape: Shape) -> None:
         self._shape = shape
         self._steps: list[list[int]] = []
+        self._open = 0
         self.makers: dict[int, Maker] = {}
         self._value(writer, reader, 0, ())
         self._add(avro_op.DONE)
@@ -96,14 +98,14 @@ class Steps:
         readable = 0
         for index, branch in enumerate(writer.items):
             self._lead(choice + 1 + index)
-            before, makers = len(self._steps), dict(self.makers)
+            before, makers, is_open = len(self._steps), dict(self.makers), self._open
             try:
                 self._value(branch, reader, place, inside)
                 readable += branch.kind != "null"
             except SchemaError:
                 # That branch is an error only where it was written.
                 del self._steps[before:]
-                self.makers = makers
+                self.makers, self._open = makers, is_open
                 self._add(avro_op.REFUSE, place)
             ends.append(self._add(avro_op.JUMP))
         for end in ends:
@@ -169,9 +171,13 @@ class Steps:
             children, items = self._shape.nodes[place].children, reader.items[0]
         self._add(avro_op.OPEN, place)
         item = self._add(avro_op.ITEM, place)
+        self._open += 1
+        if self._open > LEVELS:
+            raise SchemaError(f"arrays and maps of an Avro schema nest at most {LEVELS} levels")
         if writer.kind == "map":
             self._add(avro_op.TEXT, children[0])
         self._value(writer.items[0], items, children[-1], inside)
+        self._open -= 1
         self._steps[self._add(avro_op.JUMP)][avro_op.TARGET] = item
         self._lead(item)
 

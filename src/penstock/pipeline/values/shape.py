@@ -89,7 +89,7 @@ def _add(
     is_repeated: bool,
     depth: int,
 ) -> int:
-    if depth > DEEPEST or len(nodes) >= LARGEST:
+    if depth >= DEEPEST or len(nodes) >= LARGEST:
         raise SchemaError(
             f"a schema has at most {LARGEST} columns and {DEEPEST} levels: leave out columns of it"
         )
