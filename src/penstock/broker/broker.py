@@ -114,6 +114,7 @@ class Broker:
         self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
         self.compaction = Compaction(
             self.topics,
+            storage,
             self.subscriptions,
             settings.compaction_check_ms,
             settings.compaction_bytes_per_second,
