@@ -91,13 +91,13 @@ async def test_each_folder_is_looked_at_once(
         name = TopicName("public", "default", "t")
         await broker.topics.create(name, 60, config={"cleanup_policy": "compact"})
     looks: list[int] = []
-    look = Storage.looked_at
+    look = Storage.closed_logs
 
-    async def counted(self: Storage, places: Sequence[Any], how: Any) -> Any:
+    async def counted(self: Storage, places: Sequence[Any]) -> Any:
         looks.append(len(places))
-        return await look(self, places, how)
+        return await look(self, places)
 
-    monkeypatch.setattr(Storage, "looked_at", counted)
+    monkeypatch.setattr(Storage, "closed_logs", counted)
     async with running(tmp_path, NODE) as broker:
         for _ in range(3):
             assert await checked(broker) == []

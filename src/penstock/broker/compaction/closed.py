@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.compaction.on_partition import OWNER, read_state
 from penstock.limits import LOGS_MEASURED_TOGETHER
-from penstock.log.summary import closed_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from penstock.broker.compaction.policy import CompactionPolicy
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.storage import Storage
-    from penstock.log.files import FileSystem
+    from penstock.log.interface import ClosedLog
 
 
 class Outlook(NamedTuple):
@@ -66,10 +64,10 @@ class ClosedLogs:
 
     async def _look_at(self, partitions: list[Partition]) -> None:
         places = [(each.topic.id, each.index) for each in partitions]
-        found = await self._storage.looked_at(places, _look)
-        for partition, outlook in zip(partitions, found, strict=True):
-            if outlook is not None and not partition.is_open and not partition.deleted:
-                self._outlooks[partition.id] = outlook
+        found = await self._storage.closed_logs(places)
+        for partition, log in zip(partitions, found, strict=True):
+            if log is not None and not partition.is_open and not partition.deleted:
+                self._outlooks[partition.id] = _outlook(log)
 
     def _may_be_due(self, partition: Partition, now_ms: int) -> bool:
         outlook = self._outlooks.get(partition.id)
@@ -77,13 +75,12 @@ class ClosedLogs:
         return outlook is not None and outlook.may_be_due(policy, now_ms)
 
 
-def _look(files: FileSystem, directory: Path) -> Outlook:
-    found = closed_log(files, directory)
-    known, answered_ms = read_state(found.states.get(OWNER, b""))
+def _outlook(log: ClosedLog) -> Outlook:
+    known, answered_ms = read_state(log.states.get(OWNER, b""))
     return Outlook(
-        sum(size for _, size in found.full_segments),
-        sum(size for end, size in found.full_segments if end > known.cleaned_to),
-        found.last_bytes > 0,
+        sum(size for _, size in log.full_segments),
+        sum(size for end, size in log.full_segments if end > known.cleaned_to),
+        log.last_bytes > 0,
         known.cleaned_to < known.asked_to,
         answered_ms,
     )

@@ -24,6 +24,7 @@ from penstock.log.layout import (
     topic_directory,
     topics_directory,
 )
+from penstock.log.summary import closed_log
 from penstock.slow_steps import waiting_for
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
     from penstock.log import Log, LogConfig, LogSummary
     from penstock.log.files import FileSystem
-    from penstock.log.interface import OldestSegment
+    from penstock.log.interface import ClosedLog, OldestSegment
     from penstock.metadata.topics import DeletedPartition
 
 ResultT = TypeVar("ResultT")
@@ -89,7 +90,7 @@ class Storage:
 
         None where one can't be read.
         """
-        return await self.looked_at(partitions, summarise)
+        return await self._run(partial(self._look_at, partitions, summarise))
 
     async def oldest_segments(
         self, partitions: Sequence[tuple[UUID, int]]
@@ -98,15 +99,14 @@ class Storage:
 
         None where one can't be looked at.
         """
-        return await self.looked_at(partitions, oldest_segment)
+        return await self._run(partial(self._look_at, partitions, oldest_segment))
 
-    async def looked_at(
-        self, partitions: Sequence[tuple[UUID, int]], look: Callable[[FileSystem, Path], ResultT]
-    ) -> list[ResultT | None]:
-        """Return what `look` finds in the folders of closed logs, by their topics' ids and their
-        indexes. It blocks, and raises OSError for one that can't be looked at: that is None.
+    async def closed_logs(self, partitions: Sequence[tuple[UUID, int]]) -> list[ClosedLog | None]:
+        """Return what the folders of closed logs say, by their topics' ids and their indexes.
+
+        None where one can't be looked at.
         """
-        return await self._run(partial(self._looked_at, partitions, look))
+        return await self._run(partial(self._look_at, partitions, closed_log))
 
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
@@ -213,7 +213,7 @@ class Storage:
             raise LogMissingError(f"{error}; `penstock recover` shows what can be done") from error
         return LocalLog.open(folder, config, self._files, self.flusher, leader_epoch)
 
-    def _looked_at(
+    def _look_at(
         self, partitions: Sequence[tuple[UUID, int]], look: Callable[[FileSystem, Path], ResultT]
     ) -> list[ResultT | None]:
         found: list[ResultT | None] = []
