@@ -13,6 +13,7 @@ from penstock.pipeline.jobs.config import Expectation, Otherwise
 from penstock.pipeline.jobs.gate import UNMET, Gate, UnmetError
 from penstock.pipeline.jobs.steps import MET
 from penstock.pipeline.tables.staging import Stager
+from penstock.pipeline.tables.storage import local_folder
 
 ROWS = pa.schema([("offset", pa.int64())])
 
@@ -21,9 +22,9 @@ def gate_of(folder: Path, *otherwise: Otherwise) -> Gate:
     expectations = tuple(
         Expectation(f"divisible by {index + 2}", "…", each) for index, each in enumerate(otherwise)
     )
-    table = Stager(folder / "table", ROWS, "zstd", 1 << 20)
+    table = Stager(local_folder(folder / "table"), ROWS, "zstd", 1 << 20)
     quarantined = ROWS.append(pa.field(UNMET, pa.string()))
-    quarantine = Stager(folder / "quarantine", quarantined, "zstd", 1 << 20)
+    quarantine = Stager(local_folder(folder / "quarantine"), quarantined, "zstd", 1 << 20)
     return Gate("query", 1, table, quarantine, expectations)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import wall_clock
 from penstock.pipeline.jobs.checks import CheckError, look
-from penstock.pipeline.jobs.config import PipelineConfig
+from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
 from penstock.pipeline.jobs.state import JobState, Phase, Status, folder_of
 from penstock.pipeline.jobs.writing import writing_of
@@ -59,16 +59,15 @@ class Run:
 
         Raises PipelineError, TableError and JavaError.
         """
-        try:
-            look(self._config)
-        except CheckError as error:
-            raise PipelineError(str(error)) from error
-        with self._writing.table.only_writer(), self._stated():
-            spark = open_session(
-                "penstock pipeline", self._config.master, self._writing.table.spark_log
-            )
-            self._began = time.monotonic()
-            query = self._start(spark)
+        table = self._writing.table
+        with table.only_writer(), self._stated():
+            try:
+                look(self._config)
+                spark = open_session("penstock pipeline", self._config.master, table.spark_log)
+                self._began = time.monotonic()
+                query = self._start(spark)
+            except (CheckError, DefinitionError) as error:
+                raise PipelineError(str(error)) from error
             try:
                 self._watch(query, report)
             finally:
