@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -54,7 +55,7 @@ def _audited(data_folder: Path, master: str) -> list[LogAudit]:
     try:
         size = sum(each.size for each in segments_of(data_folder))
         with Console(stderr=True).status(f"{size / 1e6:,.0f} MB are checked"):
-            return audit(open_session("penstock audit", master), data_folder)
+            return audit(open_session("penstock audit", master, Path(os.devnull)), data_folder)
     except (AuditError, JavaError) as error:
         raise CommandError(str(error)) from error
     finally:

@@ -70,6 +70,6 @@ def _check(rows: DataFrame, what: str, column: Column, kind: str) -> None:
     try:
         (found,) = rows.select(column).schema.fields
     except AnalysisException as error:
-        raise DefinitionError(f"{what}: {str(error).splitlines()[0]}") from None
+        raise DefinitionError(f"{what}: {str(error).strip().splitlines()[0]}") from None
     if found.dataType.typeName() != kind:
         raise DefinitionError(f"{what} must be a {kind}, and is a {found.dataType.typeName()}")

@@ -46,7 +46,7 @@ class Checked:
     records: int = 0
     damage: list[Damage] = field(default_factory=list)
     torn_bytes: int = 0
-    """Behind the last whole batch of a log: one that is being written, or never was written whole."""
+    """Behind the last whole batch of a log: of one that is being written, or never was."""
     ended: list[int] = field(default_factory=list)
     """The ids of producers that ended a transaction here, be it begun here or before."""
     open: dict[int, int] = field(default_factory=dict)
