@@ -15,9 +15,10 @@ from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
 from penstock.pipeline.jobs.job import PipelineConfig, PipelineError, Progress, Run
-from penstock.pipeline.tables.interface import TableConfig, TableError
+from penstock.pipeline.tables.interface import TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.opening import open_table
 from spark_topics import create, fill, numbered
+from table_readers import READERS, offsets_seen
 
 SECONDS = 300
 PLACE = [("partition", "ascending"), ("offset", "ascending")]
@@ -99,6 +100,22 @@ def test_a_table_without_its_checkpoint_is_refused(
     run(shared_server.kafka, topic, tmp_path / "table")
     with pytest.raises(PipelineError, match="written by another query"):
         run(shared_server.kafka, topic, tmp_path / "table", checkpoint=tmp_path / "other")
+
+
+@pytest.mark.parametrize("kind", [TableFormat.DELTA, TableFormat.ICEBERG])
+def test_a_table_of_another_format_is_brought_up_to_date(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    topic = create(shared_server.kafka, 2)
+    fill(shared_server.kafka, topic, numbered(0, 600))
+    fill(shared_server.kafka, topic, numbered(0, 500), partition=1)
+    table = tmp_path / "table"
+    assert run(shared_server.kafka, topic, table, table_format=kind, batch_rows=600).rows == 1100
+    fill(shared_server.kafka, topic, numbered(600, 700))
+    assert run(shared_server.kafka, topic, table, table_format=kind).rows == 100
+    for reader in READERS[kind]:
+        seen = offsets_seen(reader, TableConfig(str(table), kind))
+        assert seen == sorted([*range(700), *range(500)])
 
 
 def test_two_runs_on_one_table_are_refused_before_spark_starts(tmp_path: Path) -> None:
