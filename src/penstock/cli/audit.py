@@ -25,10 +25,10 @@ def audit_command(
     master: Annotated[str, typer.Option(help="Spark's master URL.")] = "local[*]",
     output: Annotated[Format, FormatOption] = Format.TABLE,
 ) -> None:
-    """Check every checksum, the order of offsets and sequence numbers, and the ends of transactions
-    in all logs of a data folder, in parallel on Spark.
+    """Check every byte of all logs of a data folder, in parallel on Spark.
 
-    Nothing is changed, and the broker may run meanwhile. 'wrong' counts what is lost or doubled,
+    That is: checksums, the order of offsets and of producers' sequence numbers, and the ends of
+    transactions. Nothing is changed, and the broker may run meanwhile. 'wrong' counts what is lost or doubled,
     and each is said below; 'penstock recover' says what to do. A transaction without an end is
     open, or its end is still to be written. The exit code is 1 where something is wrong.
     """
