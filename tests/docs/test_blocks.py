@@ -24,7 +24,12 @@ RUN = {
     for page, blocks in BLOCKS.items()
     if (found := [block for block in blocks if not block.not_run])
 }
-LONG = {"docs/spark.md", "docs/spark-pipelines.md", "docs/spark-tables.md"}
+LONG = {
+    "docs/spark-pipelines.md",
+    "docs/spark-sink.md",
+    "docs/spark-tables.md",
+    "docs/spark.md",
+}
 """Spark is started twice or more for each, to do what it does for the README."""
 SAMPLE = """\
 * a list
