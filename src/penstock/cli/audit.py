@@ -28,9 +28,9 @@ def audit_command(
     """Check every byte of all logs of a data folder, in parallel on Spark.
 
     That is: checksums, the order of offsets and of producers' sequence numbers, and the ends of
-    transactions. Nothing is changed, and the broker may run meanwhile. 'wrong' counts what is lost or doubled,
-    and each is said below; 'penstock recover' says what to do. A transaction without an end is
-    open, or its end is still to be written. The exit code is 1 where something is wrong.
+    transactions. Nothing is changed, and the broker may run meanwhile. 'wrong' counts what is lost
+    or doubled, and each is said below; 'penstock recover' says what to do. A transaction without an
+    end is open, or its end is still to be written. The exit code is 1 where something is wrong.
     """
     logs = _audited(data_folder, master)
     if output is Format.JSON:
