@@ -25,12 +25,13 @@ RUN = {
     if (found := [block for block in blocks if not block.not_run])
 }
 LONG = {
-    "docs/spark.md",
+    "docs/spark-pipelines.md",
     "docs/spark-sink.md",
     "docs/spark-tables.md",
     "docs/spark-values.md",
+    "docs/spark.md",
 }
-"""Spark is started once more for each, to do what it does for the README or for its own tests."""
+"""Spark is started twice or more for each, to do what it does for the README."""
 SAMPLE = """\
 * a list
 
