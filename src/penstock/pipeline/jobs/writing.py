@@ -15,6 +15,7 @@ from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
+from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,7 +50,7 @@ class Writing(Protocol):
 
 def writing_of(config: PipelineConfig) -> Writing:
     """Return how this job writes: past Java where nothing is asked that needs it."""
-    return Stepped(config) if config.expectations or config.deduplication else PastJava(config)
+    return Stepped(config) if config.has_steps else PastJava(config)
 
 
 class PastJava:
@@ -132,7 +133,7 @@ def quarantine_config(config: PipelineConfig) -> TableConfig:
 
 def source_options(config: PipelineConfig) -> dict[str, str]:
     """Return the options by which the source reads what a job reads."""
-    return {
+    options = {
         "penstock.bootstrap.servers": config.servers,
         "subscribe": ",".join(config.topics),
         "startingOffsets": config.starting_offsets,
@@ -141,6 +142,12 @@ def source_options(config: PipelineConfig) -> dict[str, str]:
         "failOnDataLoss": str(config.fail_on_data_loss),
         "readMode": config.read_mode.value,
     }
+    parsing = config.parsing
+    if parsing is not None:
+        options |= {SCHEMA: parsing.schema, ON_PARSE_ERROR: parsing.on_error.value}
+        if parsing.dead_letter is not None:
+            options[DEAD_LETTER] = str(parsing.dead_letter.absolute())
+    return options
 
 
 def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
