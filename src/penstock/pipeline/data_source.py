@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
-from penstock.pipeline.source.options import includes_headers, parse
-from penstock.pipeline.source.readers import BatchReader, StreamReader
+from penstock.pipeline.source.options import OptionError, columns_of, parse
+from penstock.pipeline.source.readers import (
+    BatchReader,
+    FailingStreamReader,
+    FilteringReader,
+    StreamReader,
+)
 from penstock.pipeline.source.schema import spark_schema
 
 if TYPE_CHECKING:
@@ -22,10 +27,14 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        return spark_schema(include_headers=includes_headers(self.options))
+        return spark_schema(columns_of(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # Spark's signature
-        return BatchReader(parse(self.options, streaming=False))
+        options = parse(self.options, streaming=False)
+        return FilteringReader(options) if options.filter_pushdown else BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return StreamReader(parse(self.options, streaming=True))
+        try:
+            return StreamReader(parse(self.options, streaming=True))
+        except OptionError as error:
+            return FailingStreamReader(error)

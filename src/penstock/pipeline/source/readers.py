@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.datasource import (
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -18,14 +19,19 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from penstock.pipeline.source.admission import Admission
 from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.corruption import prepare
+from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.filters import narrowed
 from penstock.pipeline.source.offsets import Offsets, TopicIds, from_json, to_json, topic_ids
 from penstock.pipeline.source.options import SourceOptions, begins_at_latest
-from penstock.pipeline.source.planning import Planner, SourceError, Task, without_changed
+from penstock.pipeline.source.planning import Planner, Task, without_changed
+from penstock.pipeline.source.progress import GroupProgress
 from penstock.pipeline.source.tasks import read_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
@@ -46,14 +52,65 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._filters: list[Filter] = []
 
     def partitions(self) -> list[InputPartition]:
-        with KafkaCluster(self._options.servers, committed=self._options.committed) as cluster:
+        prepare(self._options)
+        with KafkaCluster(self._options) as cluster:
             planner = Planner(self._options, cluster)
-            return as_partitions(planner.tasks(planner.starting(), planner.ending()))
+            start, end = planner.batch()
+            if self._filters:
+                start, end = narrowed(start, end, self._filters, cluster)
+            return as_partitions(planner.tasks(start, end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
+
+
+class FilteringReader(BatchReader):
+    """Is told the query's conditions too.
+
+    Spark refuses such a reader unless `spark.sql.python.filterPushdown.enabled` is set, so that an
+    option has to ask for it.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._filters = filters
+        return filters  # Spark is to apply them to the rows that are left.
+
+
+class FailingStreamReader(DataSourceStreamReader):
+    """Says what is wrong with a stream when it is first asked.
+
+    An error that is raised where a reader should be made is lost: PySpark stops the reader that it
+    has not got, and reports that.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        raise self._error
+
+    def latestOffset(  # noqa: N802
+        self,
+        start: dict[str, Any],  # noqa: ARG002
+        limit: ReadLimit,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        raise self._error
+
+    def partitions(
+        self,
+        start: dict[str, Any],  # noqa: ARG002
+        end: dict[str, Any],  # noqa: ARG002
+    ) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        raise self._error
 
 
 class Latest(NamedTuple):
@@ -77,15 +134,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._unsettled: dict[str, Any] | None = None
         self._latest = Latest({}, {})
         self._asked_at = float("-inf")
+        self._admission = Admission(options.min_offsets_per_trigger, options.max_trigger_delay_s)
+        self._progress = GroupProgress(options.group) if options.group else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cluster": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        prepare(self._options)
         planner = self._planner()
         ids = planner.topic_ids()
         start = to_json(planner.starting(), ids)
-        self._unsettled = start if begins_at_latest(self._options) else None
+        self._unsettled = start if begins_at_latest(self._options.starting) else None
         return start
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -96,16 +156,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._latest = self._ask()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        planner = self._planner()
+        if self._progress is not None and self._cluster is not None:
+            self._progress.reached(from_json(start), self._cluster)
         if start == self._unsettled:
             # Spark stores a batch's end and not its start, and after a crash in the first batch it
             # would ask for the latest offset anew. An empty first batch stores where to begin.
             self._unsettled = None
             return start
-        planner = self._planner()
         newest = self._newest() if self._target is None else self._target
         recorded = topic_ids(start)
         known = planner.of_same_topics(from_json(start), recorded, newest.ids)
         latest = planner.following(known, newest.offsets)
+        # What is there is read to its end where a stream ends by itself.
+        if self._target is None and not self._admission.admits(planner.rows(known, latest)):
+            return start
         if isinstance(limit, ReadMaxRows):
             latest = planner.limited(known, latest, limit.max_rows)
         return to_json(latest, {**recorded, **newest.ids})
@@ -131,7 +196,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planner(self) -> Planner:
         if self._cluster is None:
-            self._cluster = KafkaCluster(self._options.servers, committed=self._options.committed)
+            self._cluster = KafkaCluster(self._options)
         return Planner(self._options, self._cluster)
 
     def _newest(self) -> Latest:
@@ -156,7 +221,7 @@ def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.
     task = task_of(partition)
     if task is None:
         return iter(())
-    return read_task(task, include_headers=options.include_headers)
+    return read_task(task, options)
 
 
 def task_of(partition: InputPartition) -> Task | None:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import StreamReader, task_of
+from penstock.pipeline.source.options import OptionError, SourceOptions, parse
+from penstock.pipeline.source.readers import FailingStreamReader, StreamReader, task_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.parquet import ParquetTable
@@ -52,11 +52,14 @@ class TableFilesSource(DataSource):
     def schema(self) -> StructType:
         return SCHEMA
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         options = dict(self.options)
         table = ParquetTable(Path(options.pop("table")))
         compression = options.pop("compression")
-        return TableFilesReader(parse(options, streaming=True), table, compression)
+        try:
+            return TableFilesReader(parse(options, streaming=True), table, compression)
+        except OptionError as error:
+            return FailingStreamReader(error)
 
 
 class TableFilesReader(StreamReader):
@@ -72,8 +75,8 @@ class TableFilesReader(StreamReader):
         if task is None:
             return
         file = self._table.stage()
-        schema = arrow_schema(include_headers=self._options.include_headers)
-        batches = read_task(task, include_headers=self._options.include_headers)
+        schema = arrow_schema(self._options.columns)
+        batches = read_task(task, self._options)
         rows = write_parquet(file, schema, batches, self._compression)
         yield (_query(), file.name, *task.range.source, task.range.start, task.range.end, rows)
 
