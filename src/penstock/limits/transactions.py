@@ -50,6 +50,28 @@ TRANSACTIONS_ENDED: Final = Limit(
     when_hit="the oldest is forgotten, and is not known to a client that ends it once more",
 )
 
+EPOCH_PRODUCERS: Final = Limit(
+    2_000,
+    "producers whose transactions are committed together, as one epoch of a writer",
+    protects="other clients, whose writes wait behind it",
+    when_hit="the epoch is refused: the writer has to have fewer tasks",
+)
+
+WRITERS: Final = Limit(
+    20_000,
+    "writers of which the last epoch is known",
+    protects="memory and the database from names that clients make up",
+    when_hit="those are forgotten that were not used for TRANSACTIONAL_ID_IDLE_SECONDS; where that "
+    "is not enough, the next one is refused, and it tries again",
+)
+
+WRITER_CHARACTERS: Final = Limit(
+    200,
+    "characters of a writer's name",
+    protects="memory",
+    when_hit="the request is refused",
+)
+
 TRANSACTION_CHECK_SECONDS: Final = Limit(
     1,
     "seconds",

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
-from penstock.pipeline.source.options import OptionError, columns_of, parse
+from penstock.pipeline.source.options import columns_of, parse
 from penstock.pipeline.source.readers import (
     BatchReader,
-    FailingStreamReader,
     FilteringReader,
     StreamReader,
+    failing_later,
 )
 from penstock.pipeline.source.schema import spark_schema
 
@@ -34,7 +34,4 @@ class PenstockSource(DataSource):
         return FilteringReader(options) if options.filter_pushdown else BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        try:
-            return StreamReader(parse(self.options, streaming=True))
-        except OptionError as error:
-            return FailingStreamReader(error)
+        return failing_later(lambda: StreamReader(parse(self.options, streaming=True)))

@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
 from penstock.pipeline.jobs.job import PipelineConfig, PipelineError, Progress, Run
+from penstock.pipeline.tables.interface import TableConfig, TableError
+from penstock.pipeline.tables.opening import open_table
 from spark_topics import create, fill, numbered
 
 SECONDS = 300
@@ -94,6 +96,14 @@ def test_a_table_without_its_checkpoint_is_refused(
     run(shared_server.kafka, topic, tmp_path / "table")
     with pytest.raises(PipelineError, match="written by another query"):
         run(shared_server.kafka, topic, tmp_path / "table", checkpoint=tmp_path / "other")
+
+
+def test_two_runs_on_one_table_are_refused_before_spark_starts(tmp_path: Path) -> None:
+    with (
+        open_table(TableConfig(str(tmp_path / "table"))).only_writer(),
+        pytest.raises(TableError, match="another run writes to"),
+    ):
+        run("127.0.0.1:1", "orders", tmp_path / "table")
 
 
 @pytest.mark.timeout(3 * SECONDS + 20)

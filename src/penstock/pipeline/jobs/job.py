@@ -1,4 +1,4 @@
-"""The job that keeps a Parquet table up to date with topics: `penstock pipeline run`."""
+"""The job that keeps a table up to date with topics: `penstock pipeline run`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.pipeline.session import LOCAL, open_session
 from penstock.pipeline.source.offsets import from_json
-from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.tables.parquet import ParquetTable, StagedFile
+from penstock.pipeline.source.options import ReadMode, columns_of
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableFormat
+from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class PipelineConfig:
     servers: str
     topics: tuple[str, ...]
     table: Path
+    table_format: TableFormat = TableFormat.PARQUET
     checkpoint: Path | None = None
     """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
     interval_seconds: float | None = None
@@ -71,7 +74,9 @@ class Run:
 
     def __init__(self, config: PipelineConfig) -> None:
         self._config = config
-        self._table = ParquetTable(config.table)
+        location = str(config.table.absolute())
+        self._table_config = TableConfig(location, config.table_format, config.compression)
+        self._table = open_table(self._table_config)
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._batches = 0
@@ -86,7 +91,11 @@ class Run:
 
         Raises PipelineError, TableError and JavaError.
         """
-        self._table.create()
+        with self._table.only_writer():
+            self._table.prepare(arrow_schema(columns_of({"includeHeaders": str(self._config.include_headers)})))
+            return self._run(report)
+
+    def _run(self, report: Callable[[Progress], None]) -> Progress:
         spark = open_session("penstock pipeline", self._config.master, self._table.spark_log)
         self._began = time.monotonic()
         query = self._start(spark)
@@ -106,8 +115,7 @@ class Run:
             "includeHeaders": str(config.include_headers),
             "failOnDataLoss": str(config.fail_on_data_loss),
             "readMode": config.read_mode.value,
-            "table": str(config.table.absolute()),
-            "compression": config.compression,
+            "table": self._table_config.to_json(),
         }
         files = spark.readStream.format(TableFilesSource.name()).options(**options).load()
         checkpoint = config.checkpoint or self._table.checkpoint

@@ -31,7 +31,7 @@ from penstock.pipeline.source.progress import GroupProgress
 from penstock.pipeline.source.tasks import read_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -80,11 +80,7 @@ class FilteringReader(BatchReader):
 
 
 class FailingStreamReader(DataSourceStreamReader):
-    """Says what is wrong with a stream when it is first asked.
-
-    An error that is raised where a reader should be made is lost: PySpark stops the reader that it
-    has not got, and reports that.
-    """
+    """Says what is wrong with a stream as soon as it is asked."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -209,6 +205,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planner = self._planner()
         ids = planner.topic_ids()
         return Latest(planner.latest(), ids)
+
+
+def failing_later(make: Callable[[], DataSourceStreamReader]) -> DataSourceStreamReader:
+    """Return the reader that is made, or one that raises the error when it is first asked.
+
+    An error that is raised where a reader is to be made is lost: PySpark then stops the reader that
+    it has not got, and reports that.
+    """
+    try:
+        return make()
+    except Exception as error:
+        return FailingStreamReader(error)
 
 
 def as_partitions(tasks: list[Task]) -> list[InputPartition]:

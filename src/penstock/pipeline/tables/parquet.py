@@ -14,53 +14,55 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.pipeline.tables.interface import (
+    StagedFile,
+    Table,
+    TableConfig,
+    TableError,
+    another_query,
+    covered,
+    older_checkpoint,
+)
+from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.staging import Stager
+from penstock.pipeline.tables.storage import flush_folder, local_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
 COMMITS_KEPT: Final = 100
 """As many as Spark keeps of its own batches."""
 
 
-class TableError(Exception):
-    """The folder can't be this query's table; the message says what to do."""
+class ParquetTable(Table):
+    """One table's folder."""
 
-
-@dataclass(frozen=True)
-class StagedFile:
-    """One file that a task wrote and that is not yet part of the table."""
-
-    staged: str
-    """Its name in the staging folder."""
-    topic: str
-    partition: int
-    start: int
-    """The first offset of the range that it holds; `end` is the one after the last."""
-    end: int
-    rows: int
-    again: bool = False
-    """Whether the table holds these offsets of an earlier topic of that name."""
+    def __init__(self, config: TableConfig) -> None:
+        super().__init__(config)
+        self.folder = Path(config.location).absolute()
+        self._state = self.folder / "_penstock"
+        self._staging = self._state / "staging"
+        self._commits = self._state / "commits"
 
     @property
-    def name(self) -> str:
-        """Its name in the table."""
-        name = f"part-{self.topic}-{self.partition:05}-{self.start:020}-{self.end:020}"
-        return f"{name}-{self.staged}" if self.again else f"{name}.parquet"
+    def checkpoint(self) -> Path:
+        return self.folder / "_checkpoint"
 
+    @property
+    def spark_log(self) -> Path:
+        return self._state / "spark.log"
 
-class ParquetTable:
-    """One table's folder; one query writes to it, any number of tasks stage files for it."""
+    def only_writer(self) -> AbstractContextManager[None]:
+        return locked(self._state / "lock", str(self.folder))
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.checkpoint = folder / "_checkpoint"
-        self.spark_log = folder / "_penstock" / "spark.log"
-        self._staging = folder / "_penstock" / "staging"
-        self._commits = folder / "_penstock" / "commits"
-
-    def create(self) -> None:
-        """Make the folders. Raises TableError where the folder holds files of other origin."""
+    def prepare(self, schema: pa.Schema) -> Stager:
         mine = self._commits.is_dir()
         if not mine and self.folder.is_dir() and any(self.folder.glob("*.parquet")):
             raise TableError(
@@ -69,47 +71,35 @@ class ParquetTable:
             )
         for folder in (self._staging, self._commits):
             folder.mkdir(parents=True, exist_ok=True)
-
-    def stage(self) -> Path:
-        """Return a path for a new file that is nobody else's."""
-        return self._staging / f"{uuid.uuid4().hex}.parquet"
+        config = self._config
+        staging = local_folder(self._staging)
+        return Stager(staging, schema, config.compression, config.target_bytes)
 
     def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
-        """Make one batch's files part of the table, durably; return its rows.
-
-        A batch that is committed already keeps its first files, and those given now are dropped.
-        Raises TableError where another query has written to the table.
-        """
         record = self._decide(query, batch, files)
         for file in record:
             self._publish(file)
-        _flush_folder(self.folder)
+        flush_folder(self.folder)
         self._clear(batch)
         return sum(file.rows for file in record)
 
     def _decide(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
         newest = max(self._commits.glob("*.json"), default=None)
         if newest is not None and json.loads(newest.read_bytes())["query"] != query:
-            raise TableError(
-                f"{self.folder} was written by another query: give the checkpoint that belongs to "
-                "it, or an empty folder for the table"
-            )
+            raise another_query(str(self.folder))
         path = self._commits / f"{batch:020d}.json"
         if not path.exists():
             if newest is not None and newest.name > path.name:
-                raise self._older_checkpoint(batch)
-            files = [replace(file, again=(self.folder / file.name).exists()) for file in files]
-            self._write_record(path, {"query": query, "files": [asdict(file) for file in files]})
+                raise older_checkpoint(str(self.folder), batch)
+            files = [replace(file, again=self._has(file)) for file in files]
+            self._write_record(path, {"query": query, "files": [_recorded(file) for file in files]})
         decided = [StagedFile(**file) for file in json.loads(path.read_bytes())["files"]]
-        if _covered(decided) != _covered(files):
-            raise self._older_checkpoint(batch)
+        if covered(decided) != covered(files):
+            raise older_checkpoint(str(self.folder), batch)
         return decided
 
-    def _older_checkpoint(self, batch: int) -> TableError:
-        return TableError(
-            f"batch {batch} of {self.folder} was committed with other offsets than the "
-            "checkpoint holds: the checkpoint is older than the table, and can't go on with it"
-        )
+    def _has(self, file: StagedFile) -> bool:
+        return (self.folder / _name(file)).exists()
 
     def _write_record(self, path: Path, record: dict[str, Any]) -> None:
         draft = self._staging / f"{uuid.uuid4().hex}.json"
@@ -120,11 +110,11 @@ class ParquetTable:
         # A link, unlike a rename, never replaces what another run decided.
         os.link(draft, path)
         draft.unlink()
-        _flush_folder(self._commits)
+        flush_folder(self._commits)
 
     def _publish(self, file: StagedFile) -> None:
-        target = self.folder / file.name
-        if target.exists():
+        target = self.folder / _name(file)
+        if not file.staged or target.exists():
             return
         try:
             (self._staging / file.staged).rename(target)
@@ -143,19 +133,13 @@ class ParquetTable:
                 record.unlink(missing_ok=True)
 
 
-def _covered(files: Sequence[StagedFile]) -> dict[tuple[str, int], tuple[int, int]]:
-    """Return the offsets of each partition, however they were cut into files."""
-    covered: dict[tuple[str, int], tuple[int, int]] = {}
-    for file in files:
-        source = (file.topic, file.partition)
-        start, end = covered.get(source, (file.start, file.end))
-        covered[source] = (min(start, file.start), max(end, file.end))
-    return covered
+def _name(file: StagedFile) -> str:
+    """Return the name of a file in the table."""
+    name = f"part-{file.topic}-{file.partition:05}-{file.start:020}-{file.end:020}"
+    if file.piece:
+        name += f"-{file.piece}"
+    return f"{name}-{file.staged}" if file.again else f"{name}.parquet"
 
 
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _recorded(file: StagedFile) -> dict[str, Any]:
+    return {name: value for name, value in asdict(file).items() if name != "footer"}
