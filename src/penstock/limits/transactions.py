@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.limits.limit import MIB, Limit
+from penstock.limits.limit import KIB, MIB, Limit
 
 TRANSACTION_BYTES: Final = Limit(
     128 * MIB,
@@ -99,4 +99,11 @@ PULSAR_HIDDEN_BATCHES: Final = Limit(
     "over to find the last message that consumers get",
     protects="other clients' time",
     when_hit="the last message is said to be at the last offset",
+)
+
+PATTERN_BYTES: Final = Limit(
+    256 * KIB,
+    "bytes that a client's pattern of transactional ids takes when it is compiled",
+    protects="memory, and other clients' patterns, which wait for it",
+    when_hit="the pattern is refused (Kafka's INVALID_REGULAR_EXPRESSION)",
 )
