@@ -92,7 +92,8 @@ class Run:
         Raises PipelineError, TableError and JavaError.
         """
         with self._table.only_writer():
-            self._table.prepare(arrow_schema(columns_of({"includeHeaders": str(self._config.include_headers)})))
+            columns = columns_of({"includeHeaders": str(self._config.include_headers)})
+            self._table.prepare(arrow_schema(columns))
             return self._run(report)
 
     def _run(self, report: Callable[[Progress], None]) -> Progress:

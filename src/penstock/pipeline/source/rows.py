@@ -15,6 +15,7 @@ from penstock import records
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_LOG_APPEND_TIME, Magic, walk
 from penstock.pipeline.source.corruption import Damage
 from penstock.pipeline.source.options import HEADERS
+from penstock.pipeline.source.runs import may_hold_chunks
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.records import MalformedBatchError, field
 from penstock.records.arrow import to_arrow
@@ -85,7 +86,8 @@ class Rows:
                 self._met(_unreadable(self._span, run, done, error))
 
     def _columns(self, run: memoryview) -> Iterator[Columns]:
-        for whole in records.join_messages(run, self._earlier):
+        joined = records.join_messages(run, self._earlier) if may_hold_chunks(run) else [run]
+        for whole in joined:
             if HEADERS not in self._schema.names:
                 yield from records.decode_run(whole, headers=False)
                 continue

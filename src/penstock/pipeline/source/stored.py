@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, Self
 
 from penstock.clients.kafka.client import EARLIEST, DamagedBatchError, KafkaClient, KafkaError
 from penstock.log.errors import CorruptBatchError, LogError
-from penstock.log.header import walk
 from penstock.log.reader import read_range
 from penstock.pipeline.source.cluster import is_reachable
 from penstock.pipeline.source.corruption import Damage, stored_bytes
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.source.patience import Patience
+from penstock.pipeline.source.runs import next_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -194,13 +194,6 @@ class StoredBatches:
     def _unread(self, position: int, error: Exception) -> SourceError:
         source, servers = self._task.range.source, self._options.servers
         return SourceError(f"{source} can't be read at offset {position} from {servers}: {error}")
-
-
-def next_offset(batches: Buffer, position: int) -> int:
-    """Return the offset behind these batches, `position` where that is further on."""
-    for _, header in walk(batches):
-        position = max(position, header.next_offset)
-    return position
 
 
 def _of_broker(source: TopicPartition, damage: DamagedBatchError) -> Damage:

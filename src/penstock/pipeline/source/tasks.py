@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.clients.kafka.committed import CommittedBatches
 from penstock.pipeline.source.corruption import Corruption, Damage
 from penstock.pipeline.source.rows import Rows
+from penstock.pipeline.source.runs import may_hold_transactions
 from penstock.pipeline.source.stored import StoredBatches
 
 if TYPE_CHECKING:
@@ -42,4 +43,7 @@ def read_task(task: Task, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 def _kept(committed: CommittedBatches, runs: Iterator[Buffer]) -> Iterator[Buffer]:
     """Leave out what was aborted."""
     for run in runs:
-        yield from committed.keep(run)
+        if may_hold_transactions(run):
+            yield from committed.keep(run)
+        else:
+            yield run
