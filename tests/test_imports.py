@@ -74,6 +74,8 @@ INPUT_OUTPUT = {"asyncio", "socket", "uvloop", "selectors", "ssl", "threading", 
 ONLY_IN = {
     "pyspark": {"penstock.demo", "penstock.pipeline"},
     "pyarrow": {"penstock.demo", "penstock.pipeline", "penstock.records"},
+    "deltalake": {"penstock.pipeline.tables"},
+    "pyiceberg": {"penstock.pipeline.tables"},
     "pandas": {"penstock.demo", "penstock.pipeline"},
     # They compile kernels when the package is built: nothing that is installed knows them.
     "numba": set(),

@@ -30,7 +30,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     table: Annotated[Path, typer.Option("--table", help="Folder of the table.")],
     server: Server = DEFAULT_SERVER,
     table_format: Annotated[
-        str, typer.Option(help="What the table is kept as: parquet.")
+        str, typer.Option(help="What the table is kept as: parquet, delta or iceberg.")
     ] = "parquet",
     checkpoint: Annotated[
         Path | None,

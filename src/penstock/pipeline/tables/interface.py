@@ -34,6 +34,8 @@ class TableFormat(StrEnum):
 
     PARQUET = "parquet"
     """A folder of Parquet files and nothing else."""
+    DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Table(ABC):
     """One table; one query writes to it, any number of tasks stage files for it."""
 
     def __init__(self, config: TableConfig) -> None:
-        self._config = config
+        self.config = config
 
     @property
     @abstractmethod

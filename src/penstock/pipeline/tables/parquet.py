@@ -71,7 +71,7 @@ class ParquetTable(Table):
             )
         for folder in (self._staging, self._commits):
             folder.mkdir(parents=True, exist_ok=True)
-        config = self._config
+        config = self.config
         staging = local_folder(self._staging)
         return Stager(staging, schema, config.compression, config.target_bytes)
 
