@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -200,3 +201,26 @@ def test_a_broker_passes_its_damage_on_whichever_way_it_is_read(
     assert letter["topicId"] == tasks[0].topic_id
     if mode != "wire":
         assert b"Broken" in letter["data"]  # type: ignore[operator]  # its bytes
+
+
+def test_what_the_broker_has_in_its_place_is_read_once(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    for value in (b"first", b"broken", b"third"):
+        fill(shared_server.kafka, topic, [(None, value)])
+    given = {"penstock.bootstrap.servers": shared_server.kafka, "subscribe": topic}
+    parsed = parse(given, streaming=False)
+    with KafkaCluster(parsed) as cluster:
+        planner = Planner(parsed, cluster)
+        (task,) = planner.tasks(*planner.batch())
+    assert task.data_folder is not None
+    assert task.folder is not None
+    (segment,) = (task.data_folder.path / task.folder).glob("*.log")
+    # As where a stale copy of the broker's disk is mounted.
+    copy = tmp_path / task.folder
+    copy.mkdir(parents=True)
+    (tmp_path / CLUSTER_ID_FILE).write_text(task.data_folder.cluster_id)
+    (copy / segment.name).write_bytes(segment.read_bytes().replace(b"broken", b"Broken"))
+    stale = replace(task, data_folder=DataFolder(tmp_path, task.data_folder.cluster_id))
+    assert read(stale, parsed) == [b"first", b"broken", b"third"]

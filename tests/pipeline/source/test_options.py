@@ -180,6 +180,11 @@ def test_a_stream_ends_by_its_trigger(name: str) -> None:
         parse({**BASE, name: "1000"}, streaming=True)
 
 
+def test_a_stream_takes_no_conditions() -> None:
+    with pytest.raises(OptionError, match="filterPushdown is for batch reads"):
+        parse({**BASE, "filterPushdown": "true"}, streaming=True)
+
+
 def test_a_group_is_named_or_made_of_a_prefix_and_the_topics() -> None:
     def group(**options: str) -> str | None:
         named = {name.replace("_", "."): value for name, value in options.items()}

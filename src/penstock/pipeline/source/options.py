@@ -136,6 +136,8 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     topics, assigned = _sources(given)
     most, least = _rows_of_a_batch(given)
     on_corruption, dead_letters = _corruption(given)
+    if streaming and flag(given, "filterPushdown", default=False):
+        raise OptionError("filterPushdown is for batch reads: no stream hears of its conditions")
     return SourceOptions(
         servers=_servers(given),
         kafka=kafka,

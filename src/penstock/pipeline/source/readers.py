@@ -137,7 +137,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_cluster": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        prepare(self._options)
         planner = self._planner()
         ids = planner.topic_ids()
         start = to_json(planner.starting(), ids)
@@ -153,14 +152,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         planner = self._planner()
+        newest = self._newest() if self._target is None else self._target
         if self._progress is not None and self._cluster is not None:
-            self._progress.reached(from_json(start), self._cluster)
+            done = from_json(start)
+            there = {source: done[source] for source in done if source in newest.offsets}
+            self._progress.reached(there, self._cluster)
         if start == self._unsettled:
             # Spark stores a batch's end and not its start, and after a crash in the first batch it
             # would ask for the latest offset anew. An empty first batch stores where to begin.
             self._unsettled = None
             return start
-        newest = self._newest() if self._target is None else self._target
         recorded = topic_ids(start)
         known = planner.of_same_topics(from_json(start), recorded, newest.ids)
         latest = planner.following(known, newest.offsets)
@@ -192,6 +193,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planner(self) -> Planner:
         if self._cluster is None:
+            prepare(self._options)
             self._cluster = KafkaCluster(self._options)
         return Planner(self._options, self._cluster)
 

@@ -92,14 +92,14 @@ class StoredBatches:
 
     def earlier(self, start: int, end: int) -> Iterator[Buffer]:
         """Yield runs from a place before the range, where chunks of a message may lie."""
-        nothing = self._broker(start, end, met=_is_no_matter)
+        elsewhere = self._broker(start, end, met=_is_no_matter)
         try:
             yield from self._files(start, end)
         except (LogError, OSError):
-            yield from nothing
+            yield from elsewhere
         else:
             if not self._reads_files:
-                yield from nothing
+                yield from elsewhere
 
     def aborted(self, offset: int) -> Fetched:
         """Read what is committed from an offset on, for the transactions that were aborted."""
@@ -127,20 +127,25 @@ class StoredBatches:
         folder = task.data_folder.path / task.folder
         return read_range(folder, start, end, chunk_bytes=CHUNK_BYTES)
 
-    def _behind(self, damage: CorruptBatchError, position: int) -> Iterator[Buffer]:
+    def _behind(self, error: CorruptBatchError, position: int) -> Iterator[Buffer]:
         """Yield what the broker has in place of what is damaged in a file, if anything."""
-
-        def met(_: Damage) -> None:
-            name = Path(damage.path).name
-            data = stored_bytes(damage.path, damage.position, damage.end_position)
-            where = self._task.range.source, damage.base_offset, damage.next_offset
-            self._met(Damage(*where, "its bytes are damaged", name, damage.position, data))
-
         if self._options.read_mode is ReadMode.LOG:
-            met(Damage(self._task.range.source, damage.base_offset, damage.next_offset, ""))
+            self._met(self._damage(error))
             return
-        logger.warning("%s: the broker is asked: %s", self._task.range, damage)
-        yield from self._broker(position, min(damage.next_offset, self._task.range.end), met=met)
+        logger.warning("%s: the broker is asked: %s", self._task.range, error)
+        end = min(error.next_offset, self._task.range.end)
+        yield from self._broker(position, end, met=lambda _: self._met(self._damage(error)))
+
+    def _damage(self, error: CorruptBatchError) -> Damage:
+        return Damage(
+            self._task.range.source,
+            error.base_offset,
+            error.next_offset,
+            "its bytes are damaged",
+            Path(error.path).name,
+            error.position,
+            stored_bytes(error.path, error.position, error.end_position),
+        )
 
     def _broker(
         self, position: int, end: int, met: Callable[[Damage], None] | None = None
