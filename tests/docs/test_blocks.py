@@ -29,6 +29,7 @@ LONG = {
     "docs/spark-sink.md",
     "docs/spark-source.md",
     "docs/spark-tables.md",
+    "docs/spark-values.md",
     "docs/spark.md",
 }
 """Spark is started twice or more for each, to do what it does for the README."""

@@ -21,6 +21,7 @@ from penstock.pipeline.source.readers import (
     failing_later,
 )
 from penstock.pipeline.source.schema import spark_schema
+from penstock.pipeline.values.options import parse_value_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -37,14 +38,22 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        return spark_schema(columns_of(self.options))
-
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # Spark's signature
+        raw = spark_schema(columns_of(self.options))
+        if parse_value_options(self.options) is None:
+            return raw
         options = parse(self.options, streaming=False)
-        return FilteringReader(options) if options.filter_pushdown else BatchReader(options)
+        assert options.values is not None
+        from penstock.pipeline.values.reading import typed_schema  # noqa: PLC0415  # if needed
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return failing_later(lambda: StreamReader(parse(self.options, streaming=True)))
+        return typed_schema(raw, options.values, options.topics)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse(self.options, streaming=False)
+        reader = FilteringReader if options.filter_pushdown else BatchReader
+        return reader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return failing_later(lambda: StreamReader(parse(self.options, streaming=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return batch_writer(self.options, schema, overwrite=overwrite)

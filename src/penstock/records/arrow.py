@@ -38,12 +38,12 @@ def to_arrow(columns: Columns, names: Container[str]) -> dict[str, pa.Array]:
 
 def _keys(columns: Columns) -> pa.Array:
     records = columns.records
-    return _gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE])
+    return gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE])
 
 
 def _values(columns: Columns) -> pa.Array:
     records = columns.records
-    return _gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE])
+    return gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE])
 
 
 def _offsets(columns: Columns) -> pa.Array:
@@ -63,8 +63,8 @@ def _time_types(columns: Columns) -> pa.Array:
 def _headers(columns: Columns) -> pa.Array:
     table = columns.headers
     data = columns.header_data
-    names = _text(_gather(data, table[field.NAME_START], table[field.NAME_SIZE]))
-    values = _gather(data, table[field.CONTENT_START], table[field.CONTENT_SIZE])
+    names = _text(gather(data, table[field.NAME_START], table[field.NAME_SIZE]))
+    values = gather(data, table[field.CONTENT_START], table[field.CONTENT_SIZE])
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(columns.header_start.astype(np.int32), pairs, type=HEADERS)
 
@@ -79,8 +79,8 @@ def _text(names: pa.Array) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def _gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
-    """Return the bytes at these places; a size below 0 is null."""
+def gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
+    """Return the bytes at these places as a binary array of its own; a size below 0 is null."""
     count = len(starts)
     null = sizes < 0
     # A null takes no room, wherever it is said to be.

@@ -219,3 +219,8 @@ def test_dead_letters_go_to_a_folder(tmp_path: Path) -> None:
     options = parse(given, streaming=False)
     assert options.on_corruption is OnCorruption.DEAD_LETTER
     assert options.dead_letters == tmp_path / "dead"
+
+
+def test_what_is_typed_is_a_column() -> None:
+    with pytest.raises(OptionError, match="schema is for value, which columns leaves out"):
+        parse({**BASE, "schema": "id BIGINT", "columns": "key"}, streaming=False)

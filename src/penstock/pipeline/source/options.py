@@ -25,6 +25,7 @@ from penstock.pipeline.source.option_values import (
     milliseconds,
 )
 from penstock.pipeline.source.positions import Position, begins_at_latest
+from penstock.pipeline.values import options as value_options
 
 __all__ = ["OptionError", "ReadMode", "SourceOptions", "begins_at_latest", "parse"]
 
@@ -57,6 +58,7 @@ NAMES: Final = (
     "readMode",
     "onCorruption",
     "deadLetterPath",
+    *value_options.NAMES,
 )
 
 
@@ -117,6 +119,8 @@ class SourceOptions:
     read_mode: ReadMode
     on_corruption: OnCorruption
     dead_letters: Path | None
+    values: value_options.ValueOptions | None = None
+    """Which columns are typed; None where all are as they are stored."""
 
     @property
     def committed(self) -> bool:
@@ -161,6 +165,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         read_mode=choice(given, "readMode", ReadMode.AUTO),
         on_corruption=on_corruption,
         dead_letters=dead_letters,
+        values=_values(given),
     )
 
 
@@ -283,3 +288,17 @@ def _corruption(given: Given) -> tuple[OnCorruption, Path | None]:
             "onCorruption deadLetter and deadLetterPath, a folder, belong together: give both"
         )
     return on_corruption, Path(path).absolute() if path else None
+
+
+def _values(given: Given) -> value_options.ValueOptions | None:
+    try:
+        values = value_options.parse_value_options(given)
+    except value_options.ValueOptionError as error:
+        raise OptionError(str(error)) from None
+    if values is None:
+        return None
+    columns = columns_of(given)
+    for column, typed in (("value", values.value), ("key", values.key)):
+        if typed is not None and column not in columns:
+            raise OptionError(f"{typed.option} is for {column}, which columns leaves out")
+    return values

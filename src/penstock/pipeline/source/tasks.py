@@ -6,25 +6,41 @@ from typing import TYPE_CHECKING
 
 from penstock.clients.kafka.committed import CommittedBatches
 from penstock.pipeline.source.corruption import Corruption, Damage
+from penstock.pipeline.source.options import COLUMNS, HEADERS
 from penstock.pipeline.source.rows import Rows
 from penstock.pipeline.source.runs import may_hold_transactions
+from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.stored import StoredBatches
+from penstock.pipeline.values.origin import Origin, running_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
     from penstock.pipeline.source.options import SourceOptions
     from penstock.pipeline.source.planning import Task
+    from penstock.pipeline.values.reading import TypedReading
     from penstock.session import Buffer
 
 
-def read_task(task: Task, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def read_task(
+    task: Task, options: SourceOptions, typed: TypedReading | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task, with the columns of the options.
 
-    Raises SourceError where some can't be had, unless `onCorruption` lets them be left out.
+    Raises SourceError where some can't be had, unless `onCorruption` lets them be left out. With
+    typed columns, what is not of its schema raises what `TypedReading.rows` does.
     """
+    if typed is None:
+        return _read(task, options, options.columns)
+    with_headers = options.include_headers or typed.needs_headers
+    raw = _read(task, options, (*COLUMNS, HEADERS) if with_headers else COLUMNS)
+    origin = Origin(*running_batch(), *task.range.source, task.range.start, task.range.end)
+    return typed.rows(raw, arrow_schema(options.columns), origin)
+
+
+def _read(task: Task, options: SourceOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     corruption = Corruption(options, task.topic_id)
 
     def met(damage: Damage) -> None:
@@ -33,7 +49,7 @@ def read_task(task: Task, options: SourceOptions) -> Iterator[pa.RecordBatch]:
 
     with StoredBatches(task, options, met) as stored:
         committed = CommittedBatches(stored.aborted)
-        rows = Rows(task.range, options.columns, stored.earlier, corruption.met)
+        rows = Rows(task.range, columns, stored.earlier, corruption.met)
         if options.committed:
             yield from rows.of(_kept(committed, stored.runs()))
         else:
