@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
-from penstock.pipeline.job import PipelineConfig, Run
+from penstock.pipeline.jobs.job import PipelineConfig, Run
 from penstock.pipeline.session import open_session
 
 PARTITIONS = 4

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
@@ -18,6 +19,9 @@ from penstock.broker.settings import BrokerSettings
 from penstock.log import Flusher
 from stalls import busy_stalls
 from stand import Stand
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # The same examples in every run of a test; the long runs look for new ones.
 settings.register_profile(
@@ -102,6 +106,16 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     broker.start()
     yield broker
     broker.end()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one local Spark of all tests: to start it takes longer than most of them do."""
+    from penstock.pipeline.session import open_session
+
+    session = open_session("penstock tests", "local[2]")
+    yield session
+    session.stop()
 
 
 @pytest.fixture

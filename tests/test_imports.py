@@ -74,6 +74,8 @@ INPUT_OUTPUT = {"asyncio", "socket", "uvloop", "selectors", "ssl", "threading", 
 ONLY_IN = {
     "pyspark": {"penstock.demo", "penstock.pipeline"},
     "pyarrow": {"penstock.demo", "penstock.pipeline", "penstock.records"},
+    "deltalake": {"penstock.pipeline.tables"},
+    "pyiceberg": {"penstock.pipeline.tables"},
     "pandas": {"penstock.demo", "penstock.pipeline"},
     # They compile kernels when the package is built: nothing that is installed knows them.
     "numba": set(),
@@ -299,9 +301,9 @@ def function():
 def test_the_contract_can_be_broken() -> None:
     assert not permitted("penstock.kafka.session", "penstock.pulsar.wire")
     assert not permitted("penstock.log.segment", "penstock.broker.broker")
-    assert not permitted("penstock.pipeline.source", "penstock.kafka.session")
+    assert not permitted("penstock.pipeline.source.readers", "penstock.kafka.session")
     assert not permitted("penstock.limits", "penstock.broker")
-    assert permitted("penstock.pipeline.source", "penstock.clients.kafka.client")
+    assert permitted("penstock.pipeline.source.readers", "penstock.clients.kafka.client")
     assert permitted("penstock.cli.serve", "penstock.server.serve")
 
 

@@ -176,6 +176,7 @@ async def test_what_fell_to_retention_is_skipped() -> None:
         readable_end=lambda: 7,
         bytes_from=lambda offset: 100,
         deleted=False,
+        edition=(0, 0),
         read=read,
         committed_from=lambda offset: Committed(()),
         memory=Memory(),

@@ -149,10 +149,19 @@ def test_empty_snapshot_is_the_empty_state() -> None:
     assert len(states) == 0
 
 
+def test_a_snapshot_of_the_first_version_is_read() -> None:
+    states = written(batch(0), batch(1))
+    now = states.snapshot()
+    before = b"\x01" + now[1:15] + now[19:]  # There was no epoch of the coordinator.
+    states = ProducerStates(Memory().producers)
+    states.restore(before)
+    assert states.snapshot() == now
+
+
 def test_damaged_snapshot_is_refused_and_changes_nothing() -> None:
     states = written(batch(0), batch(1))
     good = states.snapshot()
-    six = good[:15] + bytes([BATCHES_REMEMBERED + 1]) + good[16:]
+    six = good[:19] + bytes([BATCHES_REMEMBERED + 1]) + good[20:]
     for bad in (good[:-1], good + b"\0", b"\xff" + good[1:], good[:3], six):
         with pytest.raises(ValueError, match="snapshot of producers"):
             states.restore(bad)

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.reading import conversion_cache
+from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
@@ -114,6 +115,43 @@ async def test_what_is_converted_meanwhile_is_not_kept(
         assert offsets(b"".join(await reading))[0] == 0
     after = await read(partition, Magic.PULSAR)
     assert list(chain(*map(offsets, after))) == [57, 58, 59]
+
+
+async def test_entries_that_were_read_ahead(broker: Broker, partition: Partition) -> None:
+    skipped: list[tuple[int, int]] = []
+    reader = EntryReader(partition, 0, Magic.PULSAR, lambda *gap: skipped.append(gap))
+    assert await reader.fill()
+    first = reader.take()
+    assert first is not None
+    assert offsets(first.batch) == [0, 1, 2]
+    await compact(broker)
+    assert await reader.fill()
+    rest = list(iter(reader.take, None))
+    assert list(chain(*(offsets(entry.batch) for entry in rest))) == [57, 58, 59]
+    assert max(end for _, end in skipped) == 57
+
+
+async def test_entries_that_are_read_meanwhile(
+    broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = EntryReader(partition, 0, Magic.PULSAR, lambda *_: None)
+    read, begun, gate = partition.read, asyncio.Event(), asyncio.Event()
+
+    async def waiting(*what: Any) -> list[Buffer]:
+        found = await read(*what)
+        begun.set()
+        await gate.wait()
+        return found
+
+    monkeypatch.setattr(partition, "read", waiting)
+    filling = asyncio.ensure_future(reader.fill())
+    await begun.wait()
+    await compact(broker)
+    gate.set()
+    assert await filling
+    entry = reader.take()
+    assert entry is not None
+    assert offsets(entry.batch) == [57, 58, 59]
 
 
 def of_poll(polled: Polled | None) -> int:

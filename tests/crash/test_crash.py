@@ -30,8 +30,8 @@ SLOW_FLUSH_MS = 300
 
 
 @pytest.mark.timeout(600)
-def test_what_was_acknowledged_survives_ten_crashes(server: BrokerProcess) -> None:
-    crash(server, rounds=10, seed=2013)
+def test_what_was_acknowledged_survives_five_crashes(server: BrokerProcess) -> None:
+    crash(server, rounds=5, seed=2013)
 
 
 @pytest.mark.soak

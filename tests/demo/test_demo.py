@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from io import StringIO
@@ -12,9 +14,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from broker_process import BrokerProcess
+from penstock.cli.demo import demo_command
 from penstock.clients.kafka.client import KafkaClient
 from penstock.demo import tables
 from penstock.demo.digest import Digest
@@ -29,7 +33,28 @@ SECONDS = 560
 
 
 @pytest.mark.timeout(SECONDS + 20)
-def test_the_whole_demo_agrees_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_the_demo_agrees_and_leaves_nothing_behind(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("penstock.demo.run.close_session", lambda: None)  # It is all tests' one.
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        demo_command(limit=3000)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    printed = capsys.readouterr().out
+    assert "Everything agrees." in printed
+    assert "differs" not in printed
+    assert nothing_is_left(tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(SECONDS + 20)
+def test_the_whole_demo_agrees_in_a_process_of_its_own(tmp_path: Path) -> None:
     # Temporary files and processes of this run are told from others' by their folder.
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-m", "penstock", "demo", "--limit", "3000"]
@@ -39,8 +64,12 @@ def test_the_whole_demo_agrees_and_leaves_nothing_behind(tmp_path: Path) -> None
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Everything agrees." in ended.stdout
     assert "differs" not in ended.stdout
-    assert not list(tmp_path.glob("penstock-demo-*"))
-    assert not [p for p in psutil.process_iter(["cmdline"]) if belongs_to(p, tmp_path)]
+    assert nothing_is_left(tmp_path)
+
+
+def nothing_is_left(folder: Path) -> bool:
+    running = [each for each in psutil.process_iter(["cmdline"]) if belongs_to(each, folder)]
+    return not running and not list(folder.glob("penstock-demo-*"))
 
 
 def belongs_to(process: psutil.Process, folder: Path) -> bool:

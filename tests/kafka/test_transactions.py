@@ -18,15 +18,20 @@ from kafka_transactions import (
     batch,
     fetched_offset,
 )
+from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log.errors import LogFailedError
 
 
-def stable_end(dialog: Dialog, index: int = 0) -> int:
+def partition_of(dialog: Dialog, index: int = 0) -> Partition:
     topic = dialog.broker.topics.by_kafka_name(TOPIC)
     assert topic is not None
-    return topic.partition(index).readable_end(Isolation.READ_COMMITTED)
+    return topic.partition(index)
+
+
+def stable_end(dialog: Dialog, index: int = 0) -> int:
+    return partition_of(dialog, index).readable_end(Isolation.READ_COMMITTED)
 
 
 @pytest.fixture(params=[False, True], ids=["part 1", "part 2"])
@@ -225,6 +230,29 @@ async def test_a_batch_says_whose_it_is(producer: TransactionalProducer) -> None
     assert await producer.produce() == 0
 
 
+async def test_a_producer_begins_on_a_partition_at_sequence_0(
+    producer: TransactionalProducer,
+) -> None:
+    await begin(producer, 0)
+    if not producer.part_2:
+        assert await producer.add(1) == [0]
+    late = batch(producer.id, producer.epoch, 3)
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if producer.part_2 else 0
+    assert await producer.produce(partition=1, batch=late) == code
+    assert partition_of(producer.dialog, 1).end_offset == (0 if producer.part_2 else 1)
+    assert await producer.end() == 0
+
+
+async def test_producers_that_a_partition_has_forgotten_go_on(
+    producer: TransactionalProducer,
+) -> None:
+    await begin(producer, 0)
+    partition_of(producer.dialog).producers.close()
+    assert await producer.produce() == 0
+    idempotent = batch(99, 0, sequence=7, attributes=0)
+    assert await producer.produce(batch=idempotent, transactional_id=None) == 0
+
+
 async def test_offsets_are_pending_until_the_end(producer: TransactionalProducer) -> None:
     dialog = producer.dialog
     for offset, committed in ((7, True), (9, False)):
@@ -329,6 +357,43 @@ async def test_transactions_are_described(producer: TransactionalProducer) -> No
     assert known.transaction_start_time_ms == -1
 
 
+async def test_producers_are_described_with_what_they_have_open(
+    producer: TransactionalProducer,
+) -> None:
+    dialog = producer.dialog
+    request = api("DescribeProducers").request
+    asked = request.TopicRequest(name=TOPIC, partition_indexes=[0])
+
+    async def described() -> list[tuple[int, ...]]:
+        answer = await dialog.ask("DescribeProducers", topics=[asked])
+        return [
+            (
+                each.producer_id,
+                each.producer_epoch,
+                each.last_sequence,
+                each.coordinator_epoch,
+                each.current_txn_start_offset,
+            )
+            for each in answer.topics[0].partitions[0].active_producers
+        ]
+
+    await begin(producer, 0)
+    of_pulsar = await dialog.broker.transactions.begin(60_000)
+    partition = partition_of(dialog)
+    await dialog.broker.transactions.add_partitions("", of_pulsar, [partition.id])
+    partition.append([batch(*of_pulsar, sequence=-1)])
+    assert await described() == [(producer.id, 0, 0, -1, 0), (*of_pulsar, -1, -1, 1)]
+    assert await producer.end() == 0
+    await dialog.broker.transactions.end("", of_pulsar, committed=True)
+    (known,) = await described()
+    sequence = -1 if producer.part_2 else 0
+    assert known == (producer.id, producer.epoch, sequence, partition.leader_epoch, -1)
+
+
+FILTERS = {"duration_filter": 1, "transactional_id_pattern": 2}
+"""The first versions that have them."""
+
+
 async def test_transactions_are_listed_by_what_they_are(dialog: Dialog) -> None:
     await dialog.create_topic()
     idle, busy = (TransactionalProducer(dialog, name) for name in ("idle", "busy"))
@@ -337,7 +402,7 @@ async def test_transactions_are_listed_by_what_they_are(dialog: Dialog) -> None:
     await busy.produce()
 
     async def listed(**filters: Any) -> list[str]:
-        version = 1 if "duration_filter" in filters else 0
+        version = max(FILTERS.get(name, 0) for name in [*filters, ""])
         answer = await dialog.ask("ListTransactions", version, **filters)
         assert answer.error_code == 0
         return [each.transactional_id for each in answer.transaction_states]
@@ -347,8 +412,33 @@ async def test_transactions_are_listed_by_what_they_are(dialog: Dialog) -> None:
     assert await listed(producer_id_filters=[idle.id, 10**9]) == ["idle"]
     assert await listed(duration_filter=0, state_filters=["Empty"]) == []
     assert await listed(duration_filter=3_600_000) == []
+    assert await listed(transactional_id_pattern="") == ["idle", "busy"]
+    assert await listed(transactional_id_pattern="(id|b).*") == ["idle", "busy"]
+    assert await listed(transactional_id_pattern="[a-z]{3}y") == ["busy"]
+    assert await listed(transactional_id_pattern="bus") == [], "the whole id matches"
+    assert await listed(transactional_id_pattern=".*", state_filters=["Empty"]) == ["idle"]
     answer = await dialog.ask("ListTransactions", 1, state_filters=["Ongoing", "Odd"])
     assert answer.unknown_state_filters == ["Odd"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a", "*", r"(a)\1", "(?=a)", "[b-a]", "a{1001}", "(x{1000}){1000}", "a(?i", "\0(" * 10_000],
+)
+async def test_what_is_no_pattern_is_refused(dialog: Dialog, pattern: str) -> None:
+    await dialog.create_topic()
+    await TransactionalProducer(dialog, "a").init()
+    answer = await dialog.ask("ListTransactions", 2, transactional_id_pattern=pattern)
+    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert answer.transaction_states == []
+
+
+async def test_a_pattern_that_is_hostile_takes_time_that_is_linear(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await TransactionalProducer(dialog, "a" * 30_000).init()
+    for pattern in ("(a*)*b", "(a|a)*b", "a*" * 60 + "b"):
+        answer = await dialog.ask("ListTransactions", 2, transactional_id_pattern=pattern)
+        assert (answer.error_code, answer.transaction_states) == (0, [])
 
 
 async def test_a_transaction_outlives_the_broker(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import pyspark_penstock
+from penstock.pipeline.data_source import PenstockSource
 from penstock.pipeline.session import JavaError, check_java
-from penstock.pipeline.source import PenstockSource
 
 
 def test_spark_finds_the_source_by_itself() -> None:

@@ -21,6 +21,7 @@ from penstock.log.header import (
     build_header,
     checksum_matches,
     read_header,
+    rebuilt_header,
     walk,
 )
 from penstock.records import MalformedBatchError, decode
@@ -30,7 +31,7 @@ from penstock.records.compaction.cleaning import Pass, remember
 from penstock.records.compaction.offset_map import OffsetMap
 from penstock.records.iggy.batch import verify_iggy_batch
 from penstock.records.pulsar.compression import compress_pulsar
-from penstock.records.pulsar.entry import parse_entry, read_entry
+from penstock.records.pulsar.entry import numbered_message, parse_entry, read_entry
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 from stored_batches import (
     TIME,
@@ -120,9 +121,10 @@ def check_stored(before: bytes, after: bytes) -> None:
         assert header.base_offset == expected
         expected = header.next_offset
     assert expected == headers(before)[-1].next_offset
-    bounds = {(header.base_offset, header.last_offset_delta) for header in headers(before)}
+    bounds = {(each.magic, each.base_offset, each.last_offset) for each in headers(before)}
     for header in headers(after):
-        assert header.record_count == 0 or (header.base_offset, header.last_offset_delta) in bounds
+        if header.record_count and header.magic != Magic.PULSAR:
+            assert (header.magic, header.base_offset, header.last_offset) in bounds
 
 
 def last_of_keys(records: list[Found]) -> list[Found]:
@@ -172,7 +174,8 @@ def of_iggy(records: Sequence[Record]) -> tuple[bytes, int]:
 
 
 values = st.none() | st.binary(min_size=1, max_size=40)
-keys = st.none() | st.sampled_from([b"a", b"b", b"c", b"key-%d" % 7, b"d" * 30])
+names = st.sampled_from([b"a", b"b", b"c", b"key-%d" % 7, b"d" * 30])
+keys = st.none() | names
 times = st.integers(TIME // 1000, TIME // 1000 + 1_000).map(lambda time: time * 1000)
 records = st.lists(
     st.builds(Record, value=values, key=keys, headers=st.just(()), time=times),
@@ -180,7 +183,7 @@ records = st.lists(
     max_size=6,
 )
 keyed = st.lists(
-    st.builds(Record, value=values, key=keys.filter(bool), headers=st.just(()), time=times),
+    st.builds(Record, value=values, key=names, headers=st.just(()), time=times),
     min_size=1,
     max_size=6,
 )
@@ -310,14 +313,50 @@ def test_entries_of_pulsar_stay_sound() -> None:
     for codec in range(5):
         log = log_of(of_pulsar(batch, codec), of_pulsar([Record(b"4", b"b")], codec))
         left = compact(log)
-        header = headers(left)[0]
-        found = read_entry(memoryview(left)[HEADER_SIZE : header.size])
-        assert header.record_count == found.message_count == 3
-        assert found.metadata.compression == codec
+        found = [
+            (header, read_entry(memoryview(left)[position + HEADER_SIZE : position + header.size]))
+            for position, header in walk(left)
+            if header.record_count
+        ]
+        assert [header.base_offset for header, _ in found] == [0, 2, 3]
+        for header, each in found:
+            assert header.record_count == each.message_count == header.last_offset_delta + 1 == 1
+            assert each.metadata.compression == codec
+        numbered = [
+            numbered_message(memoryview(left)[position + HEADER_SIZE : position + header.size])
+            for position, header in walk(left)
+            if header.record_count
+        ]
+        assert numbered == [("maker", 7), ("maker", 7), ("maker", 5)]
         if codec == 0:
-            said = singles(bytes(found.payload))
-            assert [single.compacted_out for single, _ in said] == [False, True, False]
-            assert [payload for _, payload in said] == [b"1", b"", b"3"]
+            assert [singles(bytes(each.payload))[0][1] for _, each in found] == [b"1", b"3", b"4"]
+
+
+def test_each_run_of_an_entrys_messages_has_its_own_time() -> None:
+    batch = [
+        Record(b"v", key, time=TIME + 1_000 * late)
+        for key, late in [(b"a", 5), (b"b", 2), (b"c", 9), (b"d", 1), (b"e", 3)]
+    ]
+    log = log_of(
+        of_pulsar(batch), of_pulsar([Record(b"new", b"c")]), of_kafka([Record(b"k", b"a")])
+    )
+    runs = [header for header in headers(compact(log)) if header.magic == Magic.PULSAR]
+    assert [(run.base_offset, run.record_count) for run in runs] == [(1, 1), (3, 2), (5, 1)]
+    assert [run.max_timestamp - TIME // 1000 for run in runs[:2]] == [2, 3]
+
+
+def test_a_producers_last_entry_leaves_its_sequence_where_it_loses_its_beginning() -> None:
+    batch, _ = of_pulsar([Record(b"1", b"a"), Record(b"2", b"b")])
+    named = rebuilt_header(
+        read_header(batch)._replace(producer_id=-7, base_sequence=11), batch[61:]
+    )
+    log = log_of((bytes(named) + batch[61:], 2), of_kafka([Record(b"3", b"a")]))
+    left = compact(log, last_batches=[0])
+    emptied, run, _ = headers(left)
+    assert (emptied.producer_id, emptied.base_sequence, emptied.record_count) == (-7, 11, 0)
+    assert (emptied.base_offset, emptied.last_offset, run.base_offset) == (0, 0, 1)
+    assert compact(left, last_batches=[0]) == left
+    assert headers(compact(log))[0].producer_id == -1
 
 
 def test_a_message_of_pulsar_without_payload_deletes_its_key() -> None:

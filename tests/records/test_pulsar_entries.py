@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from penstock import records
-from penstock.log.header import Magic, walk
+from penstock.log.header import HEADER_SIZE, Magic, read_header, walk
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.metadata_pb2 import (
     EncryptionKeys,
@@ -108,23 +108,45 @@ def test_a_message_that_compaction_emptied_is_a_gap() -> None:
         assert [header.next_offset for _, header in walk(converted)] == [10, 13, 14]
 
 
-def test_a_gap_becomes_messages_that_are_compacted_out() -> None:
+def spans(batches: bytes) -> list[tuple[int, int, int]]:
+    """Return where batches begin and end, and how many records they have."""
+    return [(each.base_offset, each.next_offset, each.record_count) for _, each in walk(batches)]
+
+
+def test_an_entry_ends_at_a_gap_and_readers_pass_over_it() -> None:
     body = iggy_body([Record(b"a"), Record(b"b")], deltas=1)
     stored = bytearray(iggy_batch(body, 20, 2))
     stored[23:27] = (3).to_bytes(4, "big")
     columns = records.decode(stored)
     assert columns.offsets.tolist() == [21, 22]
-    ((about, payload),) = entries(join(records.convert(stored, Magic.PULSAR)))
-    assert about.num_messages_in_batch == 4
-    assert [message.compacted_out for message, _ in singles(payload)] == [True, False, False, True]
+    converted = join(records.convert(stored, Magic.PULSAR))
+    assert spans(converted) == [(21, 23, 2), (23, 24, 0)]
+    ((about, payload),) = entries(converted[: read_header(converted).size])
+    assert about.num_messages_in_batch == 2
+    assert [message.compacted_out for message, _ in singles(payload)] == [False, False]
 
 
-def test_a_gap_that_would_fill_the_memory_is_refused() -> None:
+def test_each_run_of_a_batch_becomes_an_entry() -> None:
+    pairs = [(single(compacted_out=number % 3 == 1), b"%d" % number) for number in range(8)]
+    said = metadata(num_messages_in_batch=8)
+    kafka = join(records.convert(pulsar_batch(entry(said, batched(pairs)), 10, 8), Magic.KAFKA))
+    run = kafka_batch([Record(b"before")], 9) + kafka
+    converted = join(records.convert(run, Magic.PULSAR))
+    assert spans(converted) == [(9, 10, 1), (10, 11, 1), (12, 14, 2), (15, 17, 2), (17, 18, 0)]
+    filled = converted[:-HEADER_SIZE]
+    assert [about.num_messages_in_batch for about, _ in entries(filled)] == [1, 1, 2, 2]
+    assert {about.producer_name for about, _ in entries(filled)} == {"penstock", "maker"}
+    found = [record.value for record in read(records.decode(converted))]
+    assert found == [b"before", b"0", b"2", b"3", b"5", b"6"]
+
+
+def test_a_gap_takes_no_memory() -> None:
     stored = bytearray(iggy_batch(iggy_body([Record(b"a")]), 0))
     stored[23:27] = (1 << 30).to_bytes(4, "big")
     assert len(records.decode(stored)) == 1
-    with pytest.raises(MalformedBatchError, match="no record"):
-        list(records.convert(stored, Magic.PULSAR))
+    converted = join(records.convert(stored, Magic.PULSAR))
+    assert len(converted) < 500
+    assert spans(converted) == [(0, 1, 1), (1, (1 << 30) + 1, 0)]
 
 
 def test_an_encrypted_entry_is_one_opaque_record() -> None:
@@ -143,7 +165,9 @@ def test_an_encrypted_entry_is_one_opaque_record() -> None:
     (converted,) = records.convert(stored, Magic.KAFKA)
     assert [header.next_offset for _, header in walk(converted)] == [8]
     assert list(records.convert(stored, Magic.PULSAR)) == [stored]
-    ((back, _),) = entries(join(records.convert(converted, Magic.PULSAR)))
+    again = join(records.convert(converted, Magic.PULSAR))
+    assert spans(again) == [(5, 6, 1), (6, 8, 0)]
+    ((back, _),) = entries(again[: read_header(again).size])
     assert not back.encryption_keys
 
 

@@ -17,9 +17,14 @@ GROUP = "readers"
 
 
 def batch(
-    producer_id: int, epoch: int, sequence: int, value: bytes = b"v", count: int = 1
+    producer_id: int,
+    epoch: int,
+    sequence: int,
+    value: bytes = b"v",
+    count: int = 1,
+    attributes: int = ATTRIBUTE_TRANSACTIONAL,
 ) -> bytearray:
-    """Return a batch of a transaction."""
+    """Return a batch of a transaction; with no attributes, of an idempotent producer."""
     plain = encode_batch([Record(value, timestamp_ms=1)] * count)
     header = read_header(plain)
     body = plain[61:]
@@ -30,7 +35,7 @@ def batch(
         last_offset_delta=count - 1,
         base_timestamp=header.base_timestamp,
         max_timestamp=header.max_timestamp,
-        attributes=ATTRIBUTE_TRANSACTIONAL,
+        attributes=attributes,
         producer_id=producer_id,
         producer_epoch=epoch,
         base_sequence=sequence,

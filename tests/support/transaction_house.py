@@ -15,6 +15,7 @@ from penstock.broker.groups.offsets import CommittedOffset, CommittedOffsets, Of
 from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.producers.ids import ProducerIds
 from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.epochs import Epochs
 from penstock.broker.transactions.markers import Markers
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.broker.transactions.states import Producer
@@ -23,6 +24,7 @@ from penstock.log.errors import LogFailedError
 from penstock.log.interface import Outcome
 from penstock.memory import Memory
 from penstock.metadata.database import Row
+from penstock.metadata.epochs import EpochRepository
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.migrations import migrate
 from penstock.metadata.offsets import OffsetRepository
@@ -173,6 +175,9 @@ class House:
             lambda: self.now_ms,
         )
         self.coordinator.add_participant(self.pending)
+        self.epochs = Epochs(
+            EpochRepository(store), self.coordinator, self.memory, lambda: self.now_ms
+        )
         self.pending.load()
         self.coordinator.load()
 

@@ -26,11 +26,13 @@ from penstock.broker.topics.catalogue import Topics
 from penstock.broker.topics.namespaces import Namespaces
 from penstock.broker.topics.storage import Storage, made_folder
 from penstock.broker.transactions.coordinator import Coordinator
+from penstock.broker.transactions.epochs import Epochs
 from penstock.broker.transactions.markers import Markers
 from penstock.broker.transactions.store import TransactionStore
 from penstock.log.layout import DATABASE_FILE
 from penstock.memory import Memory
 from penstock.metadata.classic_groups import ClassicGroupRepository
+from penstock.metadata.epochs import EpochRepository
 from penstock.metadata.exclusive_epochs import ExclusiveEpochRepository
 from penstock.metadata.namespaces import NamespaceRepository
 from penstock.metadata.offsets import OffsetRepository
@@ -86,9 +88,8 @@ class Broker:
             self.memory,
             leadership.cluster_id,
         )
-        self.offsets = CommittedOffsets(
-            OffsetRepository(store), self.topics.has_partition, self.memory
-        )
+        has_partition = self.topics.has_partition
+        self.offsets = CommittedOffsets(OffsetRepository(store), has_partition, self.memory)
         self._group_store = DurableGroupStore(ClassicGroupRepository(store))
         creations = group_creations()
         census = Census()
@@ -119,18 +120,19 @@ class Broker:
         )
         self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.pending_offsets = PendingOffsets(
-            PendingOffsetRepository(store), self.offsets, self.topics.has_partition, self.memory
+            PendingOffsetRepository(store), self.offsets, has_partition, self.memory
         )
         self.transactions = Coordinator(
             TransactionStore(TransactionRepository(store)),
             Markers(self.topics.partition, leadership.epoch),
             self.producer_ids,
-            self.topics.has_partition,
+            has_partition,
             settings.transactions,
             self.memory,
         )
         self.transactions.add_participant(self.subscriptions.transactional)
         self.transactions.add_participant(self.pending_offsets)
+        self.epochs = Epochs(EpochRepository(store), self.transactions, self.memory)
         self.topics.verification.ask(self.transactions)
         self.topics.deletion.on_partitions(self._forget)
         self.topics.deletion.on_topic(self.schemas.forget)

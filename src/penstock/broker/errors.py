@@ -103,6 +103,14 @@ class NotInTransactionError(InvalidTransactionStateError):
     """The producer has no transaction that is open and that this was added to."""
 
 
+class InvalidWriterError(BrokerError):
+    """No name of a writer, or a transactional id that does not begin with it."""
+
+
+class InvalidEpochError(BrokerError):
+    """Not the next epoch of its writer, or of more producers than one may have."""
+
+
 class ConcurrentTransactionsError(BrokerError):
     """The producer's last transaction is about to end; a moment later it will have."""
 

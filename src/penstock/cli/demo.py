@@ -35,7 +35,7 @@ def demo_command(
     from rich.console import Console
 
     from penstock.demo.processes import DemoError
-    from penstock.pipeline.job import PipelineError
+    from penstock.pipeline.jobs.job import PipelineError
     from penstock.pipeline.session import JavaError, check_java
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -1,4 +1,4 @@
-"""`penstock pipeline run`: keep a Parquet table up to date with topics."""
+"""`penstock pipeline run`: keep a table up to date with topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, print_json
 
 if TYPE_CHECKING:
-    from penstock.pipeline.job import PipelineConfig, Progress, Run
+    from penstock.pipeline.jobs.job import PipelineConfig, Progress, Run
 
 pipeline_app = typer.Typer(help="Topics as tables, with Spark.", no_args_is_help=True)
 
@@ -27,8 +27,11 @@ def _group() -> None:
 @pipeline_app.command("run")
 def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signature
     topics: Annotated[list[str], typer.Argument(help="Topics by their Kafka names.")],
-    table: Annotated[Path, typer.Option("--table", help="Folder of the Parquet table.")],
+    table: Annotated[Path, typer.Option("--table", help="Folder of the table.")],
     server: Server = DEFAULT_SERVER,
+    table_format: Annotated[
+        str, typer.Option(help="What the table is kept as: parquet, delta or iceberg.")
+    ] = "parquet",
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder of Spark's offsets; inside the table's unless given."),
@@ -51,23 +54,25 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     master: Annotated[str, typer.Option(help="Spark's master URL.")] = "local[*]",
     output: Annotated[Format, FormatOption] = Format.TABLE,
 ) -> None:
-    """Write topics to a Parquet table, each row once, until caught up or until Ctrl-C.
+    """Write topics to a table, each row once, until caught up or until Ctrl-C.
 
     A run that was ended in whatever way is taken up by the next one with the same table.
     """
     try:
-        from penstock.pipeline.job import PipelineConfig
-        from penstock.pipeline.options import ReadMode
+        from penstock.pipeline.jobs.job import PipelineConfig
+        from penstock.pipeline.source.options import ReadMode
+        from penstock.pipeline.tables.interface import TableFormat
     except ModuleNotFoundError as error:
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     config = PipelineConfig(
         servers=server,
         topics=tuple(topics),
         table=table,
+        table_format=_choice("--table-format", table_format, list(TableFormat)),
         checkpoint=checkpoint,
         interval_seconds=every,
         starting_offsets=starting_offsets,
-        read_mode=_read_mode(read_mode, list(ReadMode)),
+        read_mode=_choice("--read-mode", read_mode, list(ReadMode)),
         batch_rows=batch_rows,
         include_headers=headers,
         fail_on_data_loss=not ignore_data_loss,
@@ -76,18 +81,18 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     _show(_run(config), output)
 
 
-def _read_mode(word: str, modes: list[Any]) -> Any:
-    if word not in modes:
-        raise UsageError(f"--read-mode must be one of {', '.join(modes)}, not {word!r}")
-    return modes[modes.index(word)]
+def _choice(flag: str, word: str, choices: list[Any]) -> Any:
+    if word not in choices:
+        raise UsageError(f"{flag} must be one of {', '.join(choices)}, not {word!r}")
+    return choices[choices.index(word)]
 
 
 def _run(config: PipelineConfig) -> Progress:
     from rich.console import Console
 
-    from penstock.pipeline.job import PipelineError, Run
+    from penstock.pipeline.jobs.job import PipelineError, Run
     from penstock.pipeline.session import JavaError, close_session
-    from penstock.pipeline.table import TableError
+    from penstock.pipeline.tables.interface import TableError
 
     run = Run(config)
     _stop_on_signals(run)

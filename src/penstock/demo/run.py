@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from penstock.pipeline.job import Progress as PipelineProgress
+    from penstock.pipeline.jobs.job import Progress as PipelineProgress
 
 TOPIC: Final = "flights"
 PARTITIONS: Final = 4

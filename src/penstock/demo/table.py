@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.demo.flights import CarrierDelay
-from penstock.pipeline.job import PipelineConfig, Progress, Run
+from penstock.pipeline.jobs.job import PipelineConfig, Progress, Run
 from penstock.pipeline.session import open_session
 
 if TYPE_CHECKING:

@@ -42,6 +42,8 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         broker.InvalidTransactionStateError: ErrorCode.INVALID_TXN_STATE,
         broker.ConcurrentTransactionsError: ErrorCode.CONCURRENT_TRANSACTIONS,
         broker.InvalidTransactionTimeoutError: ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+        broker.InvalidWriterError: ErrorCode.INVALID_REQUEST,
+        broker.InvalidEpochError: ErrorCode.INVALID_TXN_STATE,
         # Clients try again after a while.
         broker.TooManyTransactionsError: ErrorCode.COORDINATOR_NOT_AVAILABLE,
         broker.InvalidGroupIdError: ErrorCode.INVALID_GROUP_ID,

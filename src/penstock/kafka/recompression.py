@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock import records
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
-from penstock.log.header import ATTRIBUTE_COMPRESSION, HEADER_SIZE, build_header, read_header
+from penstock.log.header import ATTRIBUTE_COMPRESSION, HEADER_SIZE, read_header, rebuilt_header
 from penstock.records.errors import OverLimitError
 
 if TYPE_CHECKING:
@@ -68,17 +68,7 @@ def _recompressed(batch: Buffer, header: BatchHeader, compression: Compression) 
     body, codec = memoryview(batch)[HEADER_SIZE:], header.attributes & ATTRIBUTE_COMPRESSION
     plain = inflate_kafka(codec, body).data if codec else body
     anew = compress_kafka(compression.codec, plain, compression.level)
-    made = build_header(
-        header.magic,
-        anew,
-        record_count=header.record_count,
-        base_timestamp=header.base_timestamp,
-        max_timestamp=header.max_timestamp,
-        attributes=header.attributes & ~ATTRIBUTE_COMPRESSION | compression.codec,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        last_offset_delta=header.last_offset_delta,
-    )
+    attributes = header.attributes & ~ATTRIBUTE_COMPRESSION | compression.codec
+    made = rebuilt_header(header._replace(attributes=attributes), anew)
     made += anew
     return Sound(made, read_header(made))

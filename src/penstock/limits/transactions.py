@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.limits.limit import MIB, Limit
+from penstock.limits.limit import KIB, MIB, Limit
 
 TRANSACTION_BYTES: Final = Limit(
     128 * MIB,
@@ -50,6 +50,28 @@ TRANSACTIONS_ENDED: Final = Limit(
     when_hit="the oldest is forgotten, and is not known to a client that ends it once more",
 )
 
+EPOCH_PRODUCERS: Final = Limit(
+    2_000,
+    "producers whose transactions are committed together, as one epoch of a writer",
+    protects="other clients, whose writes wait behind it",
+    when_hit="the epoch is refused: the writer has to have fewer tasks",
+)
+
+WRITERS: Final = Limit(
+    20_000,
+    "writers of which the last epoch is known",
+    protects="memory and the database from names that clients make up",
+    when_hit="those are forgotten that were not used for TRANSACTIONAL_ID_IDLE_SECONDS; where that "
+    "is not enough, the next one is refused, and it tries again",
+)
+
+WRITER_CHARACTERS: Final = Limit(
+    200,
+    "characters of a writer's name",
+    protects="memory",
+    when_hit="the request is refused",
+)
+
 TRANSACTION_CHECK_SECONDS: Final = Limit(
     1,
     "seconds",
@@ -71,10 +93,25 @@ ABORTED_TRANSACTIONS_READ: Final = Limit(
     when_hit="what is read ends there, and is read on behind",
 )
 
+ABORTED_TRANSACTION_BYTES: Final = Limit(
+    60 * MIB,
+    "bytes that what is open on a partition, or was aborted there and is still in its log, takes "
+    "in a checkpoint: some 15,000,000 aborted transactions",
+    protects="a start from reading the whole log again, for want of a checkpoint",
+    when_hit="the next transaction there is refused until retention takes the oldest messages",
+)
+
 PULSAR_HIDDEN_BATCHES: Final = Limit(
     10_000,
     "batches that were aborted, or end transactions, at the end of a partition, which are passed "
     "over to find the last message that consumers get",
     protects="other clients' time",
     when_hit="the last message is said to be at the last offset",
+)
+
+PATTERN_BYTES: Final = Limit(
+    256 * KIB,
+    "bytes that a client's pattern of transactional ids takes when it is compiled",
+    protects="memory, and other clients' patterns, which wait for it",
+    when_hit="the pattern is refused (Kafka's INVALID_REGULAR_EXPRESSION)",
 )

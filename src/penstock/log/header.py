@@ -196,3 +196,39 @@ def build_header(
     crc = crc32c(body, crc32c(memoryview(header)[CRC_START:]))
     _CRC.pack_into(header, _CRC_AT, crc)
     return header
+
+
+def rebuilt_header(header: BatchHeader, body: Buffer) -> bytearray:
+    """Return a header that says what `header` does, its place in the log too, in front of another
+    body.
+    """
+    made = build_header(
+        header.magic,
+        body,
+        record_count=header.record_count,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        attributes=header.attributes,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        last_offset_delta=header.last_offset_delta,
+    )
+    stamp(made, header.base_offset, header.leader_epoch)
+    return made
+
+
+def build_gap(magic: int, start: int, end: int, leader_epoch: int) -> bytearray:
+    """Return a batch without records that spans offsets: Kafka's own form of a place that held some
+    before compaction.
+    """
+    gap = build_header(
+        magic,
+        b"",
+        record_count=0,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        last_offset_delta=end - start - 1,
+    )
+    stamp(gap, start, leader_epoch)
+    return gap

@@ -208,6 +208,15 @@ def _keep_pending_acknowledgements(database: Database) -> None:
     )
 
 
+def _keep_writer_epochs(database: Database) -> None:
+    text, big = database.words[Kind.TEXT], database.words[Kind.BIGINT]
+    _run(
+        database,
+        f"""CREATE TABLE "writer_epochs" ("writer" {text} NOT NULL, "epoch" {big} NOT NULL,
+        "changed_at_ms" {big} NOT NULL, PRIMARY KEY ("writer"))""",
+    )
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
@@ -223,6 +232,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_schemas,
     _keep_transactions,
     _keep_pending_acknowledgements,
+    _keep_writer_epochs,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""

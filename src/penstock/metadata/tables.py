@@ -253,6 +253,16 @@ PENDING_OFFSETS: Final = Table(
     index="partition_id",
 )
 
+WRITER_EPOCHS: Final = Table(
+    "writer_epochs",
+    (
+        Column("writer", Kind.TEXT),
+        Column("epoch", Kind.BIGINT),
+        Column("changed_at_ms", Kind.BIGINT),
+    ),
+    key=("writer",),
+)
+
 TABLES: Final = (
     PROPERTIES,
     NAMESPACES,
@@ -274,5 +284,6 @@ TABLES: Final = (
     TRANSACTION_PARTITIONS,
     TRANSACTION_PARTICIPANTS,
     PENDING_OFFSETS,
+    WRITER_EPOCHS,
 )
 """All of them, each after those that it references."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from penstock.pipeline.table_source import TableFilesSource
+from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

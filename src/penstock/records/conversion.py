@@ -17,6 +17,7 @@ from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
 from penstock.records.kafka.encode import encode_kafka
 from penstock.records.message_sets.encode import encode_message_sets
 from penstock.records.pulsar.encode import encode_pulsar
+from penstock.records.pulsar.gaps import gap_behind, split_at_gaps
 from penstock.records.pulsar.headers import take_pulsar_headers
 
 if TYPE_CHECKING:
@@ -47,12 +48,14 @@ def encode(columns: Columns, target: Magic) -> memoryview:
 
     The columns must not be used again.
     """
+    columns.batches[field.COUNT] = columns.batches[field.RECORDS]
     if target == Magic.PULSAR:
-        columns, facts = take_pulsar_headers(columns)
+        gap = gap_behind(columns)
+        columns, facts = take_pulsar_headers(split_at_gaps(columns))
         columns = escape(add_iggy_kinds(columns, text=True), target)
         restate_times(columns.batches, columns.records)
-        return encode_pulsar(columns, facts)
-    columns.batches[field.COUNT] = columns.batches[field.RECORDS]
+        made = encode_pulsar(columns, facts)
+        return memoryview(b"".join((made, gap))) if gap else made
     if target == Magic.IGGY:
         columns, ids = take_iggy_headers(columns)
         return encode_iggy(escape(columns, target), ids)

@@ -87,6 +87,9 @@ class PendingOffsets:
             },
         )
 
+    async def settled(self, producer_id: int) -> None:
+        """See Participant: offsets are saved by the coordinator, in the producer's turn."""
+
     def outcome(self, producer_id: int, *, committed: bool) -> Sequence[Change]:
         """See Participant."""
         pending = self._pending.get(producer_id)

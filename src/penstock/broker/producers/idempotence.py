@@ -26,7 +26,8 @@ from penstock.broker.errors import (
 from penstock.broker.producers.named import NamedProducers
 from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
-from penstock.log.header import NO_PRODUCER_ID, NO_SEQUENCE
+from penstock.log.header import ATTRIBUTE_CONTROL, NO_PRODUCER_ID, NO_SEQUENCE
+from penstock.records.kafka.control import coordinator_epoch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +38,16 @@ if TYPE_CHECKING:
 
 BATCHES_REMEMBERED: Final = 5
 
+NO_COORDINATOR: Final = -1
+
 SEQUENCES: Final = 1 << 31
 """Sequence numbers are 31 bits and wrap to 0."""
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEAD: Final = struct.Struct(">BI")
-_PRODUCER: Final = struct.Struct(">qhB")
+_PRODUCER: Final = struct.Struct(">qhiB")
+_PRODUCERS: Final = {_VERSION: _PRODUCER, 1: struct.Struct(">qhB")}
+"""By version; the first one had no coordinator's epoch."""
 _BATCH: Final = struct.Struct(">iiq")
 _PRODUCER_BYTES: Final = 576
 """About what a producer takes of memory."""
@@ -59,6 +64,7 @@ class KnownProducer(NamedTuple):
 
     id: int
     epoch: int
+    coordinator_epoch: int
     last_sequence: int
     idle_seconds: float
 
@@ -74,10 +80,12 @@ _KEPT: Final = BATCHES_REMEMBERED * _FIELDS
 
 
 class _Producer:
-    __slots__ = ("before", "epoch", "used_at", "written")
+    __slots__ = ("before", "coordinator_epoch", "epoch", "used_at", "written")
 
     def __init__(self, epoch: int, before: _Producer | None = None) -> None:
         self.epoch = epoch
+        self.coordinator_epoch: int = before.coordinator_epoch if before else NO_COORDINATOR
+        """Of the last end of a transaction."""
         self.written = array("q")
         """The last five that can't be taken back any more, and those since, each as the fields of
         `_Written`: objects would take three times as much.
@@ -132,13 +140,21 @@ class ProducerStates(RememberedProducers[_Producer]):
         super().__init__(account, _PRODUCER_BYTES)
         self.named = NamedProducers(account)
 
+    def knows(self, producer_id: int) -> bool:
+        """Whether a producer is remembered."""
+        return producer_id in self._producers
+
     def known(self) -> Iterator[KnownProducer]:
         """Yield those that are remembered now, whoever comes or goes meanwhile."""
         now = time.monotonic()
         for producer_id, producer in tuple(self._producers.items()):
             if producer.written:
                 yield KnownProducer(
-                    producer_id, producer.epoch, producer.last_sequence, now - producer.used_at
+                    producer_id,
+                    producer.epoch,
+                    producer.coordinator_epoch,
+                    producer.last_sequence,
+                    now - producer.used_at,
                 )
 
     def last_batches(self) -> list[int]:
@@ -180,7 +196,9 @@ class ProducerStates(RememberedProducers[_Producer]):
             )
         return None
 
-    def appended(self, header: BatchHeader, offset: int, kept_below: int) -> None:
+    def appended(
+        self, header: BatchHeader, offset: int, kept_below: int, batch: Buffer = b""
+    ) -> None:
         """Remember a batch that was appended at an offset, whatever kind of producer sent it.
 
         Batches at `kept_below` and above may have to be `cut`.
@@ -188,17 +206,19 @@ class ProducerStates(RememberedProducers[_Producer]):
         if header.producer_id < NO_PRODUCER_ID:
             self.named.wrote(header, offset, kept_below)
         else:
-            self._remember(header._replace(base_offset=offset), kept_below)
+            self._remember(header._replace(base_offset=offset), kept_below, batch)
 
-    def update(self, header: BatchHeader, _batch: Buffer = b"") -> None:
+    def update(self, header: BatchHeader, batch: Buffer = b"") -> None:
         """Remember a batch that is in the log; the header carries its base offset."""
-        self._remember(header, header.next_offset)
+        self._remember(header, header.next_offset, batch)
 
-    def _remember(self, header: BatchHeader, kept_below: int) -> None:
+    def _remember(self, header: BatchHeader, kept_below: int, batch: Buffer) -> None:
         if header.producer_id < 0:
             return
         if header.base_sequence == NO_SEQUENCE:
             self._fence(header)
+            if header.attributes & ATTRIBUTE_CONTROL and header.producer_id in self._producers:
+                self._producers[header.producer_id].coordinator_epoch = coordinator_epoch(batch)
             return
         known = producer = self._producers.pop(header.producer_id, None)
         if producer is None or producer.epoch != header.producer_epoch:
@@ -258,7 +278,8 @@ class ProducerStates(RememberedProducers[_Producer]):
         parts = [_HEAD.pack(_VERSION, len(self._producers))]
         for producer_id, producer in self._producers.items():
             last = list(producer.last_five())
-            parts.append(_PRODUCER.pack(producer_id, producer.epoch, len(last)))
+            epochs = producer.epoch, producer.coordinator_epoch
+            parts.append(_PRODUCER.pack(producer_id, *epochs, len(last)))
             parts += [_BATCH.pack(*written) for written in last]
         return b"".join(parts)
 
@@ -281,16 +302,18 @@ def _last_sequence(header: BatchHeader) -> int:
 
 def _parse(snapshot: bytes) -> OrderedDict[int, _Producer]:
     version, count = _HEAD.unpack_from(snapshot)
-    if version != _VERSION:
+    layout = _PRODUCERS.get(version)
+    if layout is None:
         raise ValueError(f"the snapshot of producers has version {version}, not {_VERSION}")
     producers: OrderedDict[int, _Producer] = OrderedDict()
     position = _HEAD.size
     for _ in range(count):
-        producer_id, epoch, batches = _PRODUCER.unpack_from(snapshot, position)
-        position += _PRODUCER.size
+        producer_id, epoch, *coordinator, batches = layout.unpack_from(snapshot, position)
+        position += layout.size
         if not 1 <= batches <= BATCHES_REMEMBERED:
             raise ValueError(f"the snapshot of producers has one of {batches} batches")
         producer = producers[producer_id] = _Producer(epoch)
+        producer.coordinator_epoch = coordinator[0] if coordinator else NO_COORDINATOR
         for _ in range(batches):
             producer.written.extend(_BATCH.unpack_from(snapshot, position))
             position += _BATCH.size

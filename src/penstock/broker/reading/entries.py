@@ -77,6 +77,8 @@ class EntryReader:
         # What was read and is not split yet: a large read has batches for a tenth of a second.
         self._unsplit: Iterator[Entry] = iter(())
         self._rewinds = 0
+        self._edition = (-1, -1)
+        """The partition's when all that is read ahead was read."""
         self._held = Holding(partition.memory.caches)
         partition.memory.add_cache(self)
 
@@ -94,9 +96,11 @@ class EntryReader:
 
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
+        self._drop_other_editions()
         while not self._ahead and not self._split():
             if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
+            self._edition = self._partition.edition
             if self.from_file and max_bytes != ONE_BATCH:
                 self._ahead.extend(self._ranges())
             if not self._ahead:
@@ -111,9 +115,16 @@ class EntryReader:
         self.position = entry.header.next_offset
         return entry
 
+    def _drop_other_editions(self) -> None:
+        """Forget what was read before the log was compacted, or opened anew."""
+        if (self._ahead or self._held.size) and self._edition != self._partition.edition:
+            self.empty()
+
     async def _read_ahead(self, max_bytes: int) -> None:
         rewinds = self._rewinds
         found = await self._read(max_bytes)
+        if self._edition != self._partition.edition:
+            return  # It was read while others took its place.
         if rewinds == self._rewinds and found is not None:
             committed, buffers = found
             self._unsplit = self._entries(buffers, committed)

@@ -11,7 +11,7 @@ from penstock.broker.subscriptions.bitmaps import BLOCK, blocks_between, runs, s
 from penstock.pace import drop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.broker.subscriptions.cursor import Cursor
 
@@ -29,7 +29,7 @@ class Pending:
         self.blocks: dict[int, int] = {}
         """What is pending in any transaction; empty mostly, which the engine asks all the time."""
         self._size = 0
-        self._changed: dict[int, set[int]] = {}
+        self._unsaved: dict[int, dict[int, int]] = {}
 
     def __len__(self) -> int:
         """How many blocks are kept for all producers."""
@@ -70,39 +70,43 @@ class Pending:
     def add(self, producer_id: int, start: int, closed: int) -> None:
         """Note the offset `start` + i for each bit i that is set; none is another transaction's."""
         mine = self._by_producer.setdefault(producer_id, {})
-        changed = self._changed.setdefault(producer_id, set())
+        unsaved = self._unsaved.setdefault(producer_id, {})
         for number, bits in _cut(start, closed):
             before = mine.get(number, 0)
             if before | bits == before:
                 continue
             self._size += not before
-            changed.add(number)
+            unsaved[number] = unsaved.get(number, 0) | bits & ~before
             mine[number] = before | bits
             self.blocks[number] = self.blocks.get(number, 0) | bits
 
     def remove(self, producer_id: int, start: int, end: int) -> None:
         """Forget what a transaction has of a range."""
         mine = self._by_producer.get(producer_id, {})
+        unsaved = self._unsaved.get(producer_id, {})
         for number in blocks_between(mine, start, end):
             if number in mine:
                 base = number * BLOCK
                 part = span(max(start - base, 0), min(end - base, BLOCK))
                 _keep(self.blocks, number, ~(mine[number] & part))
                 self._size -= _keep(mine, number, ~part)
+                if number in unsaved:
+                    _keep(unsaved, number, ~part)
         if not mine:
             self._by_producer.pop(producer_id, None)
-            self._changed.pop(producer_id, None)
+            self._unsaved.pop(producer_id, None)
 
-    def take_changes(self, producer_id: int) -> dict[int, int]:
-        """Return the blocks of a transaction that were added to since the last time."""
-        changed = self._changed.pop(producer_id, set())
+    def changes(self, producer_id: int) -> dict[int, int]:
+        """Return the blocks of a transaction of which something is not saved, as they are now."""
         mine = self.blocks_of(producer_id)
-        return {number: mine[number] for number in changed if number in mine}
+        return {number: mine[number] for number in self._unsaved.get(producer_id, ())}
 
-    def give_back_changes(self, producer_id: int, numbers: Iterable[int]) -> None:
-        """Count changes that were taken as not taken."""
-        if producer_id in self._by_producer:
-            self._changed.setdefault(producer_id, set()).update(numbers)
+    def saved(self, producer_id: int, blocks: Mapping[int, int]) -> None:
+        """Note that blocks are saved, as they were then."""
+        unsaved = self._unsaved.get(producer_id, {})
+        for number, bits in blocks.items():
+            if number in unsaved:
+                _keep(unsaved, number, ~bits)
 
     def cut_off(self, end: int) -> None:
         """Forget what lies at or above an offset; see Cursor.cut_off."""
@@ -111,21 +115,15 @@ class Pending:
 
     def runs_of(self, producer_id: int) -> Iterator[tuple[int, int]]:
         """The runs of what a transaction has, ends excluded; as it is when it is asked for."""
-        pending: tuple[int, int] | None = None
-        for number, bits in sorted(self.blocks_of(producer_id).items()):
-            for low, high in runs(bits):
-                start, end = number * BLOCK + low, number * BLOCK + high
-                if pending is not None and pending[1] == start:
-                    start = pending[0]
-                elif pending is not None:
-                    yield pending
-                pending = start, end
-        if pending is not None:
-            yield pending
+        return _runs(self.blocks_of(producer_id))
+
+    def unsaved_runs_of(self, producer_id: int) -> Iterator[tuple[int, int]]:
+        """The runs of that of it which is not saved."""
+        return _runs(self._unsaved.get(producer_id, {}))
 
     def clear(self) -> None:
-        drop(self._by_producer, self.blocks, self._changed)
-        self._by_producer, self.blocks, self._changed = {}, {}, {}
+        drop(self._by_producer, self.blocks, self._unsaved)
+        self._by_producer, self.blocks, self._unsaved = {}, {}, {}
         self._size = 0
 
 
@@ -136,6 +134,20 @@ def _keep(blocks: dict[int, int], number: int, kept: int) -> bool:
         return False
     del blocks[number]
     return True
+
+
+def _runs(blocks: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+    pending: tuple[int, int] | None = None
+    for number, bits in sorted(blocks.items()):
+        for low, high in runs(bits):
+            start, end = number * BLOCK + low, number * BLOCK + high
+            if pending is not None and pending[1] == start:
+                start = pending[0]
+            elif pending is not None:
+                yield pending
+            pending = start, end
+    if pending is not None:
+        yield pending
 
 
 def _mask(blocks: Mapping[int, int], start: int, end: int) -> int:

@@ -296,7 +296,7 @@ class Subscription:
         for number, bits in blocks.items():
             self.pending.add(producer_id, number * BLOCK, bits)
         self.pending.cut_off(end)
-        self.pending.take_changes(producer_id)
+        self.pending.saved(producer_id, blocks)
 
     def committing_held(self, producer_id: int) -> Iterator[None]:
         """A transaction was committed: acknowledge what it has, in steps."""
@@ -306,8 +306,16 @@ class Subscription:
 
     async def give_back_held(self, producer_id: int) -> None:
         """A transaction was aborted: have what it has delivered again."""
+        await self._give_back(producer_id, tuple(self.pending.runs_of(producer_id)))
+
+    async def give_back_unsaved(self, producer_id: int) -> None:
+        """What a transaction has of late could not be saved: have that delivered again."""
+        while unsaved := tuple(self.pending.unsaved_runs_of(producer_id)):
+            await self._give_back(producer_id, unsaved)
+
+    async def _give_back(self, producer_id: int, runs: Iterable[tuple[int, int]]) -> None:
         pace = Pace()
-        for run in tuple(self._engine.pending.runs_of(producer_id)):
+        for run in runs:
             first = await self._whole_batch(run[0])
             last = first if run[1] <= first[1] else await self._whole_batch(run[1] - 1)
             self._engine.give_back(producer_id, run, (first[0], last[1]))

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.bitmaps import BLOCK
+from penstock.broker.subscriptions.pending_saves import PendingSaves
 from penstock.broker.subscriptions.store import RETRY_SECONDS, SAVE_DELAY_SECONDS
 from penstock.broker.subscriptions.subscription import SubscriptionState
 from penstock.metadata.errors import MetadataError
@@ -41,6 +42,7 @@ class TransactionalAcknowledgements:
     def __init__(self, repository: PendingAcknowledgementRepository, cursors: CursorStore) -> None:
         self._repository = repository
         self._cursors = cursors
+        self._saves = PendingSaves(repository)
         self._places: dict[int, dict[PendingPlace, Subscription | None]] = {}
         """What is pending, by the ids of producers; without the subscription while its partition
         is not open."""
@@ -101,18 +103,16 @@ class TransactionalAcknowledgements:
         """Return when what a transaction holds of a subscription is durable.
 
         Called in the turn in which it was held, so that no decision comes between. Raises
-        MetadataError.
+        MetadataError, and then nothing of it is held any more.
         """
         place = PendingPlace(subscription.partition.id, subscription.name, producer_id)
         self._places.setdefault(producer_id, {})[place] = subscription
-        changes = subscription.pending.take_changes(producer_id)
-        if not subscription.durable or not changes:
-            return
-        try:
-            await self._repository.save(place, changes)
-        except MetadataError:
-            subscription.pending.give_back_changes(producer_id, changes)
-            raise
+        await self._saves.save(place, subscription)
+
+    async def settled(self, producer_id: int) -> None:
+        """Return when nothing is being saved; see Participant."""
+        for place in tuple(self._places.get(producer_id, ())):
+            await self._saves.settled(place)
 
     def outcome(self, producer_id: int, *, committed: bool) -> Sequence[Change]:
         """Return what becomes of the rows; see Participant."""

@@ -193,7 +193,7 @@ class Partition(Readable):
         if self._listeners:
             self._conversions.latest.keep(self._log, parts, header, base_offset)
         if header.producer_id != NO_PRODUCER_ID:
-            self.producers.appended(header, base_offset, self._log.written_offset)
+            self.producers.appended(header, base_offset, self._log.written_offset, parts[0])
             if header.attributes & ATTRIBUTE_TRANSACTIONAL:
                 self.transactions.appended(header, base_offset, parts[0])
         return base_offset

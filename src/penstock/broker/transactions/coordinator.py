@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from penstock import limits, wall_clock
@@ -21,13 +22,14 @@ from penstock.broker.errors import (
     BrokerError,
     ConcurrentTransactionsError,
     InvalidProducerEpochError,
+    InvalidTransactionStateError,
     InvalidTransactionTimeoutError,
     NotInTransactionError,
     UnknownPartitionError,
 )
 from penstock.broker.transactions import states
 from penstock.broker.transactions.endings import Endings
-from penstock.broker.transactions.known import KnownTransactions
+from penstock.broker.transactions.known import KnownTransactions, writer_of
 from penstock.broker.transactions.open import OpenTransaction
 from penstock.broker.transactions.orphans import Orphans
 from penstock.broker.transactions.states import PREPARED, Producer, TransactionState, producer_of
@@ -93,7 +95,7 @@ class Coordinator:
         self._store = store
         self._producer_ids = producer_ids
         self._has_partition = has_partition
-        self._settings = settings
+        self.settings = settings
         self._now_ms = now_ms
         self._known = KnownTransactions(store, memory)
         self._endings = Endings(self._known, store, markers, producer_ids, now_ms)
@@ -114,6 +116,8 @@ class Coordinator:
         for row, partition_ids, names in self._store.load():
             self._known.put(row)
             found = OpenTransaction(row)
+            # Its writer had nobody to tell that it is at work.
+            found.seen_at_ms = self._now_ms() if writer_of(row.transactional_id) else -1
             self._known.add_parts(found, partition_ids, names)
             if row.state in PREPARED:
                 self._endings.go_on(found)
@@ -214,6 +218,35 @@ class Coordinator:
         """
         return await _to_its_end(self._end(transactional_id, producer, committed, bumps))
 
+    async def commit_together(
+        self, producers: Mapping[str, Producer], with_it: Sequence[Change]
+    ) -> None:
+        """Commit what producers have open, by their transactional ids, all of it or nothing.
+
+        `with_it` is stored in the same SQL transaction. Each gets the next epoch, so that nobody
+        who wrote in it goes on. Raises as `end`.
+        """
+        await self.loaded()
+        async with AsyncExitStack() as turns:
+            decisions, pace = [], Pace()
+            for transactional_id in sorted(producers):
+                await turns.enter_async_context(self._known.turn(transactional_id))
+                decisions.append(self._committed(transactional_id, producers[transactional_id]))
+                if pace.is_over():
+                    await pace.others()
+            await self._endings.carry_out_together(decisions, with_it)
+
+    async def abort_all(self, producer_ids: Iterable[int]) -> None:
+        """Abort what is open of producers, and fence them."""
+        found = [self._known.open[each] for each in producer_ids if each in self._known.open]
+        for start in range(0, len(found), limits.TRANSACTIONS_SAVED_TOGETHER):
+            together = found[start : start + limits.TRANSACTIONS_SAVED_TOGETHER]
+            await asyncio.gather(*map(self._abort, together))
+
+    def of_writer(self, writer: str) -> list[OpenTransaction]:
+        """Return what is open of a writer (see `epochs`)."""
+        return [self._known.open[each] for each in self._known.of_writer.get(writer, ())]
+
     def verify(self, producer_id: int, epoch: int, partition_id: int) -> None:
         """Check that a batch of a transaction may be appended to a partition.
 
@@ -286,8 +319,8 @@ class Coordinator:
                 await pace.others()
         for start in range(0, len(late), limits.TRANSACTIONS_SAVED_TOGETHER):
             together = late[start : start + limits.TRANSACTIONS_SAVED_TOGETHER]
-            await asyncio.gather(*map(self._abort, together))
-        await self._known.forget_idle(now - self._settings.id_expiration_ms)
+            await asyncio.gather(*map(self._abort_late, together))
+        await self._known.forget_idle(now - self.settings.id_expiration_ms)
 
     # How
 
@@ -301,7 +334,7 @@ class Coordinator:
                 await self._known.make_room(self._now_ms(), len(transactional_id))
                 producer_id = await self._producer_ids.take()
                 row = states.made(transactional_id, producer_id, timeout_ms, self._now_ms())
-                await self._store.save(row)
+                await self._store.save([row])
             else:
                 row = await self._replaced(row, timeout_ms, expected)
             self._known.put(row)
@@ -321,7 +354,7 @@ class Coordinator:
             states.check_idle(row)
         if not states.needs_new_id(row, expected):
             row = states.with_next_epoch(row, expected, timeout_ms, self._now_ms())
-            await self._store.save(row)
+            await self._store.save([row])
             return row
         producer_id = await self._producer_ids.take()
         replacing = states.with_new_id(row, producer_id, timeout_ms, self._now_ms())
@@ -334,7 +367,7 @@ class Coordinator:
         producer_id = await self._producer_ids.take()
         row = states.made("", producer_id, timeout_ms, self._now_ms())
         row = states.begun(row, self._now_ms())
-        await self._store.save(row)
+        await self._store.save([row])
         self._known.add_parts(OpenTransaction(row, address), set(), set())
         return producer_of(row)
 
@@ -386,23 +419,37 @@ class Coordinator:
                 raise ConcurrentTransactionsError("the producer's next id is not known yet")
             return producer_of(row)
 
-    async def _abort(self, found: OpenTransaction) -> None:
-        """Abort a transaction whose time is over."""
+    def _committed(
+        self, transactional_id: str, producer: Producer
+    ) -> tuple[OpenTransaction, TransactionRow]:
+        """Return what a producer has open, and its row as it is once that is to be committed."""
+        row = self._known.row(transactional_id, producer.id)
+        if states.has_ended(row, producer, committed=True, bumps=False):
+            raise InvalidTransactionStateError(f"the transaction is {row.state}")
+        decision = states.prepared(row, self._now_ms(), committed=True, bumps=True)
+        return self._known.open[row.producer_id], decision
+
+    async def _abort_late(self, found: OpenTransaction) -> None:
+        await self._abort(found, lambda: found.is_late(self._now_ms()))
+
+    async def _abort(
+        self, found: OpenTransaction, is_due: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Abort a transaction if it is open by then, and that is still due."""
         producer_id = found.row.producer_id
         try:
             async with self._known.turn(found.row.transactional_id, producer_id):
-                now = self._now_ms()
-                if self._known.open.get(producer_id) is found and found.is_late(now):
-                    logger.info("producer %d: its transaction took too long", producer_id)
-                    await self._endings.carry_out(found, states.fenced(found.row, now))
+                if self._known.open.get(producer_id) is found and found.is_ongoing and is_due():
+                    logger.info("producer %d: its transaction is given up", producer_id)
+                    await self._endings.carry_out(found, states.fenced(found.row, self._now_ms()))
         except Exception:
-            # Others' go on, and this one is tried again at the next look.
-            logger.exception("a transaction that took too long was not aborted")
+            # Others' go on, and this one is tried again when it has been open for too long.
+            logger.exception("a transaction that was given up was not aborted")
 
     def _check_timeout(self, timeout_ms: int) -> None:
-        if not 0 < timeout_ms <= self._settings.max_timeout_ms:
+        if not 0 < timeout_ms <= self.settings.max_timeout_ms:
             raise InvalidTransactionTimeoutError(
-                f"a transaction may be open for 1 to {self._settings.max_timeout_ms} ms, "
+                f"a transaction may be open for 1 to {self.settings.max_timeout_ms} ms, "
                 f"not {timeout_ms}"
             )
 

@@ -10,7 +10,7 @@ from penstock.metadata.errors import MetadataError
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.broker.producers.ids import ProducerIds
     from penstock.broker.transactions.known import KnownTransactions
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from penstock.broker.transactions.open import OpenTransaction
     from penstock.broker.transactions.participants import Participant
     from penstock.broker.transactions.store import TransactionStore
+    from penstock.metadata.store import Change
     from penstock.metadata.transactions import TransactionRow
 
 RETRY_SECONDS: Final = 1.0
 """How long after a control batch that could not be written the next try comes."""
+
+_FINISHED_TOGETHER: Final = 100
+"""Transactions that write their control batches at once, and so share flushes."""
 
 
 class Endings:
@@ -60,34 +64,60 @@ class Endings:
         It is still about to end where a partition can't be written to: that is tried again. Raises
         MetadataError and LogError where nothing is decided.
         """
-        found.ending = True
-        try:
-            await self._decide(found, decision)
-        except BaseException:
-            found.ending = False
-            raise
-        await self._finish(found)
+        await self.carry_out_together([(found, decision)])
         return found.row
+
+    async def carry_out_together(
+        self,
+        decisions: Sequence[tuple[OpenTransaction, TransactionRow]],
+        with_it: Sequence[Change] = (),
+    ) -> None:
+        """Decide how transactions end, and store `with_it`, in one step; then end each of them.
+
+        Raises as `carry_out`, and nothing is decided of any.
+        """
+        for found, _ in decisions:
+            found.ending = True
+        try:
+            await self._decide(decisions, with_it)
+        except BaseException:
+            for found, _ in decisions:
+                found.ending = False
+            raise
+        for start in range(0, len(decisions), _FINISHED_TOGETHER):
+            together = decisions[start : start + _FINISHED_TOGETHER]
+            await asyncio.gather(*(self._finish(found) for found, _ in together))
 
     def go_on(self, found: OpenTransaction) -> None:
         """End a transaction that was decided before, but for partitions that have not heard."""
         self._retries.pop(found, None)
         self._tasks.start(self._go_on(found), "end a transaction")
 
-    async def _decide(self, found: OpenTransaction, decision: TransactionRow) -> None:
-        producer_id, committed = decision.producer_id, states.is_commit(decision)
+    async def _decide(
+        self,
+        decisions: Sequence[tuple[OpenTransaction, TransactionRow]],
+        with_it: Sequence[Change],
+    ) -> None:
+        committed = [found for found, decision in decisions if states.is_commit(decision)]
         if committed:
-            await self._markers.safe(found.partition_ids)
+            await self._markers.safe({each for found in committed for each in found.partition_ids})
+        for _, decision in decisions:
+            for participant in self._participants:
+                await participant.settled(decision.producer_id)
         outcomes = [
             change
+            for _, decision in decisions
             for participant in self._participants
-            for change in participant.outcome(producer_id, committed=committed)
+            for change in participant.outcome(
+                decision.producer_id, committed=states.is_commit(decision)
+            )
         ]
-        await self._store.save(decision, outcomes)
-        found.row = decision
-        self._known.put(decision)
-        for participant in self._participants:
-            participant.decided(producer_id, committed=committed)
+        await self._store.save([decision for _, decision in decisions], [*outcomes, *with_it])
+        for found, decision in decisions:
+            found.row = decision
+            self._known.put(decision)
+            for participant in self._participants:
+                participant.decided(decision.producer_id, committed=states.is_commit(decision))
 
     async def _go_on(self, found: OpenTransaction) -> None:
         async with self._known.turn(found.row.transactional_id, found.row.producer_id):

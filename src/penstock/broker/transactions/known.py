@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+WRITER_PREFIX: Final = "penstock-writer/"
+"""Begins the transactional ids of a writer's tasks: its name follows, a slash, and the task's."""
+
 _ID_BYTES: Final = 500
 """About what a transactional id takes in memory besides its own bytes."""
 _LEAST_BYTES: Final = 1024
@@ -44,6 +47,8 @@ class KnownTransactions:
         self.open: dict[int, OpenTransaction] = {}
         self.loaded = asyncio.Event()
         """Until it is set, only ids of which something is open are known."""
+        self.of_writer: dict[str, set[int]] = {}
+        """The producers' ids of those that are open, by writers' names (see `epochs`)."""
         self._of_address: Counter[str] = Counter()
         """How many of those that are open the clients of an address began."""
         self._ended: OrderedDict[int, bool] = OrderedDict()
@@ -104,6 +109,8 @@ class KnownTransactions:
         if producer_id not in self.open and found.address is not None:
             self._of_address[found.address] += 1
         self.open[producer_id] = found
+        if writer := writer_of(found.row.transactional_id):
+            self.of_writer.setdefault(writer, set()).add(producer_id)
         found.partition_ids |= partition_ids
         found.names |= names
         self._held.grow(found.size - before)
@@ -120,6 +127,7 @@ class KnownTransactions:
         if self.open.pop(found.row.producer_id, None) is not None:
             self._held.grow(-found.size)
             self._uncount(found.address)
+            self._leave_writer(found.row)
         found.row = ended
         self.put(ended)
         if not ended.transactional_id:
@@ -177,6 +185,14 @@ class KnownTransactions:
         if idle:
             await self._store.forget(row.producer_id for row in idle)
 
+    def _leave_writer(self, row: TransactionRow) -> None:
+        writer = writer_of(row.transactional_id)
+        if writer:
+            others = self.of_writer[writer]
+            others.discard(row.producer_id)
+            if not others:
+                del self.of_writer[writer]
+
     def _uncount(self, address: str | None) -> None:
         if address is not None:
             self._of_address[address] -= 1
@@ -187,6 +203,13 @@ class KnownTransactions:
         size += _LEAST_BYTES
         within = self._held.size + size <= limits.TRANSACTION_BYTES
         return within and self._account.fits(size)
+
+
+def writer_of(transactional_id: str) -> str:
+    """Return whose epochs the transactions of an id are part of; "" where nobody's."""
+    if not transactional_id.startswith(WRITER_PREFIX):
+        return ""
+    return transactional_id[len(WRITER_PREFIX) :].rpartition("/")[0]
 
 
 def _size_of(row: TransactionRow) -> int:

@@ -21,9 +21,10 @@ class OpenTransaction:
 
     `ending`: nothing may be added any more, though it may not be decided yet how it ends.
     `address`: of the client that began it; None where that was before the last start.
+    `seen_at_ms`: when its writer last said that it is at work; -1 where there is none.
     """
 
-    __slots__ = ("address", "ending", "names", "partition_ids", "row")
+    __slots__ = ("address", "ending", "names", "partition_ids", "row", "seen_at_ms")
 
     def __init__(self, row: TransactionRow, address: str | None = None) -> None:
         self.row = row
@@ -31,6 +32,7 @@ class OpenTransaction:
         self.partition_ids: set[int] = set()
         self.names: set[str] = set()
         self.ending = False
+        self.seen_at_ms = -1
 
     @property
     def is_ongoing(self) -> bool:
@@ -62,4 +64,5 @@ class OpenTransaction:
 
     def is_late(self, now_ms: int) -> bool:
         """Whether it is open for longer than its producer wanted."""
-        return self.is_ongoing and now_ms - self.row.started_at_ms > self.row.timeout_ms
+        began = max(self.row.started_at_ms, self.seen_at_ms)
+        return self.is_ongoing and now_ms - began > self.row.timeout_ms

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
 class Participant(Protocol):
     """Keeps what producers have pending, by the ids of the producers; brings it back at a start.
 
-    Both are called for every transaction that ends, also where nothing of it is pending here.
+    All are called for every transaction that ends, also where nothing of it is pending here.
     """
+
+    async def settled(self, producer_id: int) -> None:
+        """Return when nothing that the producer has pending is being saved.
+
+        Nothing more can become pending meanwhile. What is pending then has its rows.
+        """
 
     def outcome(self, producer_id: int, *, committed: bool) -> Sequence[Change]:
         """Return what becomes of the pending rows of a producer, for the decision's transaction.

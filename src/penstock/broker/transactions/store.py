@@ -79,14 +79,18 @@ class TransactionStore:
         await pace.emptied(found)
         return ids
 
-    async def save(self, row: TransactionRow, with_it: Sequence[Change] = ()) -> None:
-        """Store a row, and `with_it` in one transaction. Raises MetadataError."""
-        ended = self._ended.pop(row.producer_id, None)
+    async def save(self, rows: Sequence[TransactionRow], with_them: Sequence[Change] = ()) -> None:
+        """Store rows, and `with_them`, in one transaction. Raises MetadataError."""
+        ended = {
+            row.producer_id: self._ended.pop(row.producer_id)
+            for row in rows
+            if row.producer_id in self._ended
+        }
         try:
-            await self._repository.write([self._repository.saved([row]), *with_it])
+            await self._repository.write([self._repository.saved(rows), *with_them])
         except MetadataError:
-            if ended is not None:
-                self._ended.setdefault(row.producer_id, ended)
+            for producer_id, row in ended.items():
+                self._ended.setdefault(producer_id, row)
             raise
 
     async def begin(
@@ -100,7 +104,7 @@ class TransactionStore:
         repository = self._repository
         before = repository.parts_deleted([row.producer_id])
         parts = repository.added(row.producer_id, partition_ids, names)
-        await self.save(row, [*before, *parts, *with_it])
+        await self.save([row], [*before, *parts, *with_it])
 
     async def add(
         self,
@@ -115,7 +119,7 @@ class TransactionStore:
 
     async def replace(self, producer_id: int, row: TransactionRow) -> None:
         """Store a row in the place of another producer id's. Raises MetadataError."""
-        await self.save(row, self._forgotten([producer_id]))
+        await self.save([row], self._forgotten([producer_id]))
         self._ended.pop(producer_id, None)
 
     async def forget(self, producer_ids: Iterable[int]) -> None:

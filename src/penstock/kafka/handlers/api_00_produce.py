@@ -20,8 +20,8 @@ Records are looked at as in Kafka, and what is wrong with one is INVALID_RECORD 
 records without a key on a compacted topic are named, and all that are too far ahead of the clock.
 
 A batch of a transaction goes to a partition that was added to it; from version 12 on it adds the
-partition by itself (`produced_in_transactions`). Where the request has no transactional id, it is
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+partition by itself, and begins there at sequence 0 (`produced_in_transactions`). Where the request
+has no transactional id, it is TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 Deviations: of the records at fault the first KAFKA_RECORDS_NAMED are named. Wrong offsets inside a
 compressed batch are refused, where Kafka writes it anew, and so are wrong ones in one that is not,
@@ -46,6 +46,7 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.produced_in_transactions import (
     Refused,
     Target,
+    check_begins,
     check_named,
     has_a_part,
     join,
@@ -342,6 +343,7 @@ def _append(
     partition, _, result = target
     try:
         batch, header = _sound(target, version, checked)
+        check_begins(partition, header, version)
         offset = partition.append([batch], header)
         result.base_offset = offset
         result.log_start_offset = partition.start_offset

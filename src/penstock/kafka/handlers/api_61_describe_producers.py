@@ -1,8 +1,11 @@
-"""DescribeProducers: the idempotent producers that partitions remember (KIP-664).
+"""DescribeProducers: the producers that partitions remember or have transactions of (KIP-664).
 
 Version 0. A partition that is not there is 3, one that is asked for twice 42: a small request would
 have an answer without bound. The time of a last write is the broker's; for a producer that has not
 written since the partition was opened it is the time of that.
+
+One that writes without sequences, as Pulsar's transactions do, is there as long as its transaction
+is open, and has neither a last sequence nor a time.
 """
 
 from __future__ import annotations
@@ -10,10 +13,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.producers.idempotence import NO_COORDINATOR
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import check_asked_once, topic_by_name
 from penstock.kafka.wire import api
+from penstock.log.header import NO_SEQUENCE, NO_TIMESTAMP
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -58,9 +63,13 @@ async def _describe(
         partition = topic_by_name(call.broker, topic).partition(index)
         await partition.opened()
         begun = partition.transactions.open
-        result.active_producers = await pace.each(
+        remembered = await pace.each(
             partition.producers.known(), lambda known: _producer(known, begun.get(known.id))
         )
+        unknown = [
+            each for each in begun.values() if not partition.producers.knows(each.producer_id)
+        ]
+        result.active_producers = remembered + await pace.each(unknown, _without_sequence)
     except Exception as error:
         result.error_code, result.error_message = refusal(error)
     return result
@@ -74,6 +83,17 @@ def _producer(
         producer_epoch=known.epoch,
         last_sequence=known.last_sequence,
         last_timestamp=round((time.time() - known.idle_seconds) * 1000),
-        coordinator_epoch=-1,
+        coordinator_epoch=known.coordinator_epoch,
         current_txn_start_offset=NO_TRANSACTION if begun is None else begun.first_offset,
+    )
+
+
+def _without_sequence(begun: OpenTransaction) -> DescribeProducersResponse.ProducerState:
+    return api("DescribeProducers").response.ProducerState(
+        producer_id=begun.producer_id,
+        producer_epoch=begun.producer_epoch,
+        last_sequence=NO_SEQUENCE,
+        last_timestamp=NO_TIMESTAMP,
+        coordinator_epoch=NO_COORDINATOR,
+        current_txn_start_offset=begun.first_offset,
     )

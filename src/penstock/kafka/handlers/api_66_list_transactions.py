@@ -1,8 +1,9 @@
 """ListTransactions: the transactional ids that there are, or those of some kind (KIP-664).
 
-Versions 0 and 1; version 2 has a pattern besides. Filters are for states, of which those are named
-in the answer that do not exist, for producer ids, and from version 1 on for transactions that have
-been open for more than so many milliseconds.
+Versions 0-2. Filters are for states, of which those are named in the answer that do not exist, for
+producer ids, from version 1 on for transactions that have been open for more than so many
+milliseconds, and from version 2 on for ids of which the whole matches a pattern of RE2 (KIP-1152).
+One that is none is INVALID_REGULAR_EXPRESSION.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.transactions.states import TransactionState
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.wire import api
+from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
+from penstock.requests.patterns import InvalidPatternError, matching
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ListTransactionsRequest, ListTransactionsResponse
     from penstock.metadata.transactions import TransactionRow
 
 
-@handles(api("ListTransactions"), 0, 1)
+@handles(api("ListTransactions"), 0, 2)
 async def list_transactions(
     request: ListTransactionsRequest, call: Call
 ) -> ListTransactionsResponse:
@@ -39,21 +43,29 @@ async def list_transactions(
             and (request.duration_filter < 0 or _duration(row, now_ms) > request.duration_filter)
         )
 
-    found = []
+    rows: dict[str, TransactionRow] = {}
     for row in tuple(call.broker.transactions.all().values()):
         if is_wanted(row):
-            found.append(
-                response.TransactionState(
-                    transactional_id=row.transactional_id,
-                    producer_id=row.producer_id,
-                    transaction_state=row.state,
-                )
-            )
+            rows[row.transactional_id] = row
         if pace.is_over():
             await pace.others()
+    names: Iterable[str] = rows
+    if request.transactional_id_pattern:
+        try:
+            names = await matching(call.client, request.transactional_id_pattern, rows)
+        except InvalidPatternError:
+            return response(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     return response(
         unknown_state_filters=sorted(states - {each.value for each in TransactionState}),
-        transaction_states=found,
+        transaction_states=await pace.each(names, lambda name: _listed(rows[name])),
+    )
+
+
+def _listed(row: TransactionRow) -> ListTransactionsResponse.TransactionState:
+    return api("ListTransactions").response.TransactionState(
+        transactional_id=row.transactional_id,
+        producer_id=row.producer_id,
+        transaction_state=row.state,
     )
 
 

@@ -14,6 +14,7 @@ from penstock.broker.errors import (
     ConcurrentTransactionsError,
     InvalidProducerEpochError,
     NotInTransactionError,
+    OutOfOrderSequenceError,
     ProducerFencedError,
     TooManyTransactionsError,
 )
@@ -21,7 +22,7 @@ from penstock.broker.transactions.states import Producer
 from penstock.kafka.batches import is_transactional
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
-from penstock.log.header import read_header
+from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, read_header
 from penstock.metadata.errors import MetadataError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceResponse
+    from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
@@ -54,6 +56,26 @@ def check_named(batch: Buffer, transactional_id: str | None) -> None:
     if transactional_id is None and is_transactional(batch):
         raise RequestError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id"
+        )
+
+
+def check_begins(partition: Partition, header: BatchHeader, version: int) -> None:
+    """Check that a producer's first batch in a partition is the first one that it sent there.
+
+    Each transaction of KIP-890's second part begins at sequence 0, so what comes before one that is
+    above that is still on its way (KAFKA-18202). Raises OutOfOrderSequenceError, upon which clients
+    send again. Of an older version, and without a transaction, whoever is not known goes on with
+    any sequence.
+    """
+    if (
+        version >= FIRST_VERSION_THAT_BEGINS
+        and header.attributes & ATTRIBUTE_TRANSACTIONAL
+        and header.base_sequence > 0
+        and not partition.producers.knows(header.producer_id)
+        and header.producer_id not in partition.transactions.open
+    ):
+        raise OutOfOrderSequenceError(
+            f"producer {header.producer_id} sent sequence {header.base_sequence} first, not 0"
         )
 
 

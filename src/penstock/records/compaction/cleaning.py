@@ -1,14 +1,15 @@
 """One pass over batches of any encodings that leaves what is the last of its key.
 
-Every batch that stays keeps its base offset and its last offset. In the place of those that go is a
-batch without records, so that offsets have no gaps between batches.
+Every batch that stays keeps its base offset and its last offset; of one of Pulsar's each run of
+messages becomes a batch. In the place of what goes between batches is one without records, so that
+offsets have no gaps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -22,9 +23,9 @@ from penstock.log.header import (
     NO_TIMESTAMP,
     BatchHeader,
     Magic,
-    build_header,
+    build_gap,
     read_header,
-    stamp,
+    rebuilt_header,
     walk,
 )
 from penstock.records import field
@@ -40,13 +41,13 @@ from penstock.records.compaction.choosing import (
 )
 from penstock.records.compaction.iggy import iggy_bodies
 from penstock.records.compaction.kafka import kafka_bodies
-from penstock.records.compaction.pulsar import pulsar_body
+from penstock.records.compaction.pulsar import pulsar_runs
 from penstock.records.decoding import decode, in_pieces
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kafka.compression import compress_kafka
 
 if TYPE_CHECKING:
-    from penstock.records.columns import Columns, Numbers
+    from penstock.records.columns import Columns, Mask, Numbers
     from penstock.records.compaction.aborted import Transactions
     from penstock.records.compaction.offset_map import OffsetMap
     from penstock.session import Buffer
@@ -121,6 +122,7 @@ class Pass:
         self._offsets = offsets
         self._transactions = transactions
         self._rules = rules
+        self._last_batches = frozenset(rules.last_batches.tolist())
         self._gap: _Gap | None = None
         self.tally = Tally()
 
@@ -145,54 +147,66 @@ class Pass:
     def _clean(self, stored: memoryview, columns: Columns, output: _Output) -> None:
         choice = choose(columns, self._offsets, self._transactions, self._rules)
         batches, fates = columns.batches, choice.fates
-        bodies = _bodies(stored, columns, choice)
+        changed = _changed(stored, columns, choice)
         self.tally.records += len(columns)
         self.tally.records_kept += int(choice.kept.sum())
         self.tally.batches_changed += int((fates == CHANGES).sum())
         borders = np.flatnonzero(np.diff(fates)) + 1
         for first, end in zip([0, *borders.tolist()], [*borders.tolist(), len(fates)], strict=True):
             fate = fates[first]
-            if fate == GOES:
-                self._widen_gap(stored, batches, first, end, output)
-                continue
-            self._close_gap(output)
             if fate == STAYS:
+                self._close_gap(output)
                 output.add_stored(stored, batches, first, end)
                 continue
             for batch in range(first, end):
                 header = read_header(stored, int(batches[field.POSITION, batch]))
-                if fate == IS_EMPTIED:
-                    _add_emptied(header, output)
+                if fate == GOES:
+                    self._widen_gap(header, header.base_offset, header.next_offset, output)
+                elif fate == IS_EMPTIED:
+                    self._add_emptied(header, output)
                 else:
-                    _add_changed(header, bodies[batch], output)
+                    self._add_changed(header, changed[batch], output)
 
-    def _widen_gap(
-        self, stored: memoryview, batches: Numbers, first: int, end: int, output: _Output
-    ) -> None:
-        """Leave batches out. One gap has one leader epoch, which consumers ask for (KIP-320)."""
-        for batch in range(first, end):
-            header = read_header(stored, int(batches[field.POSITION, batch]))
-            gap = self._gap
-            if gap is not None and gap.leader_epoch == header.leader_epoch:
-                self._gap = gap._replace(end=header.next_offset)
-                continue
+    def _add_changed(self, header: BatchHeader, left: list[_Left], output: _Output) -> None:
+        """Add what is left of a batch, with gaps between its parts."""
+        start, first = header.base_offset, left[0].header.base_offset
+        if start < first and start in self._last_batches:
+            self._add_emptied(header._replace(last_offset_delta=first - start - 1), output)
+            start = first
+        for part in left:
+            self._widen_gap(header, start, part.header.base_offset, output)
             self._close_gap(output)
-            self._gap = _Gap(header.base_offset, header.next_offset, header.leader_epoch)
+            made = rebuilt_header(part.header, part.body)
+            output.add(b"".join((made, part.body)), read_header(made))
+            start = part.header.next_offset
+        self._widen_gap(header, start, header.next_offset, output)
+
+    def _add_emptied(self, header: BatchHeader, output: _Output) -> None:
+        """Add a batch without records that says which sequence numbers its producer has used."""
+        self._close_gap(output)
+        times = {"base_timestamp": NO_TIMESTAMP, "max_timestamp": NO_TIMESTAMP}
+        said = header._replace(magic=Magic.KAFKA, attributes=0, record_count=0, **times)
+        made = rebuilt_header(said, b"")
+        output.add(made, read_header(made))
+
+    def _widen_gap(self, header: BatchHeader, start: int, end: int, output: _Output) -> None:
+        """Leave offsets of a batch out. One gap has one leader epoch, which consumers ask for
+        (KIP-320).
+        """
+        if start == end:
+            return
+        gap = self._gap
+        if gap is not None and gap.leader_epoch == header.leader_epoch:
+            self._gap = gap._replace(end=end)
+            return
+        self._close_gap(output)
+        self._gap = _Gap(start, end, header.leader_epoch)
 
     def _close_gap(self, output: _Output) -> None:
         if self._gap is None:
             return
-        start, end, leader_epoch = self._gap
+        gap = build_gap(Magic.KAFKA, *self._gap)
         self._gap = None
-        gap = build_header(
-            Magic.KAFKA,
-            b"",
-            record_count=0,
-            base_timestamp=NO_TIMESTAMP,
-            max_timestamp=NO_TIMESTAMP,
-            last_offset_delta=end - start - 1,
-        )
-        stamp(gap, start, leader_epoch)
         output.add(gap, read_header(gap))
 
 
@@ -238,51 +252,61 @@ def _range_of(batches: memoryview, base_offset: int, next_offset: int) -> tuple[
     return (found[0][0], found[-1][1]) if found else (0, len(batches))
 
 
-class _Body(NamedTuple):
-    """What is behind the header of a batch that is made anew, and what that has to say of it."""
+class _Left(NamedTuple):
+    """What is left of a batch, or of a part of it; `header` has yet to fit the body."""
 
+    header: BatchHeader
     body: Buffer
-    record_count: int
-    max_timestamp: int
-    horizon: int | None
-    """The delete horizon, in milliseconds, where it gets one."""
 
 
-def _bodies(stored: memoryview, columns: Columns, choice: Choice) -> dict[int, _Body]:
+def _changed(stored: memoryview, columns: Columns, choice: Choice) -> dict[int, list[_Left]]:
     """Return what becomes of the batches that change, by their indexes."""
     batches = columns.batches
     changed = np.flatnonzero(choice.fates == CHANGES)
-    found: dict[int, _Body] = {}
+    found: dict[int, list[_Left]] = {}
     for magic in Magic:
         chosen = changed[batches[field.MAGIC, changed] == magic]
         if len(chosen):
             parts = _PARTS[magic](stored, columns, choice, chosen)
-            for batch, body in zip(chosen.tolist(), parts, strict=True):
-                found[batch] = _described(columns, choice, batch, body)
+            found.update(zip(chosen.tolist(), parts, strict=True))
     return found
 
 
-def _described(columns: Columns, choice: Choice, batch: int, body: Buffer) -> _Body:
+def _left(stored: memoryview, columns: Columns, choice: Choice, batch: int, body: Buffer) -> _Left:
+    """Return what is left of a batch that is not cut into parts."""
     batches = columns.batches
-    first, count = batches[[field.FIRST_RECORD, field.RECORDS], batch].tolist()
-    kept = choice.kept[first : first + count]
-    times = columns.timestamps[first : first + count]
-    latest = int(batches[field.MAX_TIMESTAMP, batch])
-    is_appended = batches[field.ATTRIBUTES, batch] & ATTRIBUTE_LOG_APPEND_TIME
-    if count and not is_appended and times[kept].max() < times.max():
-        latest = int(times[kept].max()) // 1000
-    is_pulsar = batches[field.MAGIC, batch] == Magic.PULSAR
-    return _Body(
-        body,
-        int(batches[field.COUNT, batch]) if is_pulsar or not count else int(kept.sum()),
-        latest,
-        choice.horizon if choice.get_horizon[batch] else None,
-    )
+    header = read_header(stored, int(batches[field.POSITION, batch]))
+    rows = _rows(columns, batch)
+    kept = choice.kept[rows]
+    header = _in_time(header, columns.timestamps[rows], kept)
+    if header.magic != Magic.PULSAR and len(kept):
+        header = header._replace(record_count=int(kept.sum()))
+    return _Left(_with_horizon(header, choice, batch), body)
+
+
+def _rows(columns: Columns, batch: int) -> slice:
+    first, count = columns.batches[[field.FIRST_RECORD, field.RECORDS], batch].tolist()
+    return slice(first, first + count)
+
+
+def _in_time(header: BatchHeader, times: Numbers, kept: Mask | Numbers) -> BatchHeader:
+    """Return the header of a batch for those of its records that are kept."""
+    is_appended = header.attributes & ATTRIBUTE_LOG_APPEND_TIME
+    if not len(times) or is_appended or times[kept].max() == times.max():
+        return header
+    return header._replace(max_timestamp=int(times[kept].max()) // 1000)
+
+
+def _with_horizon(header: BatchHeader, choice: Choice, batch: int) -> BatchHeader:
+    if not choice.get_horizon[batch]:
+        return header
+    attributes = header.attributes | ATTRIBUTE_DELETE_HORIZON
+    return header._replace(attributes=attributes, base_timestamp=choice.horizon)
 
 
 def _kafka_parts(
     stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
-) -> Iterator[Buffer]:
+) -> Iterator[list[_Left]]:
     batches = columns.batches
     stored_times = batches[field.BASE_TIMESTAMP, chosen]
     times = np.where(choice.get_horizon[chosen], choice.horizon, stored_times)
@@ -291,9 +315,10 @@ def _kafka_parts(
     for batch, start, end, time in zip(chosen.tolist(), starts, ends, times, strict=False):
         attributes = int(batches[field.ATTRIBUTES, batch])
         if attributes & ATTRIBUTE_CONTROL:
-            yield _marker_body(stored, int(batches[field.POSITION, batch]), int(time))
+            body = _marker_body(stored, int(batches[field.POSITION, batch]), int(time))
         else:
-            yield compress_kafka(attributes & ATTRIBUTE_COMPRESSION, out.data[start:end])
+            body = compress_kafka(attributes & ATTRIBUTE_COMPRESSION, out.data[start:end])
+        yield [_left(stored, columns, choice, batch, body)]
 
 
 def _marker_body(stored: memoryview, position: int, base_timestamp: int) -> Buffer:
@@ -309,27 +334,40 @@ def _marker_body(stored: memoryview, position: int, base_timestamp: int) -> Buff
 
 def _pulsar_parts(
     stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
-) -> Iterator[Buffer]:
-    batches = columns.batches
+) -> Iterator[list[_Left]]:
     for batch in chosen.tolist():
-        position = int(batches[field.POSITION, batch])
-        header = read_header(stored, position)
+        header = read_header(stored, position := int(columns.batches[field.POSITION, batch]))
         body = stored[position + HEADER_SIZE : position + header.size]
-        first, count = batches[[field.FIRST_RECORD, field.RECORDS], batch].tolist()
-        kept = choice.kept[first : first + count]
-        if kept.all():
-            yield body
+        if choice.kept[_rows(columns, batch)].all():
+            yield [_left(stored, columns, choice, batch, body)]
         else:
-            offsets = columns.offsets[first : first + count]
-            yield pulsar_body(body, header.base_offset, offsets[kept])
+            yield list(_cut(header, body, columns, choice, batch))
+
+
+def _cut(
+    header: BatchHeader, body: memoryview, columns: Columns, choice: Choice, batch: int
+) -> Iterator[_Left]:
+    """Yield a batch for each run of messages of an entry that are kept."""
+    rows = _rows(columns, batch)
+    times, kept = columns.timestamps[rows], np.flatnonzero(choice.kept[rows])
+    offsets = columns.offsets[rows][kept]
+    header = _with_horizon(header, choice, batch)
+    for run in pulsar_runs(body, header.base_offset, offsets):
+        here = _in_time(header, times, kept[run.first : run.first + run.message_count])
+        place = {
+            "base_offset": int(offsets[run.first]),
+            "last_offset_delta": run.message_count - 1,
+            "record_count": run.message_count,
+        }
+        yield _Left(here._replace(**place), run.entry)
 
 
 def _iggy_parts(
-    _stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
-) -> Iterator[Buffer]:
+    stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
+) -> Iterator[list[_Left]]:
     out, ends = iggy_bodies(columns, chosen, choice.kept)
-    for start, end in zip(chain([0], ends.tolist()), ends.tolist(), strict=False):
-        yield out.data[start:end]
+    for batch, (start, end) in zip(chosen.tolist(), pairwise([0, *ends.tolist()]), strict=True):
+        yield [_left(stored, columns, choice, batch, out.data[start:end])]
 
 
 _PARTS: Final = {
@@ -337,40 +375,3 @@ _PARTS: Final = {
     Magic.PULSAR: _pulsar_parts,
     Magic.IGGY: _iggy_parts,
 }
-
-
-def _add_changed(header: BatchHeader, said: _Body, output: _Output) -> None:
-    attributes, base_timestamp = header.attributes, header.base_timestamp
-    if said.horizon is not None:
-        attributes, base_timestamp = attributes | ATTRIBUTE_DELETE_HORIZON, said.horizon
-    made = build_header(
-        header.magic,
-        said.body,
-        record_count=said.record_count,
-        base_timestamp=base_timestamp,
-        max_timestamp=said.max_timestamp,
-        attributes=attributes,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        last_offset_delta=header.last_offset_delta,
-    )
-    stamp(made, header.base_offset, header.leader_epoch)
-    output.add(bytes(made) + bytes(said.body), read_header(made))
-
-
-def _add_emptied(header: BatchHeader, output: _Output) -> None:
-    """Add a batch without records that says which sequence numbers its producer has used."""
-    made = build_header(
-        Magic.KAFKA,
-        b"",
-        record_count=0,
-        base_timestamp=NO_TIMESTAMP,
-        max_timestamp=NO_TIMESTAMP,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        last_offset_delta=header.last_offset_delta,
-    )
-    stamp(made, header.base_offset, header.leader_epoch)
-    output.add(made, read_header(made))

@@ -1,33 +1,36 @@
 """Entries of Pulsar without some of their messages.
 
-A message that goes is marked as compacted out and loses its payload, as Pulsar's own compaction has
-it, so that those behind it keep their place in the batch.
+What is left becomes one entry for each run of messages that follow one another, so that a message's
+index in its entry still says its offset, and whoever has acknowledged all that it was shown has
+acknowledged the entry. Pulsar itself leaves a message that is marked as compacted out: clients in
+C++ and Python show it to their users as an empty one, and those that leave it out never acknowledge
+the rest (apache/pulsar#23245).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kernels.arguments import (
     BytesIn,
-    BytesOut,
-    MaskIn,
+    NumbersOut,
     int64,
 )
 from penstock.records.kernels.declaring import helper, kernel
-from penstock.records.kernels.primitives import MALFORMED, copy_bytes, load_big
+from penstock.records.kernels.primitives import MALFORMED, load_big
 from penstock.records.kernels.protobuf import WIRE_VARINT, next_field
 from penstock.records.pulsar import entry_field, metadata
 from penstock.records.pulsar.compression import compress_pulsar, inflate_pulsar
 from penstock.records.pulsar.decode import read_entries
-from penstock.records.pulsar.encode import FILLER
 from penstock.records.pulsar.entry import build_entry, parse_entry
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.records.columns import Bytes, Numbers
 
 _PAYLOAD_SIZE: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER
@@ -41,8 +44,17 @@ def read_entries_of(data: Bytes, batches: Numbers) -> Numbers:
     return entries
 
 
-def pulsar_body(stored: memoryview, offset: int, kept_offsets: Numbers) -> bytes:
-    """Return the entry of a batch, of which only the messages at some offsets are kept.
+class Run(NamedTuple):
+    """Messages of an entry that follow one another, as an entry of their own."""
+
+    first: int
+    """Which of the messages that are kept is the first one."""
+    message_count: int
+    entry: bytearray
+
+
+def pulsar_runs(stored: memoryview, offset: int, kept_offsets: Numbers) -> Iterator[Run]:
+    """Yield entries of the messages of a batch that are kept, at these offsets.
 
     `stored` is the entry that is at `offset`; it is a batch, and not encrypted.
     Raises MalformedBatchError.
@@ -52,14 +64,21 @@ def pulsar_body(stored: memoryview, offset: int, kept_offsets: Numbers) -> bytes
     payload = np.frombuffer(entry.payload, np.uint8)
     if said.compression:
         payload = inflate_pulsar(said.compression, entry.payload, said.uncompressed_size)
-    kept = np.zeros(entry.message_count, np.bool_)
-    kept[kept_offsets - offset] = True
-    out = np.empty(len(payload) + len(FILLER) * entry.message_count, np.uint8)
-    size = rewrite_messages(payload, kept, out)
-    if size == MALFORMED:
+    bounds = np.zeros(entry.message_count + 1, np.int64)
+    if find_messages(payload, bounds) == MALFORMED:
         raise MalformedBatchError("the messages of an entry can't be read")
-    said.uncompressed_size = size
-    return bytes(build_entry(said, compress_pulsar(said.compression, out[:size].data)))
+    breaks = np.flatnonzero(np.diff(kept_offsets) != 1) + 1
+    firsts = np.concatenate(([0], breaks))
+    counts = np.diff(np.append(firsts, len(kept_offsets)))
+    indexes = kept_offsets[firsts] - offset
+    # By that the last of its producer's messages is known, whichever of them are left.
+    said.highest_sequence_id = said.highest_sequence_id or said.sequence_id + len(bounds) - 2
+    table = np.stack((firsts, counts, bounds[indexes], bounds[indexes + counts]), axis=1)
+    for first, count, start, end in table.tolist():
+        said.num_messages_in_batch = count
+        said.uncompressed_size = end - start
+        body = compress_pulsar(said.compression, payload[start:end].data)
+        yield Run(first, count, build_entry(said, body))
 
 
 @helper
@@ -82,21 +101,12 @@ def _message_end(data: BytesIn, start: int) -> int:
 
 
 @kernel
-def rewrite_messages(data: BytesIn, kept: MaskIn, out: BytesOut) -> int:
-    """Write all messages of a batch, emptied those that are not kept; returns the size of that, or
-    MALFORMED.
+def find_messages(data: BytesIn, bounds: NumbersOut) -> int:
+    """Fill in where each message of a batch ends, behind where the first begins; returns how many
+    there are, or MALFORMED where these bytes are not so many messages.
     """
-    start = int64(0)
-    position = int64(0)
-    for index in range(len(kept)):
-        end = _message_end(data, start)
-        if end == MALFORMED:
+    for index in range(len(bounds) - 1):
+        bounds[index + 1] = _message_end(data, bounds[index])
+        if bounds[index + 1] == MALFORMED:
             return int64(MALFORMED)
-        if kept[index]:
-            copy_bytes(out, position, data, start, end - start)
-            position += end - start
-        else:
-            copy_bytes(out, position, FILLER, 0, len(FILLER))
-            position += len(FILLER)
-        start = end
-    return position
+    return len(bounds) - 1 if bounds[len(bounds) - 1] == len(data) else int64(MALFORMED)

@@ -32,6 +32,8 @@ _ABORT: Final = 0
 _COMMIT: Final = 1
 _TYPE_AT: Final = HEADER_SIZE + 7
 _TYPE: Final = struct.Struct(">h")
+_EPOCH_AT: Final = _TYPE_AT + 5
+_EPOCH: Final = struct.Struct(">i")
 
 
 def end_marker(
@@ -58,3 +60,9 @@ def is_commit(batch: Buffer) -> bool:
     """Whether a control batch, header included, says that its transaction was committed."""
     (kind,) = _TYPE.unpack_from(batch, _TYPE_AT)
     return bool(kind == _COMMIT)
+
+
+def coordinator_epoch(batch: Buffer) -> int:
+    """Return the epoch of the coordinator that decided, from a control batch, header included."""
+    (epoch,) = _EPOCH.unpack_from(batch, _EPOCH_AT)
+    return int(epoch)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from penstock.limits import DECODED_ROWS
-from penstock.log.header import HEADER_SIZE, NO_TIMESTAMP, Magic, build_header, read_header
+from penstock.log.header import HEADER_SIZE, NO_TIMESTAMP, Magic, read_header, rebuilt_header
 from penstock.records import field
 from penstock.records.batch_headers import restate_times
 from penstock.records.columns import Bytes, Columns, Numbers, as_bytes
@@ -116,15 +116,7 @@ def _columns(data: Bytes, magic: int, count: int) -> Columns:
 def _compressed(batch: memoryview, codec: int) -> memoryview:
     header = read_header(batch)
     body = compress_kafka(codec, batch[HEADER_SIZE:])
-    smaller = build_header(
-        Magic.KAFKA,
-        body,
-        record_count=header.record_count,
-        base_timestamp=header.base_timestamp,
-        max_timestamp=header.max_timestamp,
-        attributes=codec,
-    )
-    return memoryview(smaller + body)
+    return memoryview(rebuilt_header(header._replace(attributes=codec), body) + body)
 
 
 @kernel

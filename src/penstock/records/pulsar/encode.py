@@ -10,7 +10,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from penstock.log.header import Magic
 from penstock.records import field
 from penstock.records.arena import header_arena
-from penstock.records.batch_headers import Encoded, malformed, write_batch_headers
+from penstock.records.batch_headers import Encoded, write_batch_headers
 from penstock.records.columns import Bytes, Columns, Numbers
 from penstock.records.kernels.arguments import (
     BytesIn,
@@ -19,6 +19,7 @@ from penstock.records.kernels.arguments import (
     NumbersOut,
     TableIn,
     TableOut,
+    int64,
 )
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_big, varint_size, write_varint
@@ -27,9 +28,6 @@ from penstock.records.kernels.text import base64_size, mark_text, write_base64
 from penstock.records.pulsar.entry import CHECKSUM_AT, CHECKSUM_MAGIC, CHECKSUM_SIZE
 from penstock.records.pulsar.headers import PulsarFacts
 from penstock.records.pulsar.metadata_pb2 import MessageMetadata, SingleMessageMetadata
-
-_LONGEST_GAP: Final = 1 << 20
-"""Offsets without a record that one entry may cover: each takes a few bytes of it."""
 
 # Fields of a message, beside those of the record.
 EVENT_TIME: Final = 0
@@ -55,15 +53,12 @@ ENTRY_FIELDS: Final = 7
 _PROPERTIES: Final = SingleMessageMetadata.PROPERTIES_FIELD_NUMBER
 _PARTITION_KEY: Final = SingleMessageMetadata.PARTITION_KEY_FIELD_NUMBER
 _PAYLOAD_SIZE: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER
-_COMPACTED_OUT: Final = SingleMessageMetadata.COMPACTED_OUT_FIELD_NUMBER
 _EVENT_TIME: Final = SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER
 _KEY_IS_BASE64: Final = SingleMessageMetadata.PARTITION_KEY_B64_ENCODED_FIELD_NUMBER
 _ORDERING_KEY: Final = SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER
 _SEQUENCE_ID: Final = SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER
 _NULL_VALUE: Final = SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER
 _NULL_PARTITION_KEY: Final = SingleMessageMetadata.NULL_PARTITION_KEY_FIELD_NUMBER
-FILLER = np.array([0, 0, 0, 4, _PAYLOAD_SIZE << 3, 0, _COMPACTED_OUT << 3, 1], np.uint8)
-"""A message that compaction has emptied: it stands at an offset that has no record."""
 
 # Numbers of an entry's metadata fields.
 _OF_PRODUCER: Final = MessageMetadata.PRODUCER_NAME_FIELD_NUMBER
@@ -78,18 +73,10 @@ _OF_ORDERING_KEY: Final = MessageMetadata.ORDERING_KEY_FIELD_NUMBER
 def encode_pulsar(columns: Columns, facts: PulsarFacts) -> memoryview:
     """Return the same batches with Pulsar bodies, uncompressed, one behind the other.
 
-    An offset without a record becomes a message that is marked as compacted out, so that a
-    message's index in its entry stays its offset's. Names and values of headers are distinct UTF-8
-    by now and no time is negative.
+    The offsets of a batch have no gaps by now, names and values of headers are distinct UTF-8, and
+    no time is negative.
     """
     batches = columns.batches
-    batches[field.COUNT] = batches[field.LAST_DELTA] + 1
-    gaps = np.flatnonzero(
-        (batches[field.COUNT] - batches[field.RECORDS] > _LONGEST_GAP)
-        & (batches[field.RECORDS] > 0)
-    )
-    if len(gaps):
-        raise malformed(batches, int(gaps[0]), "too many of its offsets have no record")
     header_data, messages, entries = _describe(columns, facts)
     tables = (columns.records, columns.headers, columns.header_start)
     bodies = np.empty(batches.shape[1], np.int64)
@@ -257,14 +244,12 @@ def measure_pulsar(
             bodies[batch] = 0
             continue
         first = batches[field.FIRST_RECORD, batch]
-        total = (batches[field.COUNT, batch] - count) * len(FILLER)
+        total = int64(0)
         for row in range(first, first + count):
             size = _metadata_size(records, headers, header_start, messages, row)
             messages[METADATA_SIZE, row] = size
             total += 4 + size + max(records[field.VALUE_SIZE, row], 0)
-        size = _entry_metadata_size(
-            records, messages, entries, batch, first, batches[field.COUNT, batch]
-        )
+        size = _entry_metadata_size(records, messages, entries, batch, first, count)
         entries[ENTRY_METADATA_SIZE, batch] = size
         bodies[batch] = CHECKSUM_SIZE + 4 + size + total
 
@@ -340,14 +325,6 @@ def _write_entry_metadata(
     return position + size
 
 
-@helper
-def _write_fillers(out: BytesOut, position: int, count: int) -> int:
-    for _ in range(count):
-        copy_bytes(out, position, FILLER, 0, len(FILLER))
-        position += len(FILLER)
-    return position
-
-
 @kernel
 def write_pulsar(
     data: BytesIn, header_data: BytesIn, batches: TableIn, records: TableIn, headers: TableIn,
@@ -362,15 +339,9 @@ def write_pulsar(
         first = batches[field.FIRST_RECORD, batch]
         position = store_big(out, body_starts[batch], 2, CHECKSUM_MAGIC) + 4
         position = _write_entry_metadata(
-            out, position, data, header_data, records, messages, entries, batch, first,
-            batches[field.COUNT, batch],
-        )  # fmt: skip
-        expected = batches[field.BASE_OFFSET, batch]
+            out, position, data, header_data, records, messages, entries, batch, first, count
+        )
         for row in range(first, first + count):
-            position = _write_fillers(out, position, records[field.OFFSET, row] - expected)
-            expected = records[field.OFFSET, row] + 1
             position = _write_message(
                 out, position, data, header_data, records, headers, header_start, messages, row
             )
-        end = batches[field.BASE_OFFSET, batch] + batches[field.COUNT, batch]
-        _write_fillers(out, position, end - expected)

@@ -35,6 +35,8 @@ from penstock.kafka.wire.messages.api_29_describe_acls import DescribeAclsApi, D
 from penstock.kafka.wire.messages.api_30000_list_readers import ListReadersApi, ListReadersRequest, ListReadersResponse
 from penstock.kafka.wire.messages.api_30001_describe_segments import DescribeSegmentsApi, DescribeSegmentsRequest, DescribeSegmentsResponse
 from penstock.kafka.wire.messages.api_30002_hold_offsets import HoldOffsetsApi, HoldOffsetsRequest, HoldOffsetsResponse
+from penstock.kafka.wire.messages.api_30003_end_epoch import EndEpochApi, EndEpochRequest, EndEpochResponse
+from penstock.kafka.wire.messages.api_30004_heartbeat_writer import HeartbeatWriterApi, HeartbeatWriterRequest, HeartbeatWriterResponse
 from penstock.kafka.wire.messages.api_30_create_acls import CreateAclsApi, CreateAclsRequest, CreateAclsResponse
 from penstock.kafka.wire.messages.api_31_delete_acls import DeleteAclsApi, DeleteAclsRequest, DeleteAclsResponse
 from penstock.kafka.wire.messages.api_32_describe_configs import DescribeConfigsApi, DescribeConfigsRequest, DescribeConfigsResponse
@@ -196,6 +198,8 @@ __all__ = [
     "DescribeUserScramCredentialsResponse",
     "ElectLeadersRequest",
     "ElectLeadersResponse",
+    "EndEpochRequest",
+    "EndEpochResponse",
     "EndQuorumEpochRequest",
     "EndQuorumEpochResponse",
     "EndTxnRequest",
@@ -214,6 +218,8 @@ __all__ = [
     "GetTelemetrySubscriptionsResponse",
     "HeartbeatRequest",
     "HeartbeatResponse",
+    "HeartbeatWriterRequest",
+    "HeartbeatWriterResponse",
     "HoldOffsetsRequest",
     "HoldOffsetsResponse",
     "IncrementalAlterConfigsRequest",
@@ -371,6 +377,10 @@ def api(name: Literal["ListReaders"]) -> ListReadersApi: ...
 def api(name: Literal["DescribeSegments"]) -> DescribeSegmentsApi: ...
 @overload
 def api(name: Literal["HoldOffsets"]) -> HoldOffsetsApi: ...
+@overload
+def api(name: Literal["EndEpoch"]) -> EndEpochApi: ...
+@overload
+def api(name: Literal["HeartbeatWriter"]) -> HeartbeatWriterApi: ...
 @overload
 def api(name: Literal["CreateAcls"]) -> CreateAclsApi: ...
 @overload

@@ -1,0 +1,164 @@
+"""What Spark asks of a source, batch and streaming: where to read, and each task's rows."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.offsets import Offsets, TopicIds, from_json, to_json, topic_ids
+from penstock.pipeline.source.options import SourceOptions, begins_at_latest
+from penstock.pipeline.source.planning import Planner, SourceError, Task, without_changed
+from penstock.pipeline.source.tasks import read_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+REFRESH_SECONDS: Final = 0.1
+"""An idle query asks for the latest offset every few milliseconds; the broker is spared most."""
+
+
+class TaskPartition(InputPartition):
+    """One task as Spark carries it."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+class BatchReader(DataSourceReader):
+    """Reads between two positions, once."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        with KafkaCluster(self._options.servers, committed=self._options.committed) as cluster:
+            planner = Planner(self._options, cluster)
+            return as_partitions(planner.tasks(planner.starting(), planner.ending()))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_rows(partition, self._options)
+
+
+class Latest(NamedTuple):
+    """The newest offsets, and the ids of the topics that they are of."""
+
+    offsets: Offsets
+    ids: TopicIds
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads on from the offsets that Spark checkpoints.
+
+    One instance lives as long as its query, in a process of its own beside the driver; copies of it
+    are sent to the tasks, so it connects only when it is asked something.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._cluster: KafkaCluster | None = None
+        self._target: Latest | None = None
+        self._unsettled: dict[str, Any] | None = None
+        self._latest = Latest({}, {})
+        self._asked_at = float("-inf")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cluster": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        planner = self._planner()
+        ids = planner.topic_ids()
+        start = to_json(planner.starting(), ids)
+        self._unsettled = start if begins_at_latest(self._options) else None
+        return start
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        rows = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._latest = self._ask()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        if start == self._unsettled:
+            # Spark stores a batch's end and not its start, and after a crash in the first batch it
+            # would ask for the latest offset anew. An empty first batch stores where to begin.
+            self._unsettled = None
+            return start
+        planner = self._planner()
+        newest = self._newest() if self._target is None else self._target
+        recorded = topic_ids(start)
+        known = planner.of_same_topics(from_json(start), recorded, newest.ids)
+        latest = planner.following(known, newest.offsets)
+        if isinstance(limit, ReadMaxRows):
+            latest = planner.limited(known, latest, limit.max_rows)
+        return to_json(latest, {**recorded, **newest.ids})
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return to_json(*self._latest) or None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        planner = self._planner()
+        recorded = topic_ids(end)
+        stop = planner.of_same_topics(from_json(end), recorded, planner.topic_ids())
+        begin = without_changed(from_json(start), topic_ids(start), recorded)
+        return as_partitions(planner.tasks(begin, stop))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_rows(partition, self._options)
+
+    def stop(self) -> None:
+        if self._cluster is not None:
+            with suppress(SourceError):  # A broker that is gone keeps nothing.
+                self._cluster.release()
+            self._cluster.close()
+
+    def _planner(self) -> Planner:
+        if self._cluster is None:
+            self._cluster = KafkaCluster(self._options.servers, committed=self._options.committed)
+        return Planner(self._options, self._cluster)
+
+    def _newest(self) -> Latest:
+        if time.monotonic() - self._asked_at > REFRESH_SECONDS:
+            self._latest = self._ask()
+            self._asked_at = time.monotonic()
+        return self._latest
+
+    def _ask(self) -> Latest:
+        planner = self._planner()
+        ids = planner.topic_ids()
+        return Latest(planner.latest(), ids)
+
+
+def as_partitions(tasks: list[Task]) -> list[InputPartition]:
+    """Wrap tasks for Spark."""
+    return [TaskPartition(task) for task in tasks]
+
+
+def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+    """Read one task's rows."""
+    task = task_of(partition)
+    if task is None:
+        return iter(())
+    return read_task(task, include_headers=options.include_headers)
+
+
+def task_of(partition: InputPartition) -> Task | None:
+    """Return the task that Spark carried; None for what it makes up where there is no task."""
+    return partition.task if isinstance(partition, TaskPartition) else None

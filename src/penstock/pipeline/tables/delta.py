@@ -1,0 +1,220 @@
+"""A Delta table: each batch is one commit to its log, with the query's transaction number."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from penstock.pipeline.tables.interface import Offsets, TableConfig, TableError, another_query
+from penstock.pipeline.tables.lake import (
+    DATA,
+    Batch,
+    Change,
+    ConflictError,
+    LakeTable,
+    LiveFile,
+    footer_of,
+)
+from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.staging import Stager
+from penstock.pipeline.tables.storage import flush_folder, local_folder
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import pyarrow.parquet as pq
+
+    from penstock.pipeline.tables.interface import StagedFile
+    from penstock.pipeline.tables.staging import Piece
+
+try:
+    from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+    from deltalake.exceptions import CommitFailedError, TableNotFoundError
+    from deltalake.transaction import AddAction, RemoveAction
+except ModuleNotFoundError as missing:
+    raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
+
+QUERY: Final = "penstock.query"
+"""The property of the table that names the query that writes to it."""
+
+STATISTICS_LENGTH_MAX: Final = 64
+"""Text that is longer has no statistics: it would fill the log."""
+
+
+class DeltaLakeTable(LakeTable):
+    """One table in a folder; its log says which files are part of it."""
+
+    def __init__(self, config: TableConfig) -> None:
+        super().__init__(config)
+        self._path = Path(config.location).absolute()
+        self.folder = local_folder(self._path)
+        self._opened: DeltaTable | None = None
+
+    @property
+    def checkpoint(self) -> Path:
+        return self._path / "_checkpoint"
+
+    @property
+    def spark_log(self) -> Path:
+        return self._path / "_penstock" / "spark.log"
+
+    def only_writer(self) -> AbstractContextManager[None]:
+        return locked(self._path / "_penstock" / "lock", str(self._path))
+
+    def prepare(self, schema: pa.Schema) -> Stager:
+        try:
+            self._opened = DeltaTable(str(self._path))
+        except TableNotFoundError:
+            self._refuse_other_files()
+            self._opened = DeltaTable.create(str(self._path), Schema.from_arrow(schema))
+        return self._stager(schema)
+
+    def _refuse_other_files(self) -> None:
+        if any(self._path.glob("**/*.parquet")):
+            raise TableError(
+                f"{self._path} holds Parquet files and is no Delta table: choose an empty folder"
+            )
+
+    def _stager(self, schema: pa.Schema) -> Stager:
+        config = self.config
+        return Stager(
+            self.folder.below(DATA), schema, config.compression, config.target_bytes, by_batch=True
+        )
+
+    @property
+    def _table(self) -> DeltaTable:
+        if self._opened is None:
+            self._opened = DeltaTable(str(self._path))
+        return self._opened
+
+    def _schema(self) -> pa.Schema:
+        return pa.schema(self._table.schema().to_arrow())
+
+    def _refresh(self) -> None:
+        self._table.update_incremental()
+
+    def _own(self, query: str) -> None:
+        owner = self._table.metadata().configuration.get(QUERY)
+        if owner is None:
+            self._table.alter.set_table_properties({QUERY: query}, raise_if_not_exists=False)
+            self._refresh()
+        elif owner != query:
+            raise another_query(self.config.location)
+
+    def _committed(self, query: str) -> int | None:
+        return self._table.transaction_version(query)
+
+    def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
+        for commit in self._table.history():
+            if (commit.get("penstock.query"), commit.get("penstock.batch")) == (query, batch):
+                return tuple(Offsets(*each) for each in json.loads(commit["penstock.offsets"]))
+        return None
+
+    def _files(self) -> list[LiveFile]:
+        actions = pa.table(self._table.get_add_actions()).to_pylist()
+        return [LiveFile(each["path"], each["size_bytes"], each["num_records"]) for each in actions]
+
+    def _apply(self, change: Change) -> None:
+        now = int(time.time() * 1000)
+        rows_change = change.batch is not None
+        actions: list[AddAction | RemoveAction] = [
+            _added(file, now, rows_change) for file in change.added
+        ]
+        actions += [
+            RemoveAction(file.name, rows_change, now, file.size, {}) for file in change.removed
+        ]
+        try:
+            self._table.create_write_transaction(
+                actions,
+                "append",
+                self._table.schema(),
+                commit_properties=_properties(change.batch),
+            )
+        except CommitFailedError as error:
+            raise ConflictError(str(error)) from error
+        self._refresh()
+        self._flush_log()
+
+    def _flush_log(self) -> None:
+        """Have the newest commit survive a power cut, before Spark notes that it is done."""
+        name = f"{self._table.version():020}.json"
+        log = self._path / "_delta_log"
+        with (log / name).open("rb") as file:
+            os.fsync(file.fileno())
+        flush_folder(log)
+
+    def _expire(self) -> None:
+        # Delta's own bound: a week.
+        self._table.vacuum(dry_run=False, full=True)
+        self._refresh()
+
+
+def _properties(batch: Batch | None) -> CommitProperties:
+    if batch is None:
+        return CommitProperties()
+    return CommitProperties(
+        app_transactions=[Transaction(batch.query, batch.number)],
+        custom_metadata={
+            "penstock.query": batch.query,
+            "penstock.batch": batch.number,
+            "penstock.offsets": json.dumps(batch.offsets),
+        },
+    )
+
+
+def _added(file: StagedFile | Piece, now: int, rows_change: bool) -> AddAction:
+    statistics = json.dumps(_statistics(footer_of(file)))
+    return AddAction(f"{DATA}/{file.staged}", file.size, {}, now, rows_change, statistics)
+
+
+def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
+    """Return what Delta's log says of a file: rows, and of each column its nulls and its ends."""
+    nulls: dict[str, int] = {}
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    for index in range(footer.num_columns):
+        columns = [footer.row_group(group).column(index) for group in range(footer.num_row_groups)]
+        name = columns[0].path_in_schema
+        found = [column.statistics for column in columns]
+        if "." in name or any(each is None or not each.has_null_count for each in found):
+            continue
+        nulls[name] = sum(each.null_count for each in found)
+        ends = [each for each in found if each.has_min_max]
+        if ends and len(ends) == sum(each.num_values > 0 for each in found):
+            low, high = _text(min(e.min for e in ends)), _text(max(e.max for e in ends))
+            if low is not None and high is not None:
+                lowest[name], highest[name] = low, high
+    return {
+        "numRecords": footer.num_rows,
+        "minValues": lowest,
+        "maxValues": highest,
+        "nullCount": nulls,
+    }
+
+
+def _text(value: Any) -> Any:
+    """Return a value in the form that Delta's log has for it; None where it has none."""
+    text: Any
+    match value:
+        case bool() | bytes():
+            text = None
+        case int():
+            text = value
+        case float():
+            text = value if math.isfinite(value) else None
+        case dt.datetime():
+            text = value.astimezone(dt.UTC).isoformat(timespec="microseconds")
+        case dt.date():
+            text = value.isoformat()
+        case str():
+            text = value if len(value) <= STATISTICS_LENGTH_MAX else None
+        case _:
+            text = None
+    return text

@@ -1,0 +1,29 @@
+"""From a table's configuration to the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.tables.parquet import ParquetTable
+
+if TYPE_CHECKING:
+    from penstock.pipeline.tables.interface import Table, TableConfig
+
+
+def open_table(config: TableConfig) -> Table:
+    """Return the table, which need not exist yet; raises TableError where a library is missing.
+
+    Delta's and Iceberg's libraries are loaded only for their tables.
+    """
+    match config.format:
+        case TableFormat.PARQUET:
+            return ParquetTable(config)
+        case TableFormat.DELTA:
+            from penstock.pipeline.tables.delta import DeltaLakeTable  # noqa: PLC0415
+
+            return DeltaLakeTable(config)
+        case TableFormat.ICEBERG:
+            from penstock.pipeline.tables.iceberg import IcebergTable  # noqa: PLC0415
+
+            return IcebergTable(config)

@@ -1,0 +1,145 @@
+"""A Parquet table that holds each row of a stream once, whatever ends a run and whenever.
+
+Tasks write files into a staging folder under names that no other attempt shares. A batch is decided
+by one record, made visible by an atomic link: it names the staged files and what they are to be
+called. Then each file is renamed into the table. A run that is killed before the record leaves
+nothing in the table; a run that is killed after it has the renames finished by the next one, which
+Spark gives the same batch again. So any reader of Parquet sees every row once, without a manifest.
+
+Names that begin with an underscore are left out by Spark and other readers of Parquet folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.pipeline.tables.interface import (
+    StagedFile,
+    Table,
+    TableConfig,
+    TableError,
+    another_query,
+    covered,
+    older_checkpoint,
+)
+from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.staging import Stager
+from penstock.pipeline.tables.storage import flush_folder, local_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+
+COMMITS_KEPT: Final = 100
+"""As many as Spark keeps of its own batches."""
+
+
+class ParquetTable(Table):
+    """One table's folder."""
+
+    def __init__(self, config: TableConfig) -> None:
+        super().__init__(config)
+        self.folder = Path(config.location).absolute()
+        self._state = self.folder / "_penstock"
+        self._staging = self._state / "staging"
+        self._commits = self._state / "commits"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "_checkpoint"
+
+    @property
+    def spark_log(self) -> Path:
+        return self._state / "spark.log"
+
+    def only_writer(self) -> AbstractContextManager[None]:
+        return locked(self._state / "lock", str(self.folder))
+
+    def prepare(self, schema: pa.Schema) -> Stager:
+        mine = self._commits.is_dir()
+        if not mine and self.folder.is_dir() and any(self.folder.glob("*.parquet")):
+            raise TableError(
+                f"{self.folder} holds Parquet files that no pipeline of Penstock wrote: choose an "
+                "empty folder"
+            )
+        for folder in (self._staging, self._commits):
+            folder.mkdir(parents=True, exist_ok=True)
+        config = self.config
+        staging = local_folder(self._staging)
+        return Stager(staging, schema, config.compression, config.target_bytes)
+
+    def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
+        record = self._decide(query, batch, files)
+        for file in record:
+            self._publish(file)
+        flush_folder(self.folder)
+        self._clear(batch)
+        return sum(file.rows for file in record)
+
+    def _decide(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
+        newest = max(self._commits.glob("*.json"), default=None)
+        if newest is not None and json.loads(newest.read_bytes())["query"] != query:
+            raise another_query(str(self.folder))
+        path = self._commits / f"{batch:020d}.json"
+        if not path.exists():
+            if newest is not None and newest.name > path.name:
+                raise older_checkpoint(str(self.folder), batch)
+            files = [replace(file, again=self._has(file)) for file in files]
+            self._write_record(path, {"query": query, "files": [_recorded(file) for file in files]})
+        decided = [StagedFile(**file) for file in json.loads(path.read_bytes())["files"]]
+        if covered(decided) != covered(files):
+            raise older_checkpoint(str(self.folder), batch)
+        return decided
+
+    def _has(self, file: StagedFile) -> bool:
+        return (self.folder / _name(file)).exists()
+
+    def _write_record(self, path: Path, record: dict[str, Any]) -> None:
+        draft = self._staging / f"{uuid.uuid4().hex}.json"
+        with draft.open("w") as file:
+            json.dump(record, file)
+            file.flush()
+            os.fsync(file.fileno())
+        # A link, unlike a rename, never replaces what another run decided.
+        os.link(draft, path)
+        draft.unlink()
+        flush_folder(self._commits)
+
+    def _publish(self, file: StagedFile) -> None:
+        target = self.folder / _name(file)
+        if not file.staged or target.exists():
+            return
+        try:
+            (self._staging / file.staged).rename(target)
+        except FileNotFoundError:
+            raise TableError(
+                f"{target} is missing though its batch was committed: it was removed by hand, and "
+                "its rows can be had again only by a new table from a new checkpoint"
+            ) from None
+
+    def _clear(self, batch: int) -> None:
+        """Remove what ended attempts left, and the oldest records."""
+        for leftover in self._staging.iterdir():
+            leftover.unlink(missing_ok=True)
+        for record in sorted(self._commits.glob("*.json")):
+            if int(record.stem) <= batch - COMMITS_KEPT:
+                record.unlink(missing_ok=True)
+
+
+def _name(file: StagedFile) -> str:
+    """Return the name of a file in the table."""
+    name = f"part-{file.topic}-{file.partition:05}-{file.start:020}-{file.end:020}"
+    if file.piece:
+        name += f"-{file.piece}"
+    return f"{name}-{file.staged}" if file.again else f"{name}.parquet"
+
+
+def _recorded(file: StagedFile) -> dict[str, Any]:
+    return {name: value for name, value in asdict(file).items() if name != "footer"}

@@ -1,0 +1,94 @@
+"""The stream of a table's new files: tasks write them, and Spark carries only their names.
+
+Rows that pass through Spark are converted to its own form and back; a table of raw records needs
+neither, so the workers that decode segments write Parquet themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from penstock.pipeline.source.options import SourceOptions, parse
+from penstock.pipeline.source.readers import StreamReader, task_of
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.tables.interface import TableConfig
+from penstock.pipeline.tables.opening import open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.pipeline.tables.staging import Stager
+
+SCHEMA: Final = StructType(
+    [
+        StructField("query", StringType()),
+        StructField("staged", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", LongType()),
+        StructField("start", LongType()),
+        StructField("end", LongType()),
+        StructField("rows", LongType()),
+        StructField("size", LongType()),
+        StructField("piece", IntegerType()),
+        StructField("footer", BinaryType()),
+    ]
+)
+"""A query, and the fields of `StagedFile` in their order."""
+
+
+class TableFilesSource(DataSource):
+    """Writes each task's rows to staged files of the table in option `table`; one row a file."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock-table-files"
+
+    def schema(self) -> StructType:
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: ARG002, N802
+        options = dict(self.options)
+        table = open_table(TableConfig.from_json(options.pop("table")))
+        source = parse(options, streaming=True)
+        stager = table.prepare(arrow_schema(include_headers=source.include_headers))
+        return TableFilesReader(source, stager)
+
+
+class TableFilesReader(StreamReader):
+    """Plans and limits like any stream of this source; only what a task yields differs."""
+
+    def __init__(self, options: SourceOptions, stager: Stager) -> None:
+        super().__init__(options)
+        self._stager = stager
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        task = task_of(partition)
+        if task is None:
+            return
+        query, batch = _query_and_batch()
+        place = (*task.range.source, task.range.start, task.range.end)
+        batches = read_task(task, include_headers=self._options.include_headers)
+        number = -1
+        for number, piece in enumerate(self._stager.write(batches, query, batch)):
+            yield (query, piece.staged, *place, piece.rows, piece.size, number, piece.footer)
+        if number < 0:
+            yield (query, "", *place, 0, 0, 0, b"")
+
+
+def _query_and_batch() -> tuple[str, int]:
+    context = TaskContext.get()
+    assert context is not None, "Spark runs tasks with a context"
+    query = str(context.getLocalProperty("sql.streaming.queryId"))
+    return query, int(context.getLocalProperty("streaming.sql.batchId") or 0)

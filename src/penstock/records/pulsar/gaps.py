@@ -1,0 +1,49 @@
+"""Entries have no gaps: a message's index in its entry says its offset.
+
+So a batch that has lost records becomes an entry for each run of offsets that follow one another.
+Pulsar has messages that are marked as compacted out for that, which not all of its clients know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from penstock.log.header import Magic, build_gap
+from penstock.records import field
+
+if TYPE_CHECKING:
+    from penstock.records.columns import Columns
+
+
+def split_at_gaps(columns: Columns) -> Columns:
+    """Return the columns with a batch for each run of offsets that follow one another."""
+    batches, offsets = columns.batches, columns.offsets
+    counts = batches[field.RECORDS]
+    if not len(offsets) or (counts == batches[field.LAST_DELTA] + 1).all():
+        return columns
+    of_row = np.repeat(np.arange(batches.shape[1]), counts)
+    begins = np.ones(len(offsets), np.bool_)
+    begins[1:] = (np.diff(offsets) != 1) | (np.diff(of_row) != 0)
+    starts = np.flatnonzero(begins)
+    sizes = np.diff(np.append(starts, len(offsets)))
+    table = np.ascontiguousarray(batches[:, of_row[starts]])
+    table[field.BASE_OFFSET] = offsets[starts]
+    table[field.LAST_DELTA] = sizes - 1
+    table[field.COUNT] = table[field.RECORDS] = sizes
+    table[field.FIRST_RECORD] = starts
+    return replace(columns, batches=table)
+
+
+def gap_behind(columns: Columns) -> bytes:
+    """Return a batch without records where the last batch ends behind its last record.
+
+    Else a reader would come to the records of that batch again and again.
+    """
+    batches = columns.batches
+    end = int(batches[[field.BASE_OFFSET, field.LAST_DELTA], -1].sum()) + 1
+    has_records = batches[field.RECORDS, -1] > 0
+    reached = int(columns.offsets[-1]) + 1 if has_records else end
+    return bytes(build_gap(Magic.PULSAR, reached, end, 0)) if reached < end else b""

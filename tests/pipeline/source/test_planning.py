@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from penstock.pipeline.source.offsets import EARLIEST, Offsets, TopicIds, TopicPartition
+from penstock.pipeline.source.options import OptionError, ReadMode, parse
+from penstock.pipeline.source.planning import DataFolder, DataLossError, Planner, SourceError
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+@dataclass
+class Broker:
+    """A broker of a few numbers."""
+
+    logs: dict[TopicPartition, tuple[int, int]] = field(
+        default_factory=lambda: {A0: (0, 100), A1: (20, 50)}
+    )
+    folder: DataFolder | None = None
+    held: Offsets = field(default_factory=dict)
+    ids: TopicIds = field(default_factory=dict)
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, int]:
+        counts = {t: sum(1 for each in self.logs if each.topic == t) for t in topics}
+        return {topic: count for topic, count in counts.items() if count}
+
+    def topic_ids(self, topics: Iterable[str]) -> TopicIds:
+        return {topic: self.ids[topic] for topic in topics if topic in self.ids}
+
+    def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
+        known = [source for source in sources if source in self.logs]
+        return {source: self.logs[source][0 if end == EARLIEST else 1] for source in known}
+
+    def hold(self, starts: Offsets) -> None:
+        self.held = starts
+
+    def data_folder(self) -> DataFolder | None:
+        return self.folder
+
+    def folders(self, sources: Sequence[TopicPartition]) -> dict[TopicPartition, Path]:
+        return {source: Path(str(source)) for source in sources}
+
+
+def planner(broker: Broker, *, streaming: bool = False, **options: str) -> Planner:
+    given = {"penstock.bootstrap.servers": "b:1", "subscribe": "a", "minPartitions": "1", **options}
+    if "assign" in options:
+        del given["subscribe"]
+    return Planner(parse(given, streaming=streaming), broker)
+
+
+def spans(plan: Planner, start: Offsets, end: Offsets) -> list[tuple[TopicPartition, int, int]]:
+    return [tuple(task.range) for task in plan.tasks(start, end)]  # type: ignore[misc]  # of three
+
+
+def test_a_batch_reads_from_end_to_end() -> None:
+    plan = planner(Broker())
+    assert spans(plan, plan.starting(), plan.ending()) == [(A0, 0, 100), (A1, 20, 50)]
+
+
+def test_what_is_to_be_read_is_held() -> None:
+    broker = Broker()
+    planner(broker).tasks({A0: 30}, {A0: 90, A1: 50})
+    assert broker.held == {A0: 30, A1: 0}
+
+
+def test_offsets_can_be_given_with_ends_among_them() -> None:
+    plan = planner(
+        Broker(),
+        startingOffsets='{"a": {"0": 10, "1": -2}}',
+        endingOffsets='{"a": {"0": 30, "1": -1}}',
+    )
+    assert spans(plan, plan.starting(), plan.ending()) == [(A0, 10, 30), (A1, 20, 50)]
+
+
+def test_given_offsets_must_name_each_partition() -> None:
+    with pytest.raises(OptionError, match="missing a-1, unknown b-0"):
+        planner(Broker(), startingOffsets='{"a": {"0": 1}, "b": {"0": 1}}').starting()
+
+
+def test_an_unknown_topic_is_named() -> None:
+    with pytest.raises(SourceError, match="no topic named nosuch at b:1"):
+        planner(Broker(), subscribe="a,nosuch").starting()
+
+
+def test_an_unknown_partition_is_named() -> None:
+    expected = "^topic a has 2 partitions, counted from 0, so assign can't name partition 2$"
+    with pytest.raises(SourceError, match=expected):
+        planner(Broker(), assign='{"a": [2]}').starting()
+
+
+def test_assigned_partitions_are_read_alone() -> None:
+    plan = planner(Broker(), assign='{"a": [1]}')
+    assert spans(plan, plan.starting(), plan.ending()) == [(A1, 20, 50)]
+
+
+def test_offsets_that_are_gone_end_the_read() -> None:
+    with pytest.raises(DataLossError, match=r"a-1 .* offset 5 up to 50, but holds 20 up to 50"):
+        planner(Broker()).tasks({A0: 0, A1: 5}, {A0: 100, A1: 50})
+
+
+def test_offsets_past_the_end_end_the_read() -> None:
+    with pytest.raises(DataLossError, match="holds 0 up to 100"):
+        planner(Broker()).tasks({A0: 0}, {A0: 101})
+
+
+def test_what_is_gone_can_be_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    plan = planner(Broker(), failOnDataLoss="false")
+    with caplog.at_level(logging.WARNING):
+        found = spans(plan, {A0: 0, A1: 5, B0: 3}, {A0: 120, A1: 50, B0: 9})
+    assert found == [(A0, 0, 100), (A1, 20, 50)]
+    assert len(caplog.records) == 3
+
+
+def test_a_range_wholly_before_the_log_is_empty_where_that_is_allowed() -> None:
+    assert spans(planner(Broker(), failOnDataLoss="false"), {A1: 1}, {A1: 9}) == []
+
+
+def test_a_stream_goes_on_with_partitions_that_were_added() -> None:
+    broker = Broker()
+    plan = planner(broker, streaming=True, startingOffsets="earliest")
+    start = plan.starting()
+    broker.logs[TopicPartition("a", 2)] = (0, 7)
+    end = plan.following(start, plan.latest())
+    assert spans(plan, start, end)[-1] == (TopicPartition("a", 2), 0, 7)
+
+
+def test_a_batch_of_a_stream_is_limited_new_partitions_included() -> None:
+    plan = planner(Broker({A0: (0, 100), A1: (20, 120)}), streaming=True)
+    assert plan.limited({A0: 0}, plan.latest(), 20) == {A0: 10, A1: 30}
+
+
+def test_a_stream_notices_a_topic_that_begins_anew() -> None:
+    plan = planner(Broker(), streaming=True)
+    with pytest.raises(DataLossError, match="a-0 was read up to offset 200"):
+        plan.following({A0: 200}, plan.latest())
+
+
+def test_a_stream_may_wait_for_a_topic_that_begins_anew() -> None:
+    plan = planner(Broker(), streaming=True, failOnDataLoss="false")
+    assert plan.following({A0: 200}, plan.latest()) == {A0: 200, A1: 50}
+
+
+def test_given_offsets_of_an_earlier_topic_of_that_name_are_noticed() -> None:
+    broker = Broker({A0: (0, 100)}, ids={"a": "new"})
+    starting = '{"a": {"0": 10, "id": "%s"}}'
+    assert planner(broker, startingOffsets=starting % "new").starting() == {A0: 10}
+    with pytest.raises(OptionError, match=r"startingOffsets is of another topic .*: a-0"):
+        planner(broker, startingOffsets=starting % "old").starting()
+
+
+def test_tasks_know_where_the_segments_lie() -> None:
+    folder = DataFolder(Path("data"), "id")
+    (task,) = planner(Broker({A0: (0, 5)}, folder)).tasks({A0: 0}, {A0: 5})
+    assert (task.data_folder, task.folder) == (folder, Path("a-0"))
+
+
+def test_the_wire_is_used_where_it_is_asked_for() -> None:
+    broker = Broker({A0: (0, 5)}, DataFolder(Path("data"), "id"))
+    (task,) = planner(broker, readMode="wire").tasks({A0: 0}, {A0: 5})
+    assert (task.data_folder, task.folder) == (None, None)
+    assert task.read_mode is ReadMode.WIRE
+
+
+def test_reading_files_only_needs_files() -> None:
+    with pytest.raises(SourceError, match="can't be read from here"):
+        planner(Broker(), readMode="log").tasks({A0: 0}, {A0: 5})
