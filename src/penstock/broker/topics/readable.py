@@ -150,6 +150,17 @@ class Readable(Followed):
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.read_end(offset, isolation))
 
+    async def read_stored(
+        self, offset: int, max_bytes: int, isolation: Isolation = Isolation.READ_COMMITTED
+    ) -> memoryview:
+        """Return whole batches as they are stored, whatever their encodings, as `read` does.
+
+        Chunks of Pulsar's messages are not joined. Raises what `read` raises.
+        """
+        self._check_alive()
+        batches = await self._log.read(offset, max_bytes, self.read_end(offset, isolation))
+        return batches.data
+
     def latest(
         self, offset: int, max_bytes: int, magic: Encoding, isolation: Isolation
     ) -> bytes | None:

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
 from penstock.pipeline.jobs.steps import MET, deduplicated, flattened, held_against
+from penstock.pipeline.source.options import columns_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
@@ -62,8 +63,9 @@ class PastJava:
         self.table = open_table(self._table_config)
 
     def begin(self, spark: SparkSession) -> DataFrame:
-        self.table.prepare(arrow_schema(include_headers=self._config.include_headers))
-        options = source_options(self._config) | {"table": self._table_config.to_json()}
+        options = source_options(self._config)
+        self.table.prepare(arrow_schema(columns_of(options)))
+        options |= {"table": self._table_config.to_json()}
         return spark.readStream.format(TableFilesSource.name()).options(**options).load()
 
     def write(self, frame: DataFrame, batch: int) -> Written:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import StreamReader, task_of
+from penstock.pipeline.source.readers import StreamReader, failing_later, task_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import TableConfig
@@ -58,12 +58,14 @@ class TableFilesSource(DataSource):
     def schema(self) -> StructType:
         return SCHEMA
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        return failing_later(self._reader)
+
+    def _reader(self) -> TableFilesReader:
         options = dict(self.options)
         table = open_table(TableConfig.from_json(options.pop("table")))
         source = parse(options, streaming=True)
-        stager = table.prepare(arrow_schema(include_headers=source.include_headers))
-        return TableFilesReader(source, stager)
+        return TableFilesReader(source, table.prepare(arrow_schema(source.columns)))
 
 
 class TableFilesReader(StreamReader):
@@ -79,7 +81,7 @@ class TableFilesReader(StreamReader):
             return
         query, batch = _query_and_batch()
         place = (*task.range.source, task.range.start, task.range.end)
-        batches = read_task(task, include_headers=self._options.include_headers)
+        batches = read_task(task, self._options)
         number = -1
         for number, piece in enumerate(self._stager.write(batches, query, batch)):
             yield (query, piece.staged, *place, piece.rows, piece.size, number, piece.footer)
