@@ -32,6 +32,13 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     table_format: Annotated[
         str, typer.Option(help="What the table is kept as: parquet, delta or iceberg.")
     ] = "parquet",
+    partition_by: Annotated[
+        list[str] | None, typer.Option(help="A column, day(COLUMN) or hour(COLUMN); repeatable.")
+    ] = None,
+    upsert_by: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to keep the newest row of each value of; repeatable."),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder of Spark's offsets; inside the table's unless given."),
@@ -69,6 +76,8 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         topics=tuple(topics),
         table=table,
         table_format=_choice("--table-format", table_format, list(TableFormat)),
+        partition_by=tuple(partition_by or ()),
+        upsert_by=tuple(upsert_by or ()),
         checkpoint=checkpoint,
         interval_seconds=every,
         starting_offsets=starting_offsets,
@@ -94,7 +103,10 @@ def _run(config: PipelineConfig) -> Progress:
     from penstock.pipeline.session import JavaError, close_session
     from penstock.pipeline.tables.interface import TableError
 
-    run = Run(config)
+    try:
+        run = Run(config)
+    except TableError as error:
+        raise CommandError(str(error)) from error
     _stop_on_signals(run)
     # Progress is for the person at the terminal, what a program reads is the result. The terminal
     # is kept under a number of its own, for the job gives standard error's to Java as it starts.

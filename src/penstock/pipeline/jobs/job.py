@@ -44,6 +44,10 @@ class PipelineConfig:
     topics: tuple[str, ...]
     table: Path
     table_format: TableFormat = TableFormat.PARQUET
+    partition_by: tuple[str, ...] = ()
+    """Columns, `day(column)` or `hour(column)`."""
+    upsert_by: tuple[str, ...] = ()
+    """Columns of which the table keeps the newest row of each value; without, it keeps all."""
     checkpoint: Path | None = None
     """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
     interval_seconds: float | None = None
@@ -75,7 +79,13 @@ class Run:
     def __init__(self, config: PipelineConfig) -> None:
         self._config = config
         location = str(config.table.absolute())
-        self._table_config = TableConfig(location, config.table_format, config.compression)
+        self._table_config = TableConfig(
+            location,
+            config.table_format,
+            config.compression,
+            partition_by=config.partition_by,
+            keys=config.upsert_by,
+        )
         self._table = open_table(self._table_config)
         self._stop = threading.Event()
         self._began = time.monotonic()
@@ -131,7 +141,9 @@ class Run:
             return
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
-        self._rows += self._table.commit(query.pop(), batch, [StagedFile(**row) for row in rows])
+        self._rows += self._table.commit(
+            query.pop(), batch, [StagedFile.from_record(row) for row in rows]
+        )
         self._batches += 1
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
