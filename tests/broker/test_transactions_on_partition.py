@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from array import array
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,9 +20,11 @@ from penstock.broker.errors import (
 )
 from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.aborted import AbortedTransaction, AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import PackedStretch
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
 from penstock.broker.transactions.verification import Verification
+from penstock.limits import ABORTED_TRANSACTION_BYTES
 from penstock.log import Flusher, LogWriteError
 from penstock.log.header import HEADER_SIZE, Magic, checksum_matches, read_header
 from penstock.memory import Memory
@@ -201,24 +204,38 @@ def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
         assert aborted.overlapping(begin, until) == expected
 
 
-def test_a_search_among_many_looks_at_few_of_them() -> None:
+def test_a_search_among_many_looks_at_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     aborted = AbortedTransactions()
     for number in range(200_000):
         aborted.add(AbortedTransaction(1, 2 * number + 10, 2 * number + 11))
-
-    class Counted(list):  # type: ignore[type-arg]
-        looked_at = 0
-
-        def __getitem__(self, index: Any) -> Any:
-            Counted.looked_at += 1
-            return super().__getitem__(index)
-
-    for name in ("_firsts", "_lowest", "_lowest_of_all"):
-        setattr(aborted, name, Counted(getattr(aborted, name)))
+    looked_at = []
+    unpacked = PackedStretch.unpacked
+    monkeypatch.setattr(
+        PackedStretch, "unpacked", lambda packed: looked_at.append(packed) or unpacked(packed)
+    )
     # One that began before all others would have to be looked for among all that ended before it.
     assert aborted.overlapping(0, 12) == [AbortedTransaction(1, 10, 11)]
     assert aborted.overlapping(99_999, 100_001)[0].first_offset == 99_998
-    assert Counted.looked_at < 500
+    assert aborted.near_end(200_000, 400_000) == 202_002
+    assert aborted.overlapping(399_000, 400_000)[-1].last_offset == 399_999
+    assert len(looked_at) <= 6
+
+
+def test_millions_fit_into_a_checkpoint() -> None:
+    aborted, count = AbortedTransactions(), 100_000
+    for number in range(count):
+        # Of a thousand producers at work, one after another ends what it began a while ago.
+        aborted.add(AbortedTransaction(number * 7 % 1000, max(0, 3 * number - 3000), 3 * number))
+    snapshot = aborted.snapshot([])
+    assert len(snapshot) < 6 * count < ABORTED_TRANSACTION_BYTES / 100
+    assert aborted.used_bytes < 8 * count
+    restored = AbortedTransactions.restored(memoryview(snapshot))
+    assert len(restored) == count
+    restored.trim(280_000)
+    assert len(restored) < count / 10
+    expected = aborted.overlapping(280_000, 281_000)
+    assert restored.overlapping(280_000, 281_000) == expected
+    assert len(expected) > 1000
 
 
 # Refusals
@@ -291,6 +308,29 @@ async def test_a_fence_that_could_not_be_written_is_none(
     with pytest.raises(LogWriteError):
         await partition.durable(end(partition, 5, committed=True, epoch=1))
     partition.append([batch(5, sequence=1)])
+
+
+def test_what_was_aborted_takes_no_more_than_a_checkpoint_has_place_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.limits.ABORTED_TRANSACTION_BYTES", 30_000)
+    transactions = PartitionTransactions(Memory().producers)
+    header = read_header(batch(1))
+    marker = end_marker(1, 0, committed=False, coordinator_epoch=0)
+    end_header = read_header(marker)
+
+    def abort_many() -> None:
+        for offset in range(0, 200_000, 2):
+            transactions.check(header)
+            transactions.update(header._replace(base_offset=offset), b"")
+            transactions.update(end_header._replace(base_offset=offset + 1), marker)
+
+    with pytest.raises(TooManyProducersError):
+        abort_many()
+    assert len(transactions.aborted(0, 200_000, 200_000)) > 5_000
+    assert len(transactions.snapshot()) < 40_000
+    transactions.trim(200_000)
+    transactions.check(header)
 
 
 def test_transactions_take_no_more_memory_than_there_is_for_them() -> None:
@@ -367,9 +407,26 @@ def test_a_snapshot_and_what_came_after_it_are_the_state(
         assert restored.aborted(0, count, count) == each.aborted(0, count, count)
 
 
+def test_a_snapshot_of_the_first_version_is_read() -> None:
+    all_of_them = [AbortedTransaction(number, 3 * number, 3 * number + 5) for number in range(2500)]
+    columns = (array("q", column).tobytes() for column in zip(*all_of_them, strict=True))
+    snapshot = b"".join((bytes([1, *4 * [0]]), len(all_of_them).to_bytes(4), *columns))
+    transactions = PartitionTransactions(Memory().producers)
+    transactions.restore(snapshot)
+    assert transactions.aborted(0, 10_000, 10_000) == all_of_them
+
+
 @pytest.mark.parametrize(
     "snapshot",
-    [b"\x01", b"\x02" + bytes(8), b"\x01\0\0\0\x01", b"\x01" + bytes(7), bytes(9) + b"x"],
+    [
+        b"\x01",
+        b"\x03" + bytes(8),
+        b"\x01\0\0\0\x01",
+        b"\x01" + bytes(7),
+        bytes(9) + b"x",
+        b"\x02" + bytes(8) + b"x",
+        b"\x02" + bytes(7) + b"\x01" + bytes(60),
+    ],
 )
 def test_what_is_no_snapshot_changes_nothing(snapshot: bytes) -> None:
     transactions = PartitionTransactions(Memory().producers)

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from confluent_kafka import Producer
 
 from patience import PATIENCE_SECONDS
-from penstock.clients.kafka.client import KafkaClient
+from penstock.clients.kafka.client import EARLIEST, LATEST, KafkaClient
+from penstock.clients.kafka.committed import CommittedBatches
+from penstock.clients.kafka.record_batch import StoredRecord, decode_batches
 
 Record = tuple[bytes | None, bytes | None]
 
@@ -49,3 +51,19 @@ def fill(
 
 def numbered(first: int, last: int) -> list[Record]:
     return [(f"k{number}".encode(), f"v{number}".encode()) for number in range(first, last)]
+
+
+def committed(address: str, topic: str, partition: int = 0) -> list[StoredRecord]:
+    """Read all that a Kafka client sees that reads what is committed."""
+    place = (topic, partition)
+    with KafkaClient(address) as client:
+        batches = CommittedBatches(lambda offset: client.fetch(*place, offset, committed=True))
+        start, end = (
+            client.list_offsets({place: at}, committed=True)[place] or 0
+            for at in (EARLIEST, LATEST)
+        )
+        runs = client.fetch_below(*place, start, end)
+        found = [
+            each for run in runs for kept in batches.keep(run) for each in decode_batches(kept)
+        ]
+    return [each for each in found if each.offset < end]

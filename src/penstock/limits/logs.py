@@ -91,7 +91,7 @@ CHECKPOINT_STATES: Final = Limit(
 )
 
 CHECKPOINT_STATE_BYTES: Final = Limit(
-    16 * MIB,
+    64 * MIB,
     "bytes of one owner's state in the checkpoint of a log",
     protects="memory and the time that a checkpoint takes",
     when_hit="the state of the checkpoint before is kept, and what came since is replayed",

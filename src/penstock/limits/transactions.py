@@ -93,6 +93,14 @@ ABORTED_TRANSACTIONS_READ: Final = Limit(
     when_hit="what is read ends there, and is read on behind",
 )
 
+ABORTED_TRANSACTION_BYTES: Final = Limit(
+    60 * MIB,
+    "bytes that what is open on a partition, or was aborted there and is still in its log, takes "
+    "in a checkpoint: some 15,000,000 aborted transactions",
+    protects="a start from reading the whole log again, for want of a checkpoint",
+    when_hit="the next transaction there is refused until retention takes the oldest messages",
+)
+
 PULSAR_HIDDEN_BATCHES: Final = Limit(
     10_000,
     "batches that were aborted, or end transactions, at the end of a partition, which are passed "

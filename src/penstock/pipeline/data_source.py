@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 
+from penstock.pipeline.sink.starting import batch_writer, stream_writer
 from penstock.pipeline.source.options import includes_headers, parse
 from penstock.pipeline.source.readers import BatchReader, StreamReader
 from penstock.pipeline.source.schema import spark_schema
@@ -15,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class PenstockSource(DataSource):
-    """Topics as rows; the options are those of Spark's Kafka source (docs/spark.md)."""
+    """Topics as rows and rows as records; the options are those of Spark's Kafka source and sink.
+
+    docs/spark.md and docs/spark-sink.md list them.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -29,3 +39,13 @@ class PenstockSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         return StreamReader(parse(self.options, streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802
+        self,
+        schema: StructType,
+        overwrite: bool,
+    ) -> DataSourceStreamWriter:
+        return stream_writer(self.options, schema, overwrite=overwrite)

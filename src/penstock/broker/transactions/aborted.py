@@ -1,8 +1,9 @@
 """The aborted transactions of one partition, to be found by where their messages lie.
 
-They stand in the order of their ends. Of each stretch of them the lowest first offset is kept, and
-of each stretch of stretches, so that those that overlap a range are found without a look at those
-that don't: many may have ended while one that began long before was open.
+They stand in the order of their ends, in stretches. One that is full is packed into a few bytes for
+each, as it is stored too, and unpacked for who reads there. Of each stretch the lowest first offset
+is kept, and of each stretch of stretches, so that those that overlap a range are found without a
+look at those that don't: many may have ended while one that began long before was open.
 """
 
 from __future__ import annotations
@@ -10,22 +11,25 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
+from collections import OrderedDict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.broker.transactions.aborted_stretch import STRETCH, AbortedStretch, PackedStretch
 from penstock.limits import ABORTED_TRANSACTIONS_READ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_STRETCH: Final = 64
-_FAR: Final = _STRETCH * _STRETCH
-"""Transactions that a stretch of stretches has."""
+_FAR: Final = 64
+"""Stretches that a stretch of stretches has."""
+_UNPACKED: Final = 4
+"""Stretches that are kept unpacked, for those who read on there."""
+_STRETCH_BYTES: Final = STRETCH * 26
+"""About what one takes of memory that is not packed."""
+_PACKED_BYTES: Final = 300
+"""About what one that is packed takes besides its bytes."""
 _COUNT: Final = struct.Struct(">I")
-_NUMBERS: Final = 3
-"""That a transaction is, of eight bytes each."""
-TRANSACTION_BYTES: Final = 25
-"""About what one takes of memory."""
 
 
 class AbortedTransaction(NamedTuple):
@@ -40,109 +44,155 @@ class AbortedTransactions:
     """Those whose messages are still in the log."""
 
     def __init__(self) -> None:
-        self._producer_ids = array("q")
+        self._packed: list[PackedStretch] = []
         self._lasts = array("q")
-        """Ascending."""
-        self._firsts = array("q")
-        self._lowest = array("q")
-        """The lowest of each stretch of `_firsts`."""
+        """The last offset of each of these."""
         self._lowest_of_all = array("q")
-        """The lowest of each stretch of `_lowest`."""
+        """The lowest first offset of each stretch of them."""
+        self._newest = AbortedStretch()
+        """Behind them, and not full."""
+        self._unpacked: OrderedDict[int, AbortedStretch] = OrderedDict()
+        """By their numbers; the one that was read last is at the end."""
+        self.packed_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._lasts)
+        return len(self._packed) * STRETCH + len(self._newest)
+
+    @property
+    def used_bytes(self) -> int:
+        """About what they take of memory."""
+        stretches = min(len(self._packed), _UNPACKED) + bool(len(self._newest))
+        return stretches * _STRETCH_BYTES + len(self._packed) * _PACKED_BYTES + self.packed_bytes
 
     def add(self, transaction: AbortedTransaction) -> None:
         """Remember one more, which ended behind all others."""
-        producer_id, first, last = transaction
-        assert not self._lasts or last > self._lasts[-1], "they are added as they end"
-        number = len(self._lasts)
-        self._producer_ids.append(producer_id)
-        self._firsts.append(first)
-        self._lasts.append(last)
-        _note(self._lowest, number // _STRETCH, first)
-        _note(self._lowest_of_all, number // _FAR, first)
+        assert transaction.last_offset > self._last_offset(), "they are added as they end"
+        self._newest.add(*transaction)
+        if len(self._newest) == STRETCH:
+            self._put(self._newest.packed())
+            self._newest = AbortedStretch()
 
     def overlapping(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return those with offsets from `start` up to `end`, by their first offsets."""
-        return sorted(
-            (
-                AbortedTransaction(
-                    self._producer_ids[number], self._firsts[number], self._lasts[number]
-                )
-                for number in self._numbers(start, end)
-            ),
-            key=attrgetter("first_offset"),
-        )
+        found = [
+            AbortedTransaction(*each)
+            for stretch in self._stretches(start, end)
+            for each in stretch.overlapping(start, end)
+        ]
+        return sorted(found, key=attrgetter("first_offset"))
 
     def near_end(self, start: int, end: int) -> int:
         """Return `end`, or where so many have ended before it that a reader at `start` is to hear
         of no more at once.
         """
-        number = bisect_left(self._lasts, start) + int(ABORTED_TRANSACTIONS_READ)
-        return min(end, self._lasts[number] + 1) if number < len(self._lasts) else end
+        number = bisect_left(self._lasts, start)
+        number = number * STRETCH + bisect_left(self._stretch(number).last_offsets, start)
+        number += int(ABORTED_TRANSACTIONS_READ)
+        if number >= len(self):
+            return end
+        stretch, at = divmod(number, STRETCH)
+        return min(end, self._stretch(stretch).last_offsets[at] + 1)
 
     def trim(self, start_offset: int) -> None:
         """Forget those that lie below the start of the log, or most of them."""
-        gone = bisect_left(self._lasts, start_offset) // _FAR
+        gone = bisect_left(self._lasts, start_offset)
         if gone:
-            del self._producer_ids[: gone * _FAR]
-            del self._firsts[: gone * _FAR]
-            del self._lasts[: gone * _FAR]
-            del self._lowest[: gone * _STRETCH]
-            del self._lowest_of_all[:gone]
+            self._keep(self._packed[gone:])
 
     def snapshot(self, following: Sequence[AbortedTransaction]) -> bytes:
         """Return them, and others that are to be added, for `restored`."""
-        parts = [_COUNT.pack(len(self) + len(following))]
-        for number, column in enumerate((self._producer_ids, self._firsts, self._lasts)):
-            parts += [column.tobytes(), array("q", [each[number] for each in following]).tobytes()]
-        return b"".join(parts)
+        newest = [*self._newest, *following]
+        stretches = (newest[at : at + STRETCH] for at in range(0, len(newest), STRETCH))
+        packed = [each.content for each in self._packed]
+        packed += [AbortedStretch(each).packed().content for each in stretches]
+        return b"".join((_COUNT.pack(len(packed)), *packed))
 
     @classmethod
     def restored(cls, snapshot: memoryview) -> AbortedTransactions:
         """Return those of a snapshot. Raises ValueError for what is none."""
-        if len(snapshot) < _COUNT.size:
-            raise ValueError("the snapshot of aborted transactions is cut off")
-        (count,) = _COUNT.unpack_from(snapshot)
-        if len(snapshot) != _COUNT.size + count * _NUMBERS * 8:
+        count, at = _count_of(snapshot), _COUNT.size
+        found: list[PackedStretch] = []
+        for _ in range(count):
+            found.append(PackedStretch.parsed(snapshot[at:]))
+            at += len(found[-1].content)
+        lasts = [each.last_offset for each in found]
+        if at != len(snapshot) or any(each.size < STRETCH for each in found[:-1]):
             raise ValueError("the snapshot of aborted transactions has another size than it says")
+        if lasts != sorted(set(lasts)):
+            raise ValueError("the snapshot of aborted transactions has some that did not follow")
         restored = cls()
-        columns = (restored._producer_ids, restored._firsts, restored._lasts)
-        for number, column in enumerate(columns):
-            start = _COUNT.size + number * count * 8
-            column.frombytes(snapshot[start : start + count * 8])
-        firsts = restored._firsts
-        restored._lowest.extend(min(firsts[at : at + _STRETCH]) for at in range(0, count, _STRETCH))
-        lowest = restored._lowest
-        restored._lowest_of_all.extend(
-            min(lowest[at : at + _STRETCH]) for at in range(0, len(lowest), _STRETCH)
-        )
+        if found and found[-1].size < STRETCH:
+            restored._newest = found.pop().unpacked()
+        restored._keep(found)
         return restored
 
-    def _numbers(self, start: int, end: int) -> Iterator[int]:
-        """Yield which of them overlap a range, the one that ended first before the others."""
+    @classmethod
+    def restored_from_columns(cls, snapshot: memoryview) -> AbortedTransactions:
+        """Do as `restored` with a snapshot of the first version: three columns of eight bytes."""
+        count, at = _count_of(snapshot), _COUNT.size
+        if len(snapshot) != at + count * 3 * 8:
+            raise ValueError("the snapshot of aborted transactions has another size than it says")
+        numbers = snapshot[at:].cast("q")
+        columns = [numbers[begin : begin + count] for begin in (0, count, 2 * count)]
+        restored = cls()
+        for begin in range(0, count, STRETCH):
+            rows = zip(*(each[begin : begin + STRETCH] for each in columns), strict=True)
+            stretch = AbortedStretch(rows)
+            if len(stretch) == STRETCH:
+                restored._put(stretch.packed())
+            else:
+                restored._newest = stretch
+        return restored
+
+    def _keep(self, packed: list[PackedStretch]) -> None:
+        self._packed = []
+        self._lasts, self._lowest_of_all = array("q"), array("q")
+        self._unpacked.clear()
+        self.packed_bytes = 0
+        for each in packed:
+            self._put(each)
+
+    def _put(self, packed: PackedStretch) -> None:
+        far = len(self._packed) // _FAR
+        if far == len(self._lowest_of_all):
+            self._lowest_of_all.append(packed.lowest)
+        elif packed.lowest < self._lowest_of_all[far]:
+            self._lowest_of_all[far] = packed.lowest
+        self._packed.append(packed)
+        self._lasts.append(packed.last_offset)
+        self.packed_bytes += len(packed.content)
+
+    def _last_offset(self) -> int:
+        if self._newest:
+            return self._newest.last_offsets[-1]
+        return self._lasts[-1] if self._lasts else -1
+
+    def _stretches(self, start: int, end: int) -> Iterator[AbortedStretch]:
+        """Yield those in which some may overlap a range, the one that ended first before others."""
         begin = bisect_left(self._lasts, start)
         for far in range(begin // _FAR, len(self._lowest_of_all)):
             if self._lowest_of_all[far] < end:
-                yield from self._numbers_in(far, begin, end)
+                last = min((far + 1) * _FAR, len(self._packed))
+                for number in range(max(far * _FAR, begin), last):
+                    if self._packed[number].lowest < end:
+                        yield self._stretch(number)
+        yield self._newest
 
-    def _numbers_in(self, far: int, begin: int, end: int) -> Iterator[int]:
-        firsts = self._firsts
-        stretches = range(
-            max(far * _STRETCH, begin // _STRETCH), min((far + 1) * _STRETCH, len(self._lowest))
-        )
-        for stretch in stretches:
-            if self._lowest[stretch] >= end:
-                continue
-            last = min((stretch + 1) * _STRETCH, len(firsts))
-            for number in range(max(stretch * _STRETCH, begin), last):
-                if firsts[number] < end:
-                    yield number
+    def _stretch(self, number: int) -> AbortedStretch:
+        if number == len(self._packed):
+            return self._newest
+        found = self._unpacked.get(number)
+        if found is None:
+            found = self._unpacked[number] = self._packed[number].unpacked()
+            if len(self._unpacked) > _UNPACKED:
+                self._unpacked.popitem(last=False)
+        else:
+            self._unpacked.move_to_end(number)
+        return found
 
 
-def _note(lowest: array[int], stretch: int, first: int) -> None:
-    if stretch == len(lowest):
-        lowest.append(first)
-    elif first < lowest[stretch]:
-        lowest[stretch] = first
+def _count_of(snapshot: memoryview) -> int:
+    if len(snapshot) < _COUNT.size:
+        raise ValueError("the snapshot of aborted transactions is cut off")
+    (count,) = _COUNT.unpack_from(snapshot)
+    return int(count)

@@ -14,12 +14,9 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import limits
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
-from penstock.broker.transactions.aborted import (
-    TRANSACTION_BYTES,
-    AbortedTransaction,
-    AbortedTransactions,
-)
+from penstock.broker.transactions.aborted import AbortedTransaction, AbortedTransactions
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
@@ -29,9 +26,16 @@ if TYPE_CHECKING:
     from penstock.memory import SharedAccount
     from penstock.session import Buffer
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEAD: Final = struct.Struct(">BI")
 _OPEN: Final = struct.Struct(">qhq")
+_RESTORED: Final = {
+    _VERSION: AbortedTransactions.restored,
+    1: AbortedTransactions.restored_from_columns,
+}
+"""By version, how those that were aborted are read."""
+_STORED_BYTES: Final = _OPEN.size + 24
+"""At most what an open transaction takes in a checkpoint, or one that has aborted."""
 _OPEN_BYTES: Final = 300
 """About what an open transaction takes of memory."""
 
@@ -89,8 +93,15 @@ class PartitionTransactions:
             )
         if header.producer_id < 0:
             raise InvalidTransactionStateError("a batch of a transaction has a producer id")
-        if header.producer_id not in self.open and self._account.room(self._held.size) <= 0:
+        if header.producer_id not in self.open and not self._has_room:
             raise TooManyProducersError("there is no room for one more transaction yet")
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether there is memory for one more, and place in a checkpoint, as one that aborts."""
+        stored = 0 if self._aborted is None else self._aborted.packed_bytes
+        stored += (len(self.open) + len(self.ended)) * _STORED_BYTES
+        return stored < limits.ABORTED_TRANSACTION_BYTES and self._account.room(self._held.size) > 0
 
     def appended(self, header: BatchHeader, offset: int, batch: Buffer) -> None:
         """A batch of a transaction was appended at an offset, or the marker at its end, which may
@@ -210,8 +221,8 @@ class PartitionTransactions:
 
     def _count(self) -> None:
         begun = len(self.open) + len(self.ended)
-        aborted = 0 if self._aborted is None else len(self._aborted)
-        self._held.follow(begun * _OPEN_BYTES + aborted * TRANSACTION_BYTES)
+        aborted = 0 if self._aborted is None else self._aborted.used_bytes
+        self._held.follow(begun * _OPEN_BYTES + aborted)
 
 
 def _not_below(transaction: OpenTransaction, offset: int) -> OpenTransaction:
@@ -228,10 +239,11 @@ def _parse(snapshot: bytes) -> tuple[list[OpenTransaction], AbortedTransactions]
         version, count = _HEAD.unpack_from(snapshot)
     except struct.error as error:
         raise ValueError("the snapshot of transactions is cut off") from error
-    if version != _VERSION:
+    restored = _RESTORED.get(version)
+    if restored is None:
         raise ValueError(f"the snapshot of transactions has version {version}, not {_VERSION}")
     end = _HEAD.size + count * _OPEN.size
     if end > len(snapshot):
         raise ValueError("the snapshot of transactions is cut off")
     begun = [OpenTransaction(*each) for each in _OPEN.iter_unpack(snapshot[_HEAD.size : end])]
-    return begun, AbortedTransactions.restored(memoryview(snapshot)[end:])
+    return begun, restored(memoryview(snapshot)[end:])

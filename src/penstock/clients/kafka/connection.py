@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple
 
 from penstock.kafka.wire import (
     ErrorCode,
@@ -14,13 +14,13 @@ from penstock.kafka.wire import (
     encode_request,
     frame_size,
 )
+from penstock.kafka.wire.apis import Request, Response
 from penstock.limits import KAFKA_RESPONSE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.kafka.wire import AnyApi, Api
-    from penstock.kafka.wire.apis import Request, Response
 
 API_VERSIONS: Final = api("ApiVersions")
 
@@ -44,6 +44,14 @@ def check(code: int, detail: str | None = None) -> None:
     """Raise KafkaError unless the code says that all went well."""
     if code != ErrorCode.NONE:
         raise KafkaError(code, detail)
+
+
+class Posted(NamedTuple, Generic[Request, Response]):
+    """A request whose answer is to come."""
+
+    api: Api[Request, Response]
+    version: int
+    correlation_id: int
 
 
 class ClientConnection:
@@ -72,6 +80,15 @@ class ClientConnection:
         """Send a request and return the response. Raises KafkaError UNSUPPORTED_VERSION."""
         return self._exchange(api, self._version(api), request)
 
+    def post(self, api: Api[Request, Response], request: Request) -> Posted[Request, Response]:
+        """Send a request whose answer is collected later, behind those of the ones before it."""
+        version = self._version(api)
+        return Posted(api, version, self._send(api, version, request))
+
+    def collect(self, posted: Posted[Request, Response]) -> Response:
+        """Return the answer of the oldest request that was posted."""
+        return self._answer(posted.api, posted.version, posted.correlation_id)
+
     def send_unanswered(self, api: Api[Request, Response], request: Request) -> None:
         """Send a request that the broker does not answer. Raises KafkaError as `send` does."""
         self._send(api, self._version(api), request)
@@ -95,7 +112,9 @@ class ClientConnection:
         return self._socket
 
     def _exchange(self, api: Api[Request, Response], version: int, request: Request) -> Response:
-        correlation_id = self._send(api, version, request)
+        return self._answer(api, version, self._send(api, version, request))
+
+    def _answer(self, api: Api[Request, Response], version: int, correlation_id: int) -> Response:
         try:
             answered, response = decode_response(api, version, _read_frame(self._connected()))
             if answered != correlation_id:

@@ -1,0 +1,116 @@
+"""A stretch of aborted transactions: as three columns, or packed into a few bytes for each.
+
+Packed, numbers are what they are above the lowest or the one before, and each column has them in
+1, 2, 4 or 8 bytes, so that all of a stretch are packed and unpacked in one step.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left
+from itertools import accumulate, islice
+from operator import sub
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+STRETCH: Final = 1024
+"""How many are packed together."""
+_HEAD: Final = struct.Struct("<HqqqqBBB")
+"""Count; lowest first offset, first and last of the last offsets, lowest producer id; bytes of a
+number in each of the columns that follow: producer ids above the lowest, last offsets above the one
+before, lengths."""
+_CODES: Final = {array(code).itemsize: code for code in "BHIQ"}
+
+
+class AbortedStretch:
+    """Transactions in the order of their ends: producer's id, first and last offset."""
+
+    __slots__ = ("first_offsets", "last_offsets", "producer_ids")
+
+    def __init__(self, transactions: Iterable[tuple[int, int, int]] = ()) -> None:
+        self.producer_ids = array("q")
+        self.first_offsets = array("q")
+        self.last_offsets = array("q")
+        """Ascending."""
+        for each in transactions:
+            self.add(*each)
+
+    def __len__(self) -> int:
+        return len(self.last_offsets)
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        return zip(self.producer_ids, self.first_offsets, self.last_offsets, strict=True)
+
+    def add(self, producer_id: int, first_offset: int, last_offset: int) -> None:
+        """Remember one more."""
+        self.producer_ids.append(producer_id)
+        self.first_offsets.append(first_offset)
+        self.last_offsets.append(last_offset)
+
+    def overlapping(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield those with offsets from `start` up to `end`."""
+        firsts = self.first_offsets
+        for number in range(bisect_left(self.last_offsets, start), len(firsts)):
+            if firsts[number] < end:
+                yield self.producer_ids[number], firsts[number], self.last_offsets[number]
+
+    def packed(self) -> PackedStretch:
+        """Return them packed; there are some."""
+        lasts, lowest_id = self.last_offsets, min(self.producer_ids)
+        columns = [
+            _narrow([each - lowest_id for each in self.producer_ids]),
+            _narrow([0, *map(sub, lasts[1:], lasts)]),
+            _narrow([*map(sub, lasts, self.first_offsets)]),
+        ]
+        head = _HEAD.pack(
+            *(len(self), min(self.first_offsets), lasts[0], lasts[-1], lowest_id),
+            *(each.itemsize for each in columns),
+        )
+        return PackedStretch.parsed(memoryview(b"".join((head, *map(array.tobytes, columns)))))
+
+
+class PackedStretch(NamedTuple):
+    """What is to be known of a stretch that is packed."""
+
+    content: bytes
+    size: int
+    """How many they are."""
+
+    lowest: int
+    """The lowest first offset."""
+    last_offset: int
+
+    @classmethod
+    def parsed(cls, content: memoryview) -> PackedStretch:
+        """Return the one at the beginning of something. Raises ValueError where there is none."""
+        if len(content) < _HEAD.size:
+            raise ValueError("the snapshot of aborted transactions is cut off")
+        count, lowest, _, last_offset, _, *widths = _HEAD.unpack_from(content)
+        end = _HEAD.size + count * sum(widths)
+        if not (1 <= count <= STRETCH and len(content) >= end and _CODES.keys() >= {*widths}):
+            raise ValueError("the snapshot of aborted transactions is none")
+        return cls(bytes(content[:end]), count, lowest, last_offset)
+
+    def unpacked(self) -> AbortedStretch:
+        """Return the stretch."""
+        _, _, first, _, lowest_id, *widths = _HEAD.unpack_from(self.content)
+        columns, at = [], _HEAD.size
+        for width in widths:
+            column = array(_CODES[width])
+            column.frombytes(self.content[at : at + self.size * width])
+            columns.append(column)
+            at += self.size * width
+        ids, steps, lengths = columns
+        stretch = AbortedStretch()
+        stretch.producer_ids = array("q", [lowest_id + each for each in ids])
+        stretch.last_offsets = array("q", islice(accumulate(steps, initial=first), 1, None))
+        stretch.first_offsets = array("q", map(sub, stretch.last_offsets, lengths))
+        return stretch
+
+
+def _narrow(numbers: list[int]) -> array[int]:
+    width = next(width for width in _CODES if max(numbers) < 1 << 8 * width)
+    return array(_CODES[width], numbers)

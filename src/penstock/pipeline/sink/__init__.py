@@ -1,0 +1,1 @@
+"""Rows as records in topics: what Spark writes, exactly once."""

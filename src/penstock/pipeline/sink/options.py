@@ -1,0 +1,136 @@
+"""The options of the sink `penstock`, named and meant as those of Spark's Kafka sink."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.pipeline.sink.hashing import HASHES
+from penstock.pipeline.sink.packing import CODECS
+from penstock.pipeline.source.options import KAFKA_SERVERS, SERVERS, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COMPRESSION: Final = "kafka.compression.type"
+BATCH_SIZE: Final = "kafka.batch.size"
+TIMEOUT: Final = "kafka.transaction.timeout.ms"
+ACKS: Final = "kafka.acks"
+APPLICATION: Final = "txnAppId"
+VERSION: Final = "txnVersion"
+"""As Delta's: a batch write that may be done again names itself by both."""
+
+NAMES: Final = (
+    SERVERS,
+    KAFKA_SERVERS,
+    "topic",
+    "includeHeaders",
+    "partitioner",
+    APPLICATION,
+    VERSION,
+    COMPRESSION,
+    BATCH_SIZE,
+    TIMEOUT,
+    ACKS,
+)
+_OF_SPARK: Final = ("checkpointLocation", "path", "queryName")
+"""Meant for Spark itself, which hands them on."""
+
+_WRITER_CHARACTERS: Final = 190
+"""What a broker takes for a writer's name, less what stands before it."""
+
+BATCH_BYTES: Final = 1_000_000
+TIMEOUT_MS: Final = 60_000
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """Where and how to write."""
+
+    servers: str
+    topic: str | None
+    """The topic of all rows; None where each row names its own."""
+    partitioner: str
+    codec: str
+    batch_bytes: int
+    timeout_ms: int
+    """How long a transaction of which nobody hears any more stays open."""
+    application: str | None
+    version: int
+
+
+def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
+    """Check and convert the options of one write; raises OptionError."""
+    given = {name.lower(): value for name, value in options.items()}
+    _refuse_unknown(given)
+    _choice(given, "includeHeaders", ["true", "false"])
+    _choice(given, ACKS, ["all", "-1"])
+    application, version = _application(given, streaming=streaming)
+    return SinkOptions(
+        servers=_servers(given),
+        topic=_topic(given),
+        partitioner=_choice(given, "partitioner", HASHES),
+        codec=_choice(given, COMPRESSION, CODECS),
+        batch_bytes=_count(given, BATCH_SIZE, BATCH_BYTES),
+        timeout_ms=_count(given, TIMEOUT, TIMEOUT_MS),
+        application=application,
+        version=version,
+    )
+
+
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    known = {name.lower(): name for name in (*NAMES, *_OF_SPARK)}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {known[near[0]]}?" if near else "known are " + ", ".join(NAMES)
+            raise OptionError(f"unknown option {name!r}: {hint}")
+
+
+def _servers(given: Mapping[str, str]) -> str:
+    servers = given.get(SERVERS) or given.get(KAFKA_SERVERS)
+    if not servers:
+        raise OptionError(f"option {SERVERS} is missing: the broker's Kafka address, host:port")
+    for address in servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise OptionError(f"{SERVERS}: {address.strip()!r} is not of the form host:port")
+    return servers
+
+
+def _topic(given: Mapping[str, str]) -> str | None:
+    topic = given.get("topic")
+    if topic is not None and not topic.strip():
+        raise OptionError("topic is empty: name a topic, or leave it out and have a column topic")
+    return topic
+
+
+def _application(given: Mapping[str, str], *, streaming: bool) -> tuple[str | None, int]:
+    application, version = given.get(APPLICATION.lower()), given.get(VERSION.lower())
+    if streaming and (application is not None or version is not None):
+        raise OptionError(f"{APPLICATION} and {VERSION} are for batch writes: a stream has its own")
+    if (application is None) != (version is None):
+        raise OptionError(f"give both of {APPLICATION} and {VERSION}, or neither")
+    if application is None or version is None:
+        return None, 0
+    if not 0 < len(application) <= _WRITER_CHARACTERS or "/" in application:
+        raise OptionError(f"{APPLICATION} has 1 to {_WRITER_CHARACTERS} characters and no slash")
+    if not version.strip().isdigit():
+        raise OptionError(f"{VERSION} must be a whole number, not {version!r}")
+    return application, int(version)
+
+
+def _choice(given: Mapping[str, str], name: str, words: Mapping[str, object] | list[str]) -> str:
+    """Return one of these words, the first where none is given."""
+    word = given.get(name.lower(), next(iter(words))).strip().lower()
+    if word not in words:
+        raise OptionError(f"{name} must be one of {', '.join(words)}, not {word!r}")
+    return word
+
+
+def _count(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name.lower(), str(default))
+    if not text.strip().isdigit() or not 0 < int(text) < 1 << 31:
+        raise OptionError(f"{name} must be a whole number from 1 to 2147483647, not {text!r}")
+    return int(text)

@@ -1,0 +1,70 @@
+"""What is looked at before a write has any task: options, columns, and the broker."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.clients.kafka.client import KafkaClient
+from penstock.clients.kafka.transactions import END_EPOCH, WriterClient
+from penstock.pipeline.sink.errors import SinkError, UnreachableError
+from penstock.pipeline.sink.options import SinkOptions, parse
+from penstock.pipeline.sink.schema import check_columns
+from penstock.pipeline.sink.topics import BrokerTopics
+from penstock.pipeline.sink.writers import BatchWriter, StreamWriter, of_application
+from penstock.pipeline.sink.writing import CLIENT_ID, check_epoch, errors_in_words, once
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql.types import StructType
+
+
+def batch_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
+    """Return the writer of one batch. Raises OptionError and SinkError."""
+    parsed = _checked(options, schema, overwrite=overwrite, streaming=False)
+    _ask_broker(parsed)
+    return BatchWriter(parsed)
+
+
+def stream_writer(
+    options: Mapping[str, str], schema: StructType, *, overwrite: bool
+) -> StreamWriter:
+    """Return the writer of a stream's batch. Raises OptionError and SinkError.
+
+    It is made for each batch, and once more when that is committed: a broker that does not answer
+    now is waited for by those who have something to ask.
+    """
+    parsed = _checked(options, schema, overwrite=overwrite, streaming=True)
+    with suppress(UnreachableError):
+        _ask_broker(parsed)
+    return StreamWriter(parsed)
+
+
+def _checked(
+    options: Mapping[str, str], schema: StructType, *, overwrite: bool, streaming: bool
+) -> SinkOptions:
+    parsed = parse(options, streaming=streaming)
+    if overwrite:
+        words = 'outputMode("append")' if streaming else 'mode("append")'
+        raise SinkError(f"topics are appended to and can't be overwritten: use {words}")
+    check_columns(schema, parsed.topic)
+    return parsed
+
+
+def _ask_broker(options: SinkOptions) -> None:
+    with (
+        errors_in_words(options.servers),
+        KafkaClient(options.servers, client_id=CLIENT_ID) as client,
+        WriterClient(options.servers, once, CLIENT_ID) as writers,
+    ):
+        if END_EPOCH.key not in client.api_versions():
+            raise SinkError(
+                f"the broker at {options.servers} is not Penstock, or an older one, and has no "
+                "EndEpoch, which this sink needs; use Spark's own Kafka sink there"
+            )
+        if options.topic is not None:
+            BrokerTopics(client, options.servers, once).find(options.topic)
+        writer = of_application(options)
+        if writer is not None:
+            check_epoch(writer, options.version, writers.heartbeat(writer))

@@ -1,0 +1,62 @@
+"""What tasks and driver ask a broker about the topics that they write to."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.clients.kafka.client import KafkaError
+from penstock.kafka.wire import ErrorCode
+from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.placing import Topic
+
+if TYPE_CHECKING:
+    from penstock.clients.kafka.client import KafkaClient
+    from penstock.clients.kafka.transactions import Ask
+
+_TRIES: Final = 50
+_PAUSE_SECONDS: Final = 0.1
+"""How often, and how long after one another, a topic is looked for that is just being made."""
+
+
+class BrokerTopics:
+    """Topics by their Kafka names. One that is missing is made, where the broker makes topics."""
+
+    def __init__(self, client: KafkaClient, servers: str, ask: Ask) -> None:
+        self._client = client
+        self._servers = servers
+        self._ask = ask
+        self._found: dict[str, Topic] = {}
+
+    def find(self, name: str) -> Topic:
+        """Return a topic. Raises SinkError where there is none, and OSError."""
+        if name not in self._found:
+            self._found[name] = self._described(name)
+        return self._found[name]
+
+    def _described(self, name: str) -> Topic:
+        try:
+            for _ in range(_TRIES):
+                try:
+                    (found,) = self._ask(lambda: self._client.topics([name], create=True))
+                    break
+                except KafkaError as error:
+                    if error.code != ErrorCode.LEADER_NOT_AVAILABLE:
+                        raise
+                    time.sleep(_PAUSE_SECONDS)
+            else:
+                raise SinkError(f"topic {name!r} at {self._servers} has no leader")
+            config = self._ask(lambda: self._client.topic_config(name))
+        except KafkaError as error:
+            raise SinkError(self._refusal(name, error)) from error
+        largest = config.get("max.message.bytes")
+        assert largest is not None, "every topic has a largest batch"
+        return Topic(name, len(found.partitions), int(largest))
+
+    def _refusal(self, name: str, error: KafkaError) -> str:
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return (
+                f"there is no topic {name!r} at {self._servers}, and the broker makes none by "
+                "itself: create it, or correct the option or column topic"
+            )
+        return f"topic {name!r} at {self._servers} can't be written to: {error}"

@@ -1,0 +1,143 @@
+"""What Spark asks of a sink, batch and streaming: each task's rows, and the end of all of them."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from penstock.clients.kafka.transactions import WriterClient
+from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.writing import (
+    CLIENT_ID,
+    Attempt,
+    errors_in_words,
+    once,
+    write_task,
+)
+from penstock.pipeline.source.patience import Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from penstock.clients.kafka.transactions import ProducerState
+    from penstock.pipeline.sink.options import SinkOptions
+
+logger = logging.getLogger(__name__)
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+"""Local properties with which Spark runs the tasks of a stream."""
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What the driver hears of a task that has ended well."""
+
+    writer: str
+    producer: ProducerState | None
+    """Whose open transaction has the rows; None where there were none to write."""
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes once. This very object, as it was pickled, is in all tasks and in the driver."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._writer = of_application(options) or f"write-{uuid.uuid4()}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return written(iterator, self._writer, self._options.version, self._options)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        commit(self._options, self._writer, self._options.version, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002
+        abort(self._options, self._writer)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes one batch of a stream after the other.
+
+    The driver's object is another one than the tasks', and knows the query from them alone.
+    """
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        context = TaskContext.get()
+        assert context is not None, "Spark runs it in a task"
+        query, batch = (context.getLocalProperty(each) for each in (_QUERY, _BATCH))
+        if query is None or batch is None:
+            raise SinkError("this Spark does not say which batch of which query a task belongs to")
+        return written(iterator, f"query-{query}", int(batch), self._options)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        writer = writer_of(messages)
+        if writer is not None:  # Else there was no task, and so no row.
+            commit(self._options, writer, batchId, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        writer = writer_of(messages)
+        if writer is not None:
+            abort(self._options, writer)
+
+
+def written(
+    rows: Iterator[pa.RecordBatch], writer: str, epoch: int, options: SinkOptions
+) -> Written:
+    """Write the rows of the task that runs here. Raises SinkError."""
+    context = TaskContext.get()
+    assert context is not None, "Spark runs it in a task"
+    attempt = Attempt(writer, epoch, context.partitionId(), context.attemptNumber())
+    return Written(writer, write_task(rows, attempt, options))
+
+
+def commit(
+    options: SinkOptions,
+    writer: str,
+    epoch: int,
+    messages: Sequence[WriterCommitMessage | None],
+) -> None:
+    """Make all that the tasks have written visible at once. Raises SinkError."""
+    producers = [
+        each.producer
+        for each in messages
+        if isinstance(each, Written) and each.producer is not None
+    ]
+    ask = Patience(answered=True).ask
+    with errors_in_words(options.servers), WriterClient(options.servers, ask, CLIENT_ID) as client:
+        if not client.commit_epoch(writer, epoch, producers):
+            logger.warning("epoch %d of %s was written already", epoch, writer)
+
+
+def abort(options: SinkOptions, writer: str) -> None:
+    """Give up what is open; where that can't be said, it ends with its time-out."""
+    with (
+        suppress(SinkError),
+        errors_in_words(options.servers),
+        WriterClient(options.servers, once, CLIENT_ID) as client,
+    ):
+        client.abort_writer(writer)
+
+
+def of_application(options: SinkOptions) -> str | None:
+    """Return the name of the writer that a batch write says it is, None where it says nothing."""
+    return None if options.application is None else f"app-{options.application}"
+
+
+def writer_of(messages: Sequence[WriterCommitMessage | None]) -> str | None:
+    """Return of which writer the messages are; None where there is none."""
+    return next((each.writer for each in messages if isinstance(each, Written)), None)
