@@ -12,14 +12,9 @@ from pyiceberg.table import StaticTable
 
 from penstock.pipeline.tables import iceberg, merging
 from penstock.pipeline.tables.iceberg import IcebergTable
-from penstock.pipeline.tables.interface import (
-    StagedFile,
-    Table,
-    TableConfig,
-    TableError,
-    TableFormat,
-)
+from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.table import Table
 from table_readers import READERS, offsets_seen
 
 SCHEMA = pa.schema(

@@ -10,15 +10,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.pipeline.tables import staging
-from penstock.pipeline.tables.interface import (
-    StagedFile,
-    Table,
-    TableConfig,
-    TableError,
-    TableFormat,
-)
+from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.lake import LakeTable
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.table import Table
 from table_readers import ROWS, rows_seen
 
 SCHEMA = pa.schema(

@@ -13,13 +13,13 @@ from penstock.pipeline.tables.changes import as_changes
 from penstock.pipeline.tables.interface import (
     ChangeForm,
     StagedFile,
-    Table,
     TableConfig,
     TableError,
     TableFormat,
 )
 from penstock.pipeline.tables.lake import LakeTable
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.table import Table
 from table_readers import ROWS
 
 LAKES = [TableFormat.DELTA, TableFormat.ICEBERG]

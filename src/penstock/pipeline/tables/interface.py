@@ -1,25 +1,14 @@
-"""What every table does, whatever its format.
-
-Tasks write files that no reader sees (`Stager`, `staging.py`). The driver makes those of one batch
-part of the table, once for each (query, batch), however often Spark runs the batch.
-"""
+"""What a table is asked for, what is given to it, and why it refuses."""
 
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    import pyarrow as pa
-
-    from penstock.pipeline.tables.staging import Stager
 
 TARGET_BYTES: Final = 128 << 20
 """Where a task begins its next file, and up to which small ones are merged."""
@@ -130,42 +119,6 @@ def covered(files: Sequence[StagedFile]) -> tuple[Offsets, ...]:
         start, end = found.get(source, (file.start, file.end))
         found[source] = (min(start, file.start), max(end, file.end))
     return tuple(sorted(Offsets(*source, *offsets) for source, offsets in found.items()))
-
-
-class Table(ABC):
-    """One table; one query writes to it, any number of tasks stage files for it."""
-
-    def __init__(self, config: TableConfig) -> None:
-        self.config = config
-
-    @property
-    @abstractmethod
-    def checkpoint(self) -> Path:
-        """Where Spark keeps its offsets unless told otherwise."""
-
-    @property
-    @abstractmethod
-    def spark_log(self) -> Path:
-        """Where what Java says goes."""
-
-    @abstractmethod
-    def only_writer(self) -> AbstractContextManager[None]:
-        """Return what keeps other runs away while it is open. It raises TableError."""
-
-    @abstractmethod
-    def prepare(self, schema: pa.Schema) -> Stager:
-        """Make the table fit for rows of this schema; return what tasks write them with.
-
-        Raises TableError where the place holds something else, or rows of another kind.
-        """
-
-    @abstractmethod
-    def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
-        """Make one batch's files part of the table, durably; return its rows.
-
-        A batch that is committed already keeps its first files, and those given now are dropped.
-        Raises TableError where another query has written to the table.
-        """
 
 
 def another_query(location: str) -> TableError:

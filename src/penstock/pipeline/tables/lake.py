@@ -23,7 +23,6 @@ from penstock.pipeline.tables.evolution import Evolution, evolution
 from penstock.pipeline.tables.interface import (
     Offsets,
     StagedFile,
-    Table,
     TableConfig,
     TableError,
     Values,
@@ -34,6 +33,7 @@ from penstock.pipeline.tables.interface import (
 from penstock.pipeline.tables.merging import choose, rows_of
 from penstock.pipeline.tables.partitions import parse_partitions, with_derived
 from penstock.pipeline.tables.staging import Changes, Stager
+from penstock.pipeline.tables.table import Table
 from penstock.pipeline.tables.upserting import ChangedKeys, KeyRange, filtered, key_range
 
 if TYPE_CHECKING:

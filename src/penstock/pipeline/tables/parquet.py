@@ -23,7 +23,6 @@ import pyarrow as pa
 from penstock.pipeline.tables.evolution import evolution
 from penstock.pipeline.tables.interface import (
     StagedFile,
-    Table,
     TableConfig,
     TableError,
     another_query,
@@ -35,6 +34,7 @@ from penstock.pipeline.tables.locks import locked
 from penstock.pipeline.tables.partitions import hive_folder, parse_partitions
 from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.storage import flush_folder, local_folder
+from penstock.pipeline.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
