@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from penstock.limits import (
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
 )
-from penstock.log.header import HEADER_SIZE, Magic, stamp, walk
+from penstock.log.header import HEADER_SIZE, BatchHeader, Magic, set_transaction, stamp, walk
 from penstock.memory import Memory
 from penstock.records import Wanted, join_in_steps
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
@@ -221,3 +221,30 @@ def epochs_of(batches: Sequence[Buffer]) -> dict[int, int]:
         for _, header in walk(part)
         for offset in range(header.base_offset, header.last_offset + 1)
     }
+
+
+@pytest.mark.parametrize("target", [Magic.KAFKA, Magic.PULSAR, Magic.IGGY])
+async def test_many_small_batches_are_looked_at_a_few_times_each(
+    target: Magic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 400
+    stored = b""
+    for offset in range(count):
+        of_kafka = bytearray(kafka_batch([Record(b"value")], offset))
+        set_transaction(memoryview(of_kafka), 7, 0)
+        of_pulsar = pulsar_batch(entry(metadata(), b"value"), offset)
+        batch = bytearray(of_kafka if offset % 2 else of_pulsar)
+        stamp(batch, offset, 3)
+        stored += batch
+    looked_at = 0
+
+    def counted(batches: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+        nonlocal looked_at
+        for each in walk(batches):
+            looked_at += 1
+            yield each
+
+    monkeypatch.setattr(conversion, "walk", counted)
+    converted = await conversion.convert(LOG, memoryview(stored), target, HELD)
+    assert len(epochs_of(converted)) == count
+    assert looked_at < 10 * count, "not as often as there are others"

@@ -51,11 +51,11 @@ def read_all(client: WireClient, count: int) -> list[bytes]:
 def test_a_slow_disk_holds_the_loop_up_at_no_call(
     broker: FaultyBroker, clients: dict[str, WireClient]
 ) -> None:
-    """Fault: every call of the writing half takes 50 ms, while segments fill and are left.
+    """Fault: every call of the writing half takes 10 ms, while segments fill and are left.
 
     Bar: none of them is made on the event loop's thread."""
     broker.disk.reset()
-    with broker.disk.slow(50, *CHANGING, *SYNCING, *NAMING):
+    with broker.disk.slow(10, *CHANGING, *SYNCING, *NAMING):
         for _ in range(3):
             for client in clients.values():
                 client.produce(MEGABYTE[: 600 << 10])

@@ -70,12 +70,11 @@ def test_the_log_names_what_came(server: BrokerProcess) -> None:
 
 
 def test_others_work_on_while_noise_comes(server: BrokerProcess) -> None:
-    stop = threading.Event()
     served = [(key, handler.versions) for key, handler in HANDLERS.items()]
     noise = random.Random(1)
 
     def make_noise() -> None:
-        while not stop.is_set():
+        for _ in range(500):
             key, versions = noise.choice(served)
             body = noise.randbytes(noise.randrange(200))
             version = noise.randint(versions.first, versions.last)
@@ -83,15 +82,13 @@ def test_others_work_on_while_noise_comes(server: BrokerProcess) -> None:
                 connection.sendall(request(key, version, body))
 
     noisy = threading.Thread(target=make_noise)
-    noisy.start()
-    try:
-        with KafkaClient(server.kafka, timeout_s=SECONDS) as client:
-            client.create_topic("quiet", 1)
-            for number in range(200):
-                assert client.produce("quiet", 0, encode_batch([Record(b"v")])) == number
-            assert client.fetch("quiet", 0, 0).high_watermark == 200
-    finally:
-        stop.set()
-        noisy.join()
+    with KafkaClient(server.kafka, timeout_s=SECONDS) as client:
+        client.create_topic("quiet", 1)
+        noisy.start()
+        written = 0
+        while noisy.is_alive():
+            assert client.produce("quiet", 0, encode_batch([Record(b"v")])) == written
+            written += 1
+        assert client.fetch("quiet", 0, 0).high_watermark == written > 0
     assert "a bug in the broker" not in server.log
     assert "Traceback" not in server.log

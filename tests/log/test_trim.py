@@ -137,12 +137,13 @@ async def test_a_crash_at_every_operation(disk: FaultyFileSystem, flusher: Flush
         await judge(crash, workload.stored, flusher)
 
 
+@pytest.mark.parametrize("every", [20, pytest.param(7, marks=pytest.mark.soak)])
 async def test_a_crash_at_every_operation_of_recovery(
-    disk: FaultyFileSystem, flusher: Flusher
+    disk: FaultyFileSystem, flusher: Flusher, every: int
 ) -> None:
     workload = Workload(disk, flusher, seeds=1)
     await workload.run(steps=24)
-    for crash in workload.crashes[::7]:
+    for crash in workload.crashes[::every]:
         copies: list[FaultyFileSystem] = []
 
         def again(

@@ -122,7 +122,7 @@ def test_a_table_of_the_newest_rows_is_brought_up_to_date(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
 ) -> None:
     topic = create(shared_server.kafka)
-    by = {"upsert_by": ("key",), "partition_by": ("partition", "day(timestamp)")}
+    by = {"key": ("key",), "partition_by": ("partition", "day(timestamp)")}
     settings: dict[str, object] = {"table_format": TableFormat.DELTA, **by}
     fill(shared_server.kafka, topic, [(b"a", b"1"), (b"b", b"1"), (b"a", b"2")])
     run(shared_server.kafka, topic, tmp_path, **settings)

@@ -11,7 +11,7 @@ import asyncio
 from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
     from penstock import memory
     from penstock.log import Log
+    from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
+_BASE_OFFSET: Final = attrgetter("base_offset")
 _LOOK_BACK_BYTES: Final = 1 << 20
 _COPIES: Final = 2
 """Of what is inflated: as it is read, and as it is handed out."""
@@ -153,11 +155,12 @@ def _convert(pieces: list[Buffer], target: records.Encoding) -> list[Buffer]:
     converted: list[Buffer] = []
     size = 0
     for piece in pieces:
+        origins = _Origins(piece)
         for part in records.convert(piece, target):
             if target == Magic.KAFKA:
-                _keep_leader_epochs(part, piece)
+                origins.keep_leader_epochs(part)
             if isinstance(target, Magic):
-                _keep_transactions(part, piece)
+                origins.keep_transactions(part)
             converted.append(part)
             size += len(part)
             if size > INFLATED_BATCH_BYTES:
@@ -165,39 +168,52 @@ def _convert(pieces: list[Buffer], target: records.Encoding) -> list[Buffer]:
     return converted
 
 
-def _keep_leader_epochs(converted: Buffer, stored: Buffer) -> None:
-    """Give converted batches the leader epochs of those that they were made of.
-
-    A Kafka consumer asks each new leader where the epoch of what it read last ended, and reads on
-    from there (KIP-320). What was Kafka's own is handed on as it is stored, and has its epoch.
+class _Origins:
+    """The stored batches that converted ones were made of, to take over from them what the
+    conversion does not know.
     """
-    epochs = [(header.base_offset, header.leader_epoch) for _, header in walk(stored)]
-    if not any(epoch for _, epoch in epochs):
-        return
-    view = memoryview(converted)
-    for position, header in walk(converted):
-        following = bisect_right(epochs, header.base_offset, key=itemgetter(0))
-        _, epoch = epochs[max(0, following - 1)]
-        if header.leader_epoch != epoch:
-            stamp(view[position:], header.base_offset, epoch)
 
+    def __init__(self, stored: Buffer) -> None:
+        # Once for all that is made of them: it may be as many batches again.
+        self._headers = [header for _, header in walk(stored)]
+        self._have_epochs = any(header.leader_epoch for header in self._headers)
+        self._have_transactions = any(
+            header.attributes & ATTRIBUTE_TRANSACTIONAL for header in self._headers
+        )
 
-def _keep_transactions(converted: Buffer, stored: Buffer) -> None:
-    """Give converted batches the transactions of those that they were made of.
+    def keep_leader_epochs(self, converted: Buffer) -> None:
+        """Give converted batches the leader epochs of those that they were made of.
 
-    Kafka's clients leave aborted ones out by that, and so does the broker for the others.
-    """
-    headers = [header for _, header in walk(stored)]
-    if not any(header.attributes & ATTRIBUTE_TRANSACTIONAL for header in headers):
-        return
-    view = memoryview(converted)
-    for position, header in walk(converted):
-        following = bisect_right(headers, header.base_offset, key=attrgetter("base_offset"))
-        origin = headers[max(0, following - 1)]
-        is_part = origin.attributes & ATTRIBUTE_TRANSACTIONAL
-        if is_part and not header.attributes & ATTRIBUTE_TRANSACTIONAL:
-            batch = view[position : position + header.size]
-            set_transaction(batch, origin.producer_id, origin.producer_epoch)
+        A Kafka consumer asks each new leader where the epoch of what it read last ended, and reads
+        on from there (KIP-320). What was Kafka's own is handed on as it is stored, and has its
+        epoch.
+        """
+        if not self._have_epochs:
+            return
+        view = memoryview(converted)
+        for position, header in walk(converted):
+            epoch = self._of(header).leader_epoch
+            if header.leader_epoch != epoch:
+                stamp(view[position:], header.base_offset, epoch)
+
+    def keep_transactions(self, converted: Buffer) -> None:
+        """Give converted batches the transactions of those that they were made of.
+
+        Kafka's clients leave aborted ones out by that, and so does the broker for the others.
+        """
+        if not self._have_transactions:
+            return
+        view = memoryview(converted)
+        for position, header in walk(converted):
+            origin = self._of(header)
+            is_part = origin.attributes & ATTRIBUTE_TRANSACTIONAL
+            if is_part and not header.attributes & ATTRIBUTE_TRANSACTIONAL:
+                batch = view[position : position + header.size]
+                set_transaction(batch, origin.producer_id, origin.producer_epoch)
+
+    def _of(self, converted: BatchHeader) -> BatchHeader:
+        following = bisect_right(self._headers, converted.base_offset, key=_BASE_OFFSET)
+        return self._headers[max(0, following - 1)]
 
 
 def gap(stored: Buffer, target: records.Encoding) -> bytearray:
