@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -150,6 +151,39 @@ def test_small_files_are_merged_while_the_job_runs(
         for reader in READERS[kind]:
             assert offsets_seen(reader, table.config) == list(range(9)), reader
         assert table.commit("q", 8, [stage(table, 8, 9, 8)]) == 1
+
+
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_batch_that_is_given_again_with_the_same_files_keeps_them(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    table = open_table(config(tmp_path, kind))
+    files = [stage(table, 0, 5)]
+    for _ in range(2):
+        assert table.commit("q", 0, files) == 5
+    for reader in READERS[kind]:
+        assert offsets_seen(reader, table.config) == list(range(5)), reader
+
+
+def test_times_without_a_zone_are_what_delta_s_log_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        schema = pa.schema([pa.field("at", pa.timestamp("us")), pa.field("size", pa.float64())])
+        table = open_table(config(tmp_path, TableFormat.DELTA))
+        rows = pa.record_batch([[datetime(2026, 1, 1, 12)], [1.5]], schema=schema)
+        (piece,) = table.prepare(schema).write([rows], "q", 0)
+        place = ("a", 0, 0, 1)
+        file = StagedFile(piece.staged, *place, 1, piece.size, footer=piece.footer)
+        table.commit("q", 0, [file])
+        (said,) = (tmp_path / "table" / "_delta_log").glob("*2.json")
+        assert '\\"2026-01-01T12:00:00.000000\\"' in said.read_text()
+        assert '\\"size\\": 1.5' not in said.read_text()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("kind", LAKES)

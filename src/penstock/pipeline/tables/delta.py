@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import os
 import time
 from pathlib import Path
@@ -241,17 +240,20 @@ def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    """Return a value in the form that Delta's log has for it; None where it has none."""
+    """Return a value in the form that Delta's log has for it; None where it has none.
+
+    Nor has a float: Parquet leaves NaN out of a file's ends, and to Delta it is the highest value.
+    """
     text: Any
     match value:
         case bool() | bytes():
             text = None
         case int():
             text = value
-        case float():
-            text = value if math.isfinite(value) else None
         case dt.datetime():
-            text = value.astimezone(dt.UTC).isoformat(timespec="microseconds")
+            text = (value.astimezone(dt.UTC) if value.tzinfo else value).isoformat(
+                timespec="microseconds"
+            )
         case dt.date():
             text = value.isoformat()
         case str():

@@ -209,8 +209,7 @@ class LakeTable(Table):
             self._add(staged, Batch(query, batch, offsets))
         elif batch < newest or self._offsets(query, batch) not in {None, offsets}:
             raise older_checkpoint(self.config.location, batch)
-        elif not self.config.keys:
-            self._data.remove(file.staged for file in staged)
+        # Files that were staged once more stay until they are old: they might be the very same.
         if self.config.keys:
             _empty(self.folder.below(f"{CHANGES}/{query}-{batch}"), set())
         self.compact()
