@@ -19,8 +19,8 @@ from penstock.broker.errors import (
     TooManyProducersError,
 )
 from penstock.broker.topics.partition import Partition
-from penstock.broker.transactions.aborted import AbortedTransaction, AbortedTransactions
-from penstock.broker.transactions.aborted_stretch import PackedStretch
+from penstock.broker.transactions.aborted import AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import AbortedTransaction, PackedStretch
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
 from penstock.broker.transactions.verification import Verification

@@ -12,10 +12,15 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
-from penstock.broker.transactions.aborted_stretch import STRETCH, AbortedStretch, PackedStretch
+from penstock.broker.transactions.aborted_stretch import (
+    STRETCH,
+    AbortedStretch,
+    AbortedTransaction,
+    PackedStretch,
+)
 from penstock.limits import ABORTED_TRANSACTIONS_READ
 
 if TYPE_CHECKING:
@@ -30,14 +35,6 @@ _STRETCH_BYTES: Final = STRETCH * 26
 _PACKED_BYTES: Final = 300
 """About what one that is packed takes besides its bytes."""
 _COUNT: Final = struct.Struct(">I")
-
-
-class AbortedTransaction(NamedTuple):
-    """From its first message in the partition to the marker at its end, offsets included."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
 
 
 class AbortedTransactions:
@@ -74,12 +71,11 @@ class AbortedTransactions:
 
     def overlapping(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return those with offsets from `start` up to `end`, by their first offsets."""
-        found = [
-            AbortedTransaction(*each)
-            for stretch in self._stretches(start, end)
-            for each in stretch.overlapping(start, end)
-        ]
-        return sorted(found, key=attrgetter("first_offset"))
+        found: list[AbortedTransaction] = []
+        for stretch in self._stretches(start, end):
+            found.extend(stretch.overlapping(start, end))
+        found.sort(key=itemgetter(1))
+        return found
 
     def near_end(self, start: int, end: int) -> int:
         """Return `end`, or where so many have ended before it that a reader at `start` is to hear

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
-from penstock.broker.transactions.aborted import AbortedTransaction, AbortedTransactions
+from penstock.broker.transactions.aborted import AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import AbortedTransaction
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
