@@ -79,15 +79,16 @@ class AbortedStretch:
         self.first_offsets.append(first_offset)
         self.last_offsets.append(last_offset)
 
-    def overlapping(self, start: int, end: int) -> Iterator[AbortedTransaction]:
-        """Yield those with offsets from `start` up to `end`."""
+    def overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Return those with offsets from `start` up to `end`."""
+        found: list[tuple[int, int, int]] = []
         ids, firsts, lasts = self.producer_ids, self.first_offsets, self.last_offsets
         begin = bisect_left(lasts, start)
         for block in range(begin // _BLOCK, len(self._lowest)):
             if self._lowest[block] < end:
                 part = slice(max(block * _BLOCK, begin), (block + 1) * _BLOCK)
-                rows = zip(ids[part], firsts[part], lasts[part], strict=True)
-                yield from (AbortedTransaction._make(row) for row in rows if row[1] < end)
+                found += zip(ids[part], firsts[part], lasts[part], strict=True)
+        return [each for each in found if each[1] < end]
 
     def packed(self) -> PackedStretch:
         """Return them packed; there are some."""
