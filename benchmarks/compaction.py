@@ -1,6 +1,7 @@
-"""How fast a log is compacted, by the CPU of its thread, and what that costs a producer beside it.
+"""How fast a log is compacted, by the CPU of its thread, and what that costs a producer beside it:
+at the broker's own pace, and without any limit.
 
-Runs with and without compaction take turns, so that a busy machine slows both.
+Runs with and without compaction take turns, so that a busy machine slows all of them.
 Usage: python benchmarks/compaction.py [DIRECTORY], on the disk to be measured.
 """
 
@@ -19,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
+from penstock.broker.settings import BrokerSettings
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import read_header
@@ -26,8 +28,8 @@ from penstock.log.rewriting import SegmentRewriting
 
 LOG_BYTES = 256 << 20
 KEYS = 20_000
-ROUNDS = 5
-ROUND_SECONDS = 4
+ROUNDS = 9
+ROUND_SECONDS = 5
 PAUSE_SECONDS = 0.002
 UNLIMITED = 1 << 40
 
@@ -98,22 +100,26 @@ class Bench:
 
     async def beside(self, log: LocalLog) -> None:
         producer = self.open("producer")
-        p99: dict[bool, list[float]] = {False: [], True: []}
-        for _ in range(ROUNDS):
-            for compacts in (False, True):
-                throttle = Throttle(UNLIMITED)
+        paces = {"alone": 0, "at 50 MiB/s": BrokerSettings().compaction_bytes_per_second}
+        paces["unlimited"] = UNLIMITED
+        p99: dict[str, list[float]] = {name: [] for name in paces}
+        for number in range(ROUNDS):
+            for name in list(paces)[:: 1 if number % 2 else -1]:
+                throttle = Throttle(paces[name] or UNLIMITED)
                 thread = threading.Thread(target=self.clean_on, args=(log, throttle))
-                if compacts:
+                if paces[name]:
                     thread.start()
                 found = await self.latencies(producer)
                 throttle.stop()
-                if compacts:
+                if paces[name]:
                     await asyncio.to_thread(thread.join)
-                p99[compacts].append(statistics.quantiles(found, n=100)[98] * 1000)
-        alone, both = (statistics.median(p99[compacts]) for compacts in (False, True))
-        print(
-            f"a producer's p99: {alone:.2f} ms alone, {both:.2f} ms beside it: {both / alone:.2f} x"
-        )
+                p99[name].append(statistics.quantiles(found, n=100)[98] * 1000)
+        for name, found in p99.items():
+            ratios = [each / alone for each, alone in zip(found, p99["alone"], strict=True)]
+            print(
+                f"a producer's p99, compaction {name:12}{statistics.median(found):8.2f} ms"
+                f"{statistics.median(ratios):8.2f} x ({min(ratios):.2f} to {max(ratios):.2f})"
+            )
         producer.abandon()
 
     def clean_on(self, log: LocalLog, throttle: Throttle) -> None:

@@ -24,8 +24,14 @@ RUN = {
     for page, blocks in BLOCKS.items()
     if (found := [block for block in blocks if not block.not_run])
 }
-LONG = {"docs/spark.md", "docs/spark-sink.md", "docs/spark-tables.md"}
-"""Spark is started once more for each, to do what it does for the README or for its own tests."""
+LONG = {
+    "docs/spark-pipelines.md",
+    "docs/spark-sink.md",
+    "docs/spark-tables.md",
+    "docs/spark-values.md",
+    "docs/spark.md",
+}
+"""Spark is started twice or more for each, to do what it does for the README."""
 SAMPLE = """\
 * a list
 

@@ -112,12 +112,8 @@ class Broker:
         self.quotas = Quotas(QuotaRepository(store))
         check_ms = settings.retention_check_ms
         self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
-        self.compaction = Compaction(
-            self.topics,
-            self.subscriptions,
-            settings.compaction_check_ms,
-            settings.compaction_bytes_per_second,
-        )
+        pace = settings.compaction_check_ms, settings.compaction_bytes_per_second
+        self.compaction = Compaction(self.topics, storage, self.subscriptions, *pace)
         self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.pending_offsets = PendingOffsets(
             PendingOffsetRepository(store), self.offsets, has_partition, self.memory

@@ -63,6 +63,11 @@ COMMANDS: Final = {
         "Give brokers names, and choose the one that commands speak to.",
     ),
     "pipeline": Place("penstock.cli.pipeline", "pipeline_app", "Topics as tables, with Spark."),
+    "audit": Place(
+        "penstock.cli.audit",
+        "audit_command",
+        "Check every byte of all logs of a data folder, in parallel on Spark.",
+    ),
     "recover": Place(
         "penstock.cli.recover",
         "recover_command",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from penstock.session import ended
@@ -54,6 +54,17 @@ class OldestSegment(NamedTuple):
     size_bytes: int
     """Of the whole log."""
     segment: StoredSegment | None
+
+
+class ClosedLog(NamedTuple):
+    """What a closed log's folder says of the log; nothing is proven."""
+
+    full_segments: Sequence[tuple[int, int]]
+    """Of each the offset behind its last, and its size in bytes; the oldest first."""
+    last_bytes: int
+    """Bytes of the segment that takes the next batch."""
+    states: Mapping[str, bytes]
+    """What its owners have in the checkpoint."""
 
 
 class SavedState(NamedTuple):

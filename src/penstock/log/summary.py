@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
 from penstock.log.config import MAX_SEGMENT_SPAN
-from penstock.log.interface import LogSummary
+from penstock.log.interface import ClosedLog, LogSummary
 from penstock.log.reading import lending
 from penstock.log.scan import Bounds, Place, step_headers
 from penstock.log.segments import segment_bases, segment_path
@@ -43,6 +43,24 @@ def summarise(files: FileSystem, directory: Path) -> LogSummary:
     start_offset = max(bases[0], known.start_offset)
     end_offset = max(start_offset, end.offset, known.offset)
     return LogSummary(len(bases), sum(before) + end.position, start_offset, end_offset)
+
+
+def closed_log(files: FileSystem, directory: Path) -> ClosedLog:
+    """Return what the names and sizes in a folder say, and the checkpoint. Blocks; raises OSError.
+
+    No segment is opened.
+    """
+    sizes = files.entries(directory)
+    known = _checkpoint(files, directory, sizes)
+    bases = segment_bases(sizes)
+    stored = [sizes[segment_path(directory, base).name] for base in bases]
+    full = [
+        (end, size)
+        for end, size in zip(bases[1:], stored, strict=False)
+        if end > known.start_offset
+    ]
+    states = {name: section.state for name, section in known.states.items()}
+    return ClosedLog(full, stored[-1] if stored else 0, states)
 
 
 def _checkpoint(files: FileSystem, directory: Path, sizes: dict[str, int]) -> Checkpoint:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from contextlib import contextmanager, nullcontext
+import threading
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -36,16 +38,18 @@ def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> Spa
     """Return a session that knows the source, with a quiet log; raises JavaError.
 
     What Java and the workers say goes to the file `log`, or to standard error. A session that
-    exists already is used as it is: Spark has one a process.
+    exists already is used as it is: Spark has one a process. The caller's handlers of signals stay.
     """
     check_java()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # after the check of what it needs
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = _settings() | (_local_settings() if _is_local(master) else {})
+    _start_java(settings, log)
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in (_settings() | (_local_settings() if _is_local(master) else {})).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    with _errors_to(log) if log else nullcontext():
+    with _interrupts_handled_as_before():
         spark = builder.getOrCreate()
     # The source itself is found by Spark, through the package pyspark_penstock.
     spark.dataSource.register(TableFilesSource)
@@ -81,18 +85,42 @@ def check_java() -> None:
         raise JavaError(f"{java} is {answer.stderr.splitlines()[:1] or 'not Java'}. {advice}")
 
 
+def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
+    """Start the Java of this process's session, unless there is one."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415  # see open_session
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    if SparkContext._gateway is not None:
+        return
+    how: dict[str, Any] = {}
+    if os.isatty(0):
+        # Ctrl-C interrupts a whole process group, and would end workers within their tasks.
+        how["process_group"] = 0
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with _appended(log) as errors:
+        gateway = launch_gateway(conf, {**how, "stderr": errors})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
 @contextmanager
-def _errors_to(log: Path) -> Iterator[None]:
-    """Let processes that are started in here inherit a file as their standard error."""
-    kept = os.dup(2)
+def _appended(log: Path | None) -> Iterator[IO[bytes] | None]:
+    if log is None:
+        yield None
+        return
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
-        os.dup2(file.fileno(), 2)
+        yield file
+
+
+@contextmanager
+def _interrupts_handled_as_before() -> Iterator[None]:
+    """Keep the handler of SIGINT: PySpark's own cancels all jobs in the middle."""
+    handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 def _settings() -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Looks after the compacted topics of a node: one log at a time, in a thread of its own.
 
 It looks every `compaction_check_ms`, and at once when settings of a topic have changed. Of the logs
-that are due the dirtiest comes first. A log that is closed waits until somebody opens it.
+that are due the dirtiest comes first. Of a closed log the folder is looked at once, in a thread: it
+is opened only where it may be due.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock import wall_clock
 from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
+from penstock.broker.compaction.closed import ClosedLogs
 from penstock.broker.compaction.due import Due, find_due
 from penstock.broker.errors import UnknownTopicError
+from penstock.broker.topics.opening import open_all
 from penstock.limits import COMPACTION_RETRY_SECONDS
-from penstock.log.errors import LogError
+from penstock.log.errors import LogError, LogNotOpenError
 from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.registry import Subscriptions
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
+    from penstock.broker.topics.storage import Storage
     from penstock.broker.topics.topic import Topic
     from penstock.log.interface import Rewriting
 
@@ -44,6 +48,7 @@ class Compaction:
     def __init__(
         self,
         topics: Topics,
+        storage: Storage,
         subscriptions: Subscriptions,
         check_ms: int,
         bytes_per_second: int,
@@ -51,6 +56,7 @@ class Compaction:
     ) -> None:
         self.now_ms = now_ms
         self._topics = topics
+        self._closed = ClosedLogs(storage)
         self._subscriptions = subscriptions
         self._check_seconds = check_ms / 1000
         self._throttle = Throttle(bytes_per_second)
@@ -61,6 +67,7 @@ class Compaction:
         """When those are looked at again that could not be compacted, by their partitions' ids."""
         self._changed = asyncio.Event()
         topics.on_configured(self._configured)
+        topics.deletion.on_partitions(lambda _topic, partitions: self._closed.forget(partitions))
 
     def watch(self) -> None:
         """From now on look after all logs."""
@@ -75,8 +82,9 @@ class Compaction:
             self._thread.shutdown()
 
     async def check(self) -> None:
-        """Return when every open log was compacted that is due now."""
+        """Return when every log was compacted that is due now."""
         async with self._checking:
+            await self._open_what_is_due()
             while due := await self._all_due():
                 for partition in due:
                     # It may have changed while others had their turn.
@@ -100,6 +108,22 @@ class Compaction:
                 self._refused.pop(partition.id, None)
             self._changed.set()
 
+    async def _open_what_is_due(self) -> None:
+        """Open the logs of which something may be due, as far as their folders say."""
+        pace = Pace()
+        wanted: list[Partition] = []
+        for topic in self._topics.all():
+            if not topic.config.compaction.is_idle:
+                wanted += (each for each in topic.partitions if not self._is_refused(each))
+            if pace.is_over():
+                await pace.others()
+        due = await self._closed.due(wanted, self.now_ms())
+        await open_all(due)
+        self._closed.forget(due)
+        for partition in due:
+            if not partition.is_open:
+                self._refuse(partition, LogNotOpenError("its log can't be opened"))
+
     async def _all_due(self) -> list[Partition]:
         """Return the logs that are due, the one with the most that is not compacted first."""
         pace = Pace()
@@ -116,9 +140,8 @@ class Compaction:
         return [partition for _, partition in found]
 
     async def _due(self, partition: Partition) -> Due | None:
-        if not partition.is_open or self._refused.get(partition.id, 0.0) > time.monotonic():
+        if not partition.is_open or self._is_refused(partition):
             return None
-        self._refused.pop(partition.id, None)
         policy, compaction = partition.topic.config.compaction, partition.compaction
         try:
             await compaction.prepare(policy, self.now_ms())
@@ -208,6 +231,12 @@ class Compaction:
                 await uninterrupted(replacing, f"compacting {partition.name}", refusals=LogError)
         finally:
             await self._in_thread(rewriting.discard)
+
+    def _is_refused(self, partition: Partition) -> bool:
+        if self._refused.get(partition.id, 0.0) > time.monotonic():
+            return True
+        self._refused.pop(partition.id, None)
+        return False
 
     def _refuse(self, partition: Partition, error: Exception) -> None:
         if not partition.deleted:

@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from penstock.log import Log
     from penstock.log.interface import Rewriting, StoredSegment
 
+OWNER: Final = "compaction"
+"""Whose state it is in a checkpoint."""
+
 _STATE: Final = struct.Struct(">Bqqq")
 _VERSION: Final = 1
+
+
+def read_state(state: bytes) -> tuple[Known, int]:
+    """Return what a checkpoint says, and the last time of a request that was heard."""
+    is_known = len(state) == _STATE.size and state[0] == _VERSION
+    _, cleaned_to, asked_to, answered_ms = _STATE.unpack(state) if is_known else (0,) * 4
+    return Known(cleaned_to, asked_to), answered_ms
 
 
 class PartitionCompaction:
@@ -31,10 +41,8 @@ class PartitionCompaction:
     def open(self, log: Log) -> None:
         """The log of the partition is open, or open anew."""
         self._log = log
-        state, _ = log.register_state("compaction", self.snapshot)
-        is_known = len(state) == _STATE.size and state[0] == _VERSION
-        _, cleaned_to, asked_to, answered_ms = _STATE.unpack(state) if is_known else (0,) * 4
-        self.known, self._answered_ms = Known(cleaned_to, asked_to), answered_ms
+        state, _ = log.register_state(OWNER, self.snapshot)
+        self.known, self._answered_ms = read_state(state)
 
     def snapshot(self) -> bytes:
         """Return the state for the log's next checkpoint."""

@@ -24,6 +24,7 @@ from penstock.log.layout import (
     topic_directory,
     topics_directory,
 )
+from penstock.log.summary import closed_log
 from penstock.slow_steps import waiting_for
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.folders import NewFolders
     from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
     from penstock.log import Log, LogConfig, LogSummary
-    from penstock.log.interface import OldestSegment
+    from penstock.log.files import FileSystem
+    from penstock.log.interface import ClosedLog, OldestSegment
     from penstock.metadata.topics import DeletedPartition
 
 ResultT = TypeVar("ResultT")
@@ -88,7 +90,7 @@ class Storage:
 
         None where one can't be read.
         """
-        return await self._run(partial(self._summaries, partitions))
+        return await self._run(partial(self._look_at, partitions, summarise))
 
     async def oldest_segments(
         self, partitions: Sequence[tuple[UUID, int]]
@@ -97,7 +99,14 @@ class Storage:
 
         None where one can't be looked at.
         """
-        return await self._run(partial(self._oldest_segments, partitions))
+        return await self._run(partial(self._look_at, partitions, oldest_segment))
+
+    async def closed_logs(self, partitions: Sequence[tuple[UUID, int]]) -> list[ClosedLog | None]:
+        """Return what the folders of closed logs say, by their topics' ids and their indexes.
+
+        None where one can't be looked at.
+        """
+        return await self._run(partial(self._look_at, partitions, closed_log))
 
     async def rewrite(self, topics: Collection[TopicIdentity]) -> None:
         """Have the folders of topics that were changed say so.
@@ -204,28 +213,19 @@ class Storage:
             raise LogMissingError(f"{error}; `penstock recover` shows what can be done") from error
         return LocalLog.open(folder, config, self._files, self.flusher, leader_epoch)
 
-    def _summaries(self, partitions: Sequence[tuple[UUID, int]]) -> list[LogSummary | None]:
-        return [self._summary(topic_id, index) for topic_id, index in partitions]
-
-    def _summary(self, topic_id: UUID, index: int) -> LogSummary | None:
-        try:
-            return summarise(self._files, partition_directory(self.data_folder, topic_id, index))
-        except OSError as error:
-            logger.warning("a log was not looked at: %s", error)
-            return None
-
-    def _oldest_segments(
-        self, partitions: Sequence[tuple[UUID, int]]
-    ) -> list[OldestSegment | None]:
-        return [self._oldest_segment(topic_id, index) for topic_id, index in partitions]
-
-    def _oldest_segment(self, topic_id: UUID, index: int) -> OldestSegment | None:
-        folder = partition_directory(self.data_folder, topic_id, index)
-        try:
-            return oldest_segment(self._files, folder)
-        except OSError as error:
-            logger.warning("a log was not looked at: %s", error)
-            return None
+    def _look_at(
+        self, partitions: Sequence[tuple[UUID, int]], look: Callable[[FileSystem, Path], ResultT]
+    ) -> list[ResultT | None]:
+        found: list[ResultT | None] = []
+        for topic_id, index in partitions:
+            try:
+                found.append(
+                    look(self._files, partition_directory(self.data_folder, topic_id, index))
+                )
+            except OSError as error:
+                logger.warning("a log was not looked at: %s", error)
+                found.append(None)
+        return found
 
     def _rewrite(self, topics: Collection[TopicIdentity]) -> None:
         for topic in topics:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from penstock.pipeline.session import LOCAL, open_session
-from penstock.pipeline.source.offsets import from_json
-from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableFormat
-from penstock.pipeline.tables.opening import open_table
-from penstock.pipeline.tables.staged_files import TableFilesSource
+from penstock import wall_clock
+from penstock.pipeline.jobs.checks import CheckError, look
+from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
+from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.state import JobState, Phase, Status, folder_of
+from penstock.pipeline.jobs.writing import writing_of
+from penstock.pipeline.session import open_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-BATCH_ROWS: Final = 2_000_000
-"""Rows of one batch: what is done again after a kill, and how often progress is seen."""
+__all__ = ["PipelineConfig", "PipelineError", "Progress", "Run"]
 
 STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
@@ -36,51 +35,20 @@ class PipelineError(Exception):
     """The job failed; the message is the cause without Spark's own traces."""
 
 
-@dataclass(frozen=True)
-class PipelineConfig:
-    """What `penstock pipeline run` does."""
-
-    servers: str
-    topics: tuple[str, ...]
-    table: Path
-    table_format: TableFormat = TableFormat.PARQUET
-    checkpoint: Path | None = None
-    """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
-    interval_seconds: float | None = None
-    """How often a batch begins; None ends the job when it has caught up."""
-    starting_offsets: str = "earliest"
-    read_mode: ReadMode = ReadMode.AUTO
-    batch_rows: int = BATCH_ROWS
-    include_headers: bool = False
-    fail_on_data_loss: bool = True
-    compression: str = "zstd"
-    master: str = LOCAL
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is."""
-
-    batches: int
-    rows: int
-    """Rows that are part of the table by this run."""
-    behind: int | None
-    """Rows that wait, as far as Spark has said so."""
-    seconds: float
-
-
 class Run:
     """One run of the job; `stop` may be called from another thread or a signal handler."""
 
     def __init__(self, config: PipelineConfig) -> None:
         self._config = config
-        location = str(config.table.absolute())
-        self._table_config = TableConfig(location, config.table_format, config.compression)
-        self._table = open_table(self._table_config)
+        self._writing = writing_of(config)
+        self._state = JobState(folder_of(config.table))
+        self._status = Status.of_this_process(config.topics, str(config.table))
         self._stop = threading.Event()
         self._began = time.monotonic()
+        self._pace = Pace()
         self._batches = 0
         self._rows = 0
+        self._unmet: Counter[str] = Counter()
 
     def stop(self) -> None:
         """End soon; a batch that would take long is left for the next run."""
@@ -91,59 +59,99 @@ class Run:
 
         Raises PipelineError, TableError and JavaError.
         """
-        with self._table.only_writer():
-            self._table.prepare(arrow_schema(include_headers=self._config.include_headers))
-            return self._run(report)
+        table = self._writing.table
+        with table.only_writer(), self._stated():
+            try:
+                look(self._config)
+                spark = open_session("penstock pipeline", self._config.master, table.spark_log)
+                self._began = time.monotonic()
+                query = self._start(spark)
+            except (CheckError, DefinitionError) as error:
+                raise PipelineError(str(error)) from error
+            try:
+                self._watch(query, report)
+            finally:
+                query.stop()
+            return self._progress(query)
 
-    def _run(self, report: Callable[[Progress], None]) -> Progress:
-        spark = open_session("penstock pipeline", self._config.master, self._table.spark_log)
-        self._began = time.monotonic()
-        query = self._start(spark)
+    @contextmanager
+    def _stated(self) -> Iterator[None]:
+        """Leave the run's phase for others to read, however it ends."""
+        self._state.begin(self._status)
         try:
-            self._watch(query, report)
-        finally:
-            query.stop()
-        return self._progress(query)
+            yield
+        except BaseException as error:
+            self._note(Phase.FAILED, error=str(error) or type(error).__name__)
+            raise
+        self._note(Phase.ENDED)
 
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config = self._config
-        options = {
-            "penstock.bootstrap.servers": config.servers,
-            "subscribe": ",".join(config.topics),
-            "startingOffsets": config.starting_offsets,
-            "maxOffsetsPerTrigger": str(config.batch_rows),
-            "includeHeaders": str(config.include_headers),
-            "failOnDataLoss": str(config.fail_on_data_loss),
-            "readMode": config.read_mode.value,
-            "table": self._table_config.to_json(),
-        }
-        files = spark.readStream.format(TableFilesSource.name()).options(**options).load()
-        checkpoint = config.checkpoint or self._table.checkpoint
-        writer = files.writeStream.foreachBatch(self._commit)
+        rows = self._writing.begin(spark)
+        checkpoint = config.checkpoint or self._writing.table.checkpoint
+        writer = rows.writeStream.foreachBatch(self._commit)
         writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+        self._pace.add(time.monotonic(), 0)
         if config.interval_seconds is None:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{config.interval_seconds} seconds").start()
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
-        rows = [row.asDict() for row in frame.collect()]
-        if not rows:
+        began = time.monotonic()
+        written = self._writing.write(frame, batch)
+        self._unmet.update(written.unmet)
+        if not written.rows and not written.unmet:
             return
-        query = {row.pop("query") for row in rows}
-        assert len(query) == 1, "the tasks of one batch belong to one query"
-        self._rows += self._table.commit(query.pop(), batch, [StagedFile(**row) for row in rows])
+        self._rows += written.rows
         self._batches += 1
+        now = time.monotonic()
+        self._pace.add(now, self._rows)
+        self._state.add_batch(
+            {
+                "batch": batch,
+                "rows": written.rows,
+                "unmet": written.unmet,
+                "seconds": round(now - began, 3),
+                "rows_of_run": self._rows,
+                "ended_ms": wall_clock.now_ms(),
+            }
+        )
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
         while not _has_ended(query):
-            report(self._progress(query))
-            if self._stop.is_set():
+            progress = self._progress(query)
+            report(progress)
+            self._note(Phase.RUNNING, progress)
+            if self._stop.is_set() or self._state.is_to_stop():
+                self._note(Phase.STOPPING)
                 _finish_batch(query)
                 return
 
     def _progress(self, query: StreamingQuery) -> Progress:
-        seconds = time.monotonic() - self._began
-        return Progress(self._batches, self._rows, _behind(query.lastProgress), seconds)
+        now = time.monotonic()
+        return Progress(
+            self._batches,
+            self._rows,
+            rows_behind(query.lastProgress),
+            now - self._began,
+            self._pace.at(now),
+            dict(self._unmet),
+        )
+
+    def _note(
+        self, phase: Phase, progress: Progress | None = None, error: str | None = None
+    ) -> None:
+        status = replace(self._status, phase=phase, updated_ms=wall_clock.now_ms(), error=error)
+        status = replace(status, batches=self._batches, rows=self._rows, unmet=dict(self._unmet))
+        if progress is not None:
+            status = replace(
+                status,
+                behind=progress.behind,
+                rows_per_second=round(progress.rows_per_second, 1),
+                seconds_to_go=progress.seconds_to_go,
+            )
+        self._status = status
+        self._state.write(status)
 
 
 def _has_ended(query: StreamingQuery) -> bool:
@@ -158,19 +166,6 @@ def _finish_batch(query: StreamingQuery) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while query.status["isTriggerActive"] and time.monotonic() < deadline:
         time.sleep(0.01)
-
-
-def _behind(progress: Any) -> int | None:
-    if progress is None or not progress["sources"]:
-        return None
-    # What Spark does again after a crash is reported before the source was asked for its end.
-    end, latest = (
-        json.loads(progress["sources"][0][name] or "null") for name in ("endOffset", "latestOffset")
-    )
-    if end is None or latest is None:
-        return None
-    done = from_json(end)
-    return sum(max(0, offset - done.get(key, 0)) for key, offset in from_json(latest).items())
 
 
 def _cause(error: Exception) -> str:

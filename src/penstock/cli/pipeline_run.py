@@ -1,0 +1,162 @@
+"""`penstock pipeline run`: keep a table up to date with topics."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.client import DEFAULT_SERVER, Server
+from penstock.cli.failure import CommandError, UsageError
+from penstock.cli.output import Format, FormatOption, print_json
+from penstock.cli.pipeline_files import is_definition, loaded
+
+if TYPE_CHECKING:
+    from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.jobs.job import Progress, Run
+
+
+def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signature
+    call: typer.Context,
+    topics: Annotated[
+        list[str],
+        typer.Argument(help="Topics by their Kafka names; or a pipeline's file, and nothing else."),
+    ],
+    table: Annotated[Path | None, typer.Option("--table", help="Folder of the table.")] = None,
+    server: Server = DEFAULT_SERVER,
+    table_format: Annotated[
+        str, typer.Option(help="What the table is kept as: parquet, delta or iceberg.")
+    ] = "parquet",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Folder of Spark's offsets; inside the table's unless given."),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(help="Seconds from batch to batch; without it the job ends when caught up."),
+    ] = None,
+    starting_offsets: Annotated[
+        str, typer.Option(help="Where a new table begins: earliest, latest or JSON.")
+    ] = "earliest",
+    read_mode: Annotated[
+        str, typer.Option(help="Read segment files (log), the broker (wire), or what works (auto).")
+    ] = "auto",
+    batch_rows: Annotated[int, typer.Option(help="Rows of one batch.", min=1)] = 2_000_000,
+    headers: Annotated[bool, typer.Option("--headers", help="Add the column of headers.")] = False,
+    ignore_data_loss: Annotated[
+        bool, typer.Option("--ignore-data-loss", help="Go on where offsets are gone.")
+    ] = False,
+    master: Annotated[str, typer.Option(help="Spark's master URL.")] = "local[*]",
+    output: Annotated[Format, FormatOption] = Format.TABLE,
+) -> None:
+    """Write topics to a table, each row once, until caught up or until Ctrl-C.
+
+    A run that was ended in whatever way is taken up by the next one with the same table. What else
+    a pipeline can do stands in its file, which 'penstock pipeline init' begins.
+    """
+    try:
+        from penstock.pipeline.jobs.config import PipelineConfig
+        from penstock.pipeline.source.options import ReadMode
+        from penstock.pipeline.tables.interface import TableFormat
+    except ModuleNotFoundError as error:
+        raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
+    if is_definition(Path(topics[0])):
+        _refuse_flags(call, topics)
+        _show(_run(loaded(Path(topics[0]))), output)
+        return
+    if table is None:
+        raise UsageError("--table is missing: the folder of the table")
+    config = PipelineConfig(
+        servers=server,
+        topics=tuple(topics),
+        table=table,
+        table_format=_choice("--table-format", table_format, list(TableFormat)),
+        checkpoint=checkpoint,
+        interval_seconds=every,
+        starting_offsets=starting_offsets,
+        read_mode=_choice("--read-mode", read_mode, list(ReadMode)),
+        batch_rows=batch_rows,
+        include_headers=headers,
+        fail_on_data_loss=not ignore_data_loss,
+        master=master,
+    )
+    _show(_run(config), output)
+
+
+def _refuse_flags(call: typer.Context, places: list[str]) -> None:
+    if len(places) > 1:
+        raise UsageError(f"{places[0]} is a pipeline's file, and one is run at a time")
+    for name in call.params:
+        source = call.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE" and name not in {"topics", "output"}:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} can't be given beside a pipeline's file: set it in {places[0]}"
+            )
+
+
+def _choice(flag: str, word: str, choices: list[Any]) -> Any:
+    if word not in choices:
+        raise UsageError(f"{flag} must be one of {', '.join(choices)}, not {word!r}")
+    return choices[choices.index(word)]
+
+
+def _run(config: PipelineConfig) -> Progress:
+    from rich.console import Console
+
+    from penstock.pipeline.jobs.job import PipelineError, Run
+    from penstock.pipeline.session import JavaError, close_session
+    from penstock.pipeline.tables.interface import TableError
+
+    run = Run(config)
+    _stop_on_signals(run)
+    # Progress is for the person at the terminal, what a program reads is the result.
+    with Console(stderr=True).status("Spark starts") as status:
+        try:
+            return run.run(lambda progress: status.update(_line(progress)))
+        except (JavaError, PipelineError, TableError) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            close_session()
+
+
+def _stop_on_signals(run: Run) -> None:
+    """Stop in order at the first signal, and at once at the second."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(*_: object) -> None:
+        run.stop()
+        for number in numbers:
+            signal.signal(number, signal.default_int_handler)
+
+    for number in numbers:
+        signal.signal(number, stop)
+
+
+def _line(progress: Progress) -> str:
+    parts = [f"{progress.rows:,} rows in {progress.batches} batches"]
+    if progress.rows_per_second:
+        parts.append(f"{progress.rows_per_second:,.0f} rows/s")
+    if progress.behind is not None:
+        parts.append(f"{progress.behind:,} behind")
+    if progress.seconds_to_go:
+        parts.append(f"{progress.seconds_to_go:,.0f} s to go")
+    parts.extend(f"{count:,} not {name!r}" for name, count in progress.unmet.items())
+    return ", ".join(parts)
+
+
+def _show(progress: Progress, output: Format) -> None:
+    if output is Format.JSON:
+        seconds = round(progress.seconds, 1)
+        print_json(
+            {
+                "rows": progress.rows,
+                "batches": progress.batches,
+                "seconds": seconds,
+                "unmet": progress.unmet,
+            }
+        )
+        return
+    typer.echo(f"{_line(progress)}, {progress.seconds:.1f} s")

@@ -1,0 +1,59 @@
+"""What of a pipeline can be seen to be wrong before it runs, and before Spark is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+
+from penstock.pipeline.jobs.config import DefinitionError
+from penstock.pipeline.jobs.state import folder_of
+from penstock.pipeline.jobs.steps import MET
+from penstock.pipeline.jobs.writing import Stepped, source_options
+from penstock.pipeline.session import open_session
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.options import OptionError, parse
+from penstock.pipeline.source.planning import Planner, SourceError
+
+if TYPE_CHECKING:
+    from penstock.pipeline.jobs.config import PipelineConfig
+
+
+class CheckError(Exception):
+    """The pipeline can't run as it is; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a look at the broker found."""
+
+    partitions: int
+    rows: int
+    """That lie between the starting offsets and the end: what a new table gets."""
+
+
+def look(config: PipelineConfig) -> Found:
+    """Ask the broker for the topics and their offsets; raises CheckError."""
+    try:
+        options = parse(source_options(config), streaming=True)
+        with KafkaCluster(options.servers, committed=options.committed) as cluster:
+            planner = Planner(options, cluster)
+            starting, latest = planner.starting(), planner.latest()
+    except (OptionError, SourceError) as error:
+        raise CheckError(str(error)) from error
+    rows = sum(max(0, end - starting.get(source, 0)) for source, end in latest.items())
+    return Found(len(latest), rows)
+
+
+def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
+    """Have Spark look at conditions and schema; return the columns of the table.
+
+    Raises CheckError and JavaError.
+    """
+    spark = open_session("penstock pipeline", config.master, folder_of(config.table) / "check.log")
+    try:
+        rows = Stepped(config).begin(spark).drop(MET)
+    except (DefinitionError, AnalysisException) as error:
+        raise CheckError(str(error).splitlines()[0]) from error
+    return rows.dtypes

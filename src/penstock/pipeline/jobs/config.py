@@ -1,0 +1,111 @@
+"""What a pipeline does: its Python form. `definition.py` reads it from a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from penstock.pipeline.session import LOCAL
+from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.tables.interface import TableFormat
+
+BATCH_ROWS: Final = 2_000_000
+"""Rows of one batch: what is done again after a kill, and how often progress is seen."""
+
+
+class DefinitionError(ValueError):
+    """A pipeline is not defined as it has to be; the message says what would be right."""
+
+
+class Otherwise(StrEnum):
+    """What happens to a row that an expectation does not hold for."""
+
+    KEEP = "keep"
+    """It is counted."""
+    DROP = "drop"
+    QUARANTINE = "quarantine"
+    """It goes to the quarantine table, with the name of the expectation."""
+    FAIL = "fail"
+    """The run ends before anything of its batch is written."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A condition on rows."""
+
+    name: str
+    that: str
+    """A condition in Spark's SQL; a row for which it is null does not meet it."""
+    otherwise: Otherwise = Otherwise.KEEP
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """Of rows with the same values within some time the first is kept."""
+
+    by: tuple[str, ...]
+    time: str
+    """The column by whose times lateness is measured."""
+    within_seconds: float
+    """Rows that are later than the newest by more than this are dropped, and counted."""
+
+
+class ParseErrors(StrEnum):
+    """What becomes of a value that its schema can't read; as option `onParseError` has it."""
+
+    FAIL = "fail"
+    NULL = "null"
+    DEAD_LETTER = "deadLetter"
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """How values become columns."""
+
+    schema: str
+    """As option `schema` of the source has it."""
+    on_error: ParseErrors = ParseErrors.FAIL
+    dead_letter: Path | None = None
+
+
+class WriteMode(StrEnum):
+    """How rows get into a table."""
+
+    APPEND = "append"
+    UPSERT = "upsert"
+    """The newest row of each key takes the place of the one before; a tombstone removes it."""
+
+
+@dataclass(frozen=True)
+class PipelineConfig:
+    """One pipeline: topics, what is done with their rows, and the table that holds them."""
+
+    servers: str
+    topics: tuple[str, ...]
+    table: Path
+    table_format: TableFormat = TableFormat.PARQUET
+    checkpoint: Path | None = None
+    """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
+    interval_seconds: float | None = None
+    """How often a batch begins; None ends the job when it has caught up."""
+    starting_offsets: str = "earliest"
+    read_mode: ReadMode = ReadMode.AUTO
+    batch_rows: int = BATCH_ROWS
+    include_headers: bool = False
+    fail_on_data_loss: bool = True
+    compression: str = "zstd"
+    master: str = LOCAL
+    parsing: Parsing | None = None
+    expectations: tuple[Expectation, ...] = ()
+    deduplication: Deduplication | None = None
+    mode: WriteMode = WriteMode.APPEND
+    key: tuple[str, ...] = ()
+    """The columns by which rows are upserted."""
+    partition_by: tuple[str, ...] = ()
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether rows may go to the quarantine table."""
+        return any(each.otherwise is Otherwise.QUARANTINE for each in self.expectations)

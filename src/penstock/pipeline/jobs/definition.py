@@ -1,0 +1,131 @@
+"""A pipeline as a file: `penstock pipeline run orders.toml`.
+
+The file and the Python form, `PipelineConfig`, say the same. What is not known or contradicts
+itself is refused with the place in the file and what would be right.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.pipeline.jobs.config import (
+    BATCH_ROWS,
+    Deduplication,
+    DefinitionError,
+    Expectation,
+    Otherwise,
+    ParseErrors,
+    Parsing,
+    PipelineConfig,
+    WriteMode,
+)
+from penstock.pipeline.jobs.sections import Section
+from penstock.pipeline.session import LOCAL
+from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.tables.interface import TableFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENDING: Final = ".toml"
+
+
+def load(path: Path) -> PipelineConfig:
+    """Return what a file defines; relative paths in it are below its folder.
+
+    Raises DefinitionError.
+    """
+    try:
+        entries = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise DefinitionError(f"{path} can't be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DefinitionError(f"{path} is no TOML: {error}") from error
+    Section(path, "", entries, ("read", "parse", "expect", "deduplicate", "write", "run"))
+    return PipelineConfig(
+        **_read(path, entries.get("read", {})),
+        **_write(path, entries.get("write", {})),
+        **_run(path, entries.get("run", {})),
+        parsing=_parse(path, entries.get("parse", {})),
+        expectations=_expectations(path, entries.get("expect", [])),
+        deduplication=_deduplicate(path, entries.get("deduplicate", {})),
+    )
+
+
+def _read(path: Path, entries: Any) -> dict[str, Any]:
+    names = ("server", "topics", "starting_offsets", "read_mode", "headers", "ignore_data_loss")
+    read = Section(path, "read", entries, names)
+    return {
+        "servers": read.text("server"),
+        "topics": read.texts("topics", required=True),
+        "starting_offsets": read.text("starting_offsets", "earliest"),
+        "read_mode": read.word("read_mode", ReadMode, ReadMode.AUTO),
+        "include_headers": read.flag("headers"),
+        "fail_on_data_loss": not read.flag("ignore_data_loss"),
+    }
+
+
+def _parse(path: Path, entries: Any) -> Parsing | None:
+    parse = Section(path, "parse", entries, ("schema", "on_error", "dead_letter"))
+    if not parse:
+        return None
+    on_error = parse.word("on_error", ParseErrors, ParseErrors.FAIL)
+    folder = parse.text("dead_letter", "")
+    if (on_error is ParseErrors.DEAD_LETTER) != bool(folder):
+        raise parse.wrong("dead_letter", 'a folder, with on_error = "deadLetter" and only then')
+    schema = parse.text("schema")
+    if (beside := path.parent / schema).is_file():
+        schema = str(beside)
+    return Parsing(schema, on_error, path.parent / folder if folder else None)
+
+
+def _expectations(path: Path, entries: Any) -> tuple[Expectation, ...]:
+    if not isinstance(entries, list):
+        raise DefinitionError(f"{path}: expectations are sections, each begun by [[expect]]")
+    found: list[Expectation] = []
+    for each in entries:
+        section = Section(path, "expect", each, ("name", "that", "otherwise"))
+        name = section.text("name")
+        if name in {other.name for other in found}:
+            raise section.wrong("name", "another one for each expectation")
+        otherwise = section.word("otherwise", Otherwise, Otherwise.KEEP)
+        found.append(Expectation(name, section.text("that"), otherwise))
+    return tuple(found)
+
+
+def _deduplicate(path: Path, entries: Any) -> Deduplication | None:
+    section = Section(path, "deduplicate", entries, ("by", "time", "within"))
+    if not section:
+        return None
+    within = section.seconds("within")
+    if within is None:
+        raise section.wrong("within", 'a time such as "10 minutes"')
+    return Deduplication(section.texts("by", required=True), section.text("time"), within)
+
+
+def _write(path: Path, entries: Any) -> dict[str, Any]:
+    names = ("table", "format", "mode", "key", "partition_by", "checkpoint")
+    write = Section(path, "write", entries, names)
+    mode = write.word("mode", WriteMode, WriteMode.APPEND)
+    key = write.texts("key")
+    if (mode is WriteMode.UPSERT) != bool(key):
+        raise write.wrong("key", 'a list of columns, with mode = "upsert" and only then')
+    checkpoint = write.text("checkpoint", "")
+    return {
+        "table": path.parent / write.text("table"),
+        "table_format": write.word("format", TableFormat, TableFormat.PARQUET),
+        "checkpoint": path.parent / checkpoint if checkpoint else None,
+        "mode": mode,
+        "key": key,
+        "partition_by": write.texts("partition_by"),
+    }
+
+
+def _run(path: Path, entries: Any) -> dict[str, Any]:
+    run = Section(path, "run", entries, ("every", "batch_rows", "master"))
+    return {
+        "interval_seconds": run.seconds("every"),
+        "batch_rows": run.count("batch_rows", BATCH_ROWS),
+        "master": run.text("master", LOCAL),
+    }

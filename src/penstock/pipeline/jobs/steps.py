@@ -1,0 +1,75 @@
+"""What a pipeline does with rows before they are written, as Spark's own operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from penstock.pipeline.jobs.config import Deduplication, DefinitionError, Expectation, Otherwise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+MET: Final = "_met"
+"""The column that says of each expectation whether a row meets it."""
+
+_STAYS: Final = "_stays"
+
+
+def flattened(rows: DataFrame) -> DataFrame:
+    """Return typed rows with the fields of their value as columns, and all else as `_name`."""
+    others = [f.col(name).alias(f"_{name}") for name in rows.columns if name != "value"]
+    return rows.select("value.*", *others)
+
+
+def held_against(rows: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
+    """Add the column MET. Raises DefinitionError where a condition is none on these columns."""
+    for each in expectations:
+        _check(rows, f"expectation {each.name!r}", f.expr(each.that), "boolean")
+    return rows.withColumn(
+        MET, f.array(*(f.coalesce(f.expr(e.that), f.lit(False)) for e in expectations))
+    )
+
+
+def deduplicated(
+    rows: DataFrame,
+    deduplication: Deduplication,
+    expectations: Sequence[Expectation],
+    places: Sequence[str],
+) -> DataFrame:
+    """Keep the first of rows with the same values within some time.
+
+    Rows that do not stay for another reason take nobody's place: they pass, each by the columns
+    `places` that no two rows share.
+    """
+    _check(rows, "deduplicate.time", f.col(deduplication.time), "timestamp")
+    within = f"{deduplication.within_seconds} seconds"
+    late_after = rows.withWatermark(deduplication.time, within)
+    by = list(deduplication.by)
+    leaving = [
+        index
+        for index, each in enumerate(expectations)
+        if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}
+    ]
+    if not leaving:
+        return late_after.dropDuplicatesWithinWatermark(by)
+    stays = f.lit(True)
+    for index in leaving:
+        stays &= f.col(MET)[index]
+    own = f.when(~stays, f.concat_ws("-", *places))
+    kept = late_after.withColumn(_STAYS, own).dropDuplicatesWithinWatermark([*by, _STAYS])
+    return kept.drop(_STAYS)
+
+
+def _check(rows: DataFrame, what: str, column: Column, kind: str) -> None:
+    from pyspark.errors import AnalysisException  # noqa: PLC0415
+
+    try:
+        (found,) = rows.select(column).schema.fields
+    except AnalysisException as error:
+        raise DefinitionError(f"{what}: {str(error).strip().splitlines()[0]}") from None
+    if found.dataType.typeName() != kind:
+        raise DefinitionError(f"{what} must be a {kind}, and is a {found.dataType.typeName()}")

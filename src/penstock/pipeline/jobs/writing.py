@@ -1,0 +1,152 @@
+"""From the rows of a batch to a table, in two ways: past Java, or through Spark's operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
+from penstock.pipeline.jobs.steps import MET, deduplicated, flattened, held_against
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.tables.interface import StagedFile, TableConfig
+from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.staged_files import TableFilesSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.tables.interface import Table
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of one batch."""
+
+    rows: int
+    """Rows that are part of the table by it."""
+    unmet: dict[str, int] = field(default_factory=dict)
+    """How many rows did not meet each expectation."""
+
+
+class Writing(Protocol):
+    """How a job's rows get into its table."""
+
+    table: Table
+
+    def begin(self, spark: SparkSession) -> DataFrame:
+        """Return the stream. Raises DefinitionError, SourceError and TableError."""
+
+    def write(self, frame: DataFrame, batch: int) -> Written:
+        """Make one batch of the stream part of the table, once. Raises TableError."""
+
+
+def writing_of(config: PipelineConfig) -> Writing:
+    """Return how this job writes: past Java where nothing is asked that needs it."""
+    return Stepped(config) if config.expectations or config.deduplication else PastJava(config)
+
+
+class PastJava:
+    """The workers that decode rows write them; Spark carries the names of files."""
+
+    def __init__(self, config: PipelineConfig) -> None:
+        self._config = config
+        self._table_config = table_config(config)
+        self.table = open_table(self._table_config)
+
+    def begin(self, spark: SparkSession) -> DataFrame:
+        self.table.prepare(arrow_schema(include_headers=self._config.include_headers))
+        options = source_options(self._config) | {"table": self._table_config.to_json()}
+        return spark.readStream.format(TableFilesSource.name()).options(**options).load()
+
+    def write(self, frame: DataFrame, batch: int) -> Written:
+        rows = [row.asDict() for row in frame.collect()]
+        if not rows:
+            return Written(0)
+        query = {row.pop("query") for row in rows}
+        assert len(query) == 1, "the tasks of one batch belong to one query"
+        files = [StagedFile(**row) for row in rows]
+        return Written(self.table.commit(query.pop(), batch, files))
+
+
+class Stepped:
+    """Spark computes the rows, and its tasks write what it hands them."""
+
+    def __init__(self, config: PipelineConfig) -> None:
+        self._config = config
+        self.table = open_table(table_config(config))
+        self._quarantine = open_table(quarantine_config(config)) if config.quarantines else None
+
+    def begin(self, spark: SparkSession) -> DataFrame:
+        config = self._config
+        rows = spark.readStream.format("penstock").options(**source_options(config)).load()
+        places = ("topic", "partition", "offset")
+        if config.parsing:
+            rows = flattened(rows)
+            places = ("_topic", "_partition", "_offset")
+        if config.expectations:
+            rows = held_against(rows, config.expectations)
+        if config.deduplication:
+            rows = deduplicated(rows, config.deduplication, config.expectations, places)
+        return rows
+
+    def write(self, frame: DataFrame, batch: int) -> Written:
+        query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        assert query is not None, "Spark names the query of each batch"
+        schema = to_arrow_schema(frame.drop(MET).schema, timezone="UTC")
+        with_reason = schema.append(pa.field(UNMET, pa.string()))
+        table = self.table.prepare(schema)
+        quarantine = self._quarantine.prepare(with_reason) if self._quarantine else None
+        gate = Gate(query, batch, table, quarantine, self._config.expectations)
+        lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
+        if self._quarantine:
+            self._quarantine.commit(query, batch, _files(lines, QUARANTINE, batch))
+        committed = self.table.commit(query, batch, _files(lines, TABLE, batch))
+        return Written(committed, self._unmet(lines))
+
+    def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:
+        unmet: Counter[str] = Counter()
+        for line in lines:
+            for each, count in zip(self._config.expectations, line.unmet or (), strict=False):
+                unmet[each.name] += count
+        return {name: count for name, count in unmet.items() if count}
+
+
+def table_config(config: PipelineConfig) -> TableConfig:
+    """Return the table that a job writes."""
+    location = str(config.table.absolute())
+    return TableConfig(location, config.table_format, config.compression)
+
+
+def quarantine_config(config: PipelineConfig) -> TableConfig:
+    """Return the table of the rows that do not meet an expectation."""
+    location = f"{config.table.absolute()}-quarantine"
+    return TableConfig(location, config.table_format, config.compression)
+
+
+def source_options(config: PipelineConfig) -> dict[str, str]:
+    """Return the options by which the source reads what a job reads."""
+    return {
+        "penstock.bootstrap.servers": config.servers,
+        "subscribe": ",".join(config.topics),
+        "startingOffsets": config.starting_offsets,
+        "maxOffsetsPerTrigger": str(config.batch_rows),
+        "includeHeaders": str(config.include_headers),
+        "failOnDataLoss": str(config.fail_on_data_loss),
+        "readMode": config.read_mode.value,
+    }
+
+
+def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
+    """Return the files of one kind; they hold what Spark computed of a batch as a whole."""
+    pieces = sorted((line for line in lines if line.into == into), key=lambda line: line.staged)
+    return [
+        StagedFile(line.staged, into, 0, batch, batch + 1, line.rows, line.size, piece, line.footer)
+        for piece, line in enumerate(pieces)
+    ]

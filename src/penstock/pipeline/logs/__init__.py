@@ -1,0 +1,1 @@
+"""Whole logs at once: checked, exported and imported."""

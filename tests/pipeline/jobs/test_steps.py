@@ -1,0 +1,97 @@
+"""Expectations and deduplication by a real Spark, into tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from broker_process import BrokerProcess
+from penstock.pipeline.jobs.checks import CheckError, look_at_steps
+from penstock.pipeline.jobs.config import Deduplication, Expectation, Otherwise, PipelineConfig
+from penstock.pipeline.jobs.job import PipelineError, Run
+from penstock.pipeline.jobs.state import JobState, Phase, folder_of
+from spark_topics import create, fill, numbered
+
+
+def column(table: Path, name: str) -> list[Any]:
+    files = sorted(table.glob("*.parquet"))
+    return sorted(value for file in files for value in pq.read_table(file)[name].to_pylist())
+
+
+def test_rows_are_held_against_expectations_and_duplicates_go(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka, 2)
+    for partition in (0, 1):
+        fill(shared_server.kafka, topic, numbered(0, 10), partition=partition)
+    table = tmp_path / "table"
+    config = PipelineConfig(
+        shared_server.kafka,
+        (topic,),
+        table,
+        expectations=(
+            Expectation("not three", "value != 'v3'", Otherwise.DROP),
+            Expectation("below eight", "CAST(value AS STRING) < 'v8'", Otherwise.QUARANTINE),
+            Expectation("of partition 0", "partition = 0"),
+        ),
+        deduplication=Deduplication(("value",), "timestamp", 600.0),
+    )
+    progress = Run(config).run(lambda _: None)
+    assert column(table, "value") == [b"v%d" % each for each in (0, 1, 2, 4, 5, 6, 7)]
+    quarantine = tmp_path / "table-quarantine"
+    assert column(quarantine, "value") == [b"v8", b"v8", b"v9", b"v9"]
+    assert set(column(quarantine, "_expectation")) == {"below eight"}
+    assert progress.rows == 7
+    assert progress.unmet["not three"] == 2
+    assert progress.unmet["below eight"] == 4
+    status = JobState(folder_of(table)).read()
+    assert status is not None
+    assert (status.phase, status.rows, status.unmet) == (Phase.ENDED, 7, progress.unmet)
+    lines = (folder_of(table) / "batches.jsonl").read_text().splitlines()
+    assert sum(json.loads(line)["rows"] for line in lines) == 7
+
+
+def test_an_expectation_that_ends_the_run_writes_nothing_of_its_batch(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    table = tmp_path / "table"
+    config = PipelineConfig(shared_server.kafka, (topic,), table)
+    failing = replace(config, expectations=(Expectation("small", "offset < 7", Otherwise.FAIL),))
+    with pytest.raises(PipelineError, match=r"expectation 'small' \(offset < 7\) is not met"):
+        Run(failing).run(lambda _: None)
+    assert not list(table.glob("*.parquet"))
+    status = JobState(folder_of(table)).read()
+    assert status is not None
+    assert status.phase is Phase.FAILED
+    assert "is not met" in (status.error or "")
+    # The checkpoint is that of the table, whichever steps a later run has.
+    assert Run(config).run(lambda _: None).rows == 10
+
+
+@pytest.mark.parametrize(
+    ("that", "error"),
+    [
+        ("offset", "expectation 'one' must be a boolean, and is a bigint|is a long"),
+        ("nosuch > 1", r"expectation 'one': .*nosuch"),
+        ("offset >", r"expectation 'one': .*PARSE_SYNTAX_ERROR"),
+    ],
+)
+def test_a_condition_that_is_none_is_named(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path, that: str, error: str
+) -> None:
+    topic = create(shared_server.kafka)
+    config = PipelineConfig(
+        shared_server.kafka, (topic,), tmp_path / "t", expectations=(Expectation("one", that),)
+    )
+    with pytest.raises(CheckError, match=error):
+        look_at_steps(config)
+    with pytest.raises(PipelineError, match=error):
+        Run(config).run(lambda _: None)
