@@ -77,6 +77,8 @@ ONLY_IN = {
     "deltalake": {"penstock.pipeline.tables"},
     "pyiceberg": {"penstock.pipeline.tables"},
     "pandas": {"penstock.demo", "penstock.pipeline"},
+    "ptars": {"penstock.pipeline.values"},
+    "grpc_tools": {"penstock.pipeline.values"},
     # They compile kernels when the package is built: nothing that is installed knows them.
     "numba": set(),
     "llvmlite": set(),

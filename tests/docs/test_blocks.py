@@ -28,6 +28,7 @@ LONG = {
     "docs/spark-pipelines.md",
     "docs/spark-sink.md",
     "docs/spark-tables.md",
+    "docs/spark-values.md",
     "docs/spark.md",
 }
 """Spark is started twice or more for each, to do what it does for the README."""

@@ -16,6 +16,7 @@ from penstock.pipeline.sink.starting import batch_writer, stream_writer
 from penstock.pipeline.source.options import includes_headers, parse
 from penstock.pipeline.source.readers import BatchReader, StreamReader
 from penstock.pipeline.source.schema import spark_schema
+from penstock.pipeline.values.options import parse_value_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -32,13 +33,20 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        return spark_schema(include_headers=includes_headers(self.options))
+        raw = spark_schema(include_headers=includes_headers(self.options))
+        if parse_value_options(self.options) is None:
+            return raw
+        options = parse(self.options, streaming=False)
+        assert options.values is not None
+        from penstock.pipeline.values.reading import typed_schema  # noqa: PLC0415  # if needed
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  # Spark's signature
-        return BatchReader(parse(self.options, streaming=False))
+        return typed_schema(raw, options.values, options.topics)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        return StreamReader(parse(self.options, streaming=True))
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return BatchReader(parse(self.options, streaming=False), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        return StreamReader(parse(self.options, streaming=True), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return batch_writer(self.options, schema, overwrite=overwrite)

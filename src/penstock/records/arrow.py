@@ -34,8 +34,8 @@ def to_arrow(columns: Columns, *, headers: bool) -> dict[str, pa.Array]:
     assert len(columns.data) <= _OFFSET_MAX, "a run of batches stays far below 2 GiB"
     records = columns.records
     arrays = {
-        "key": _gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE]),
-        "value": _gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE]),
+        "key": gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE]),
+        "value": gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE]),
         "offset": pa.array(columns.offsets),
         "timestamp": _times(columns.timestamps),
         "timestampType": pa.array(columns.timestamp_types.astype(np.int32)),
@@ -54,8 +54,8 @@ def _times(microseconds: Numbers) -> pa.Array:
 def _headers(columns: Columns) -> pa.Array:
     table = columns.headers
     data = columns.header_data
-    names = _text(_gather(data, table[field.NAME_START], table[field.NAME_SIZE]))
-    values = _gather(data, table[field.CONTENT_START], table[field.CONTENT_SIZE])
+    names = _text(gather(data, table[field.NAME_START], table[field.NAME_SIZE]))
+    values = gather(data, table[field.CONTENT_START], table[field.CONTENT_SIZE])
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(columns.header_start.astype(np.int32), pairs, type=HEADERS)
 
@@ -70,8 +70,8 @@ def _text(names: pa.Array) -> pa.Array:
         return pa.array(texts, pa.string())
 
 
-def _gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
-    """Return the bytes at these places; a size below 0 is null."""
+def gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
+    """Return the bytes at these places as a binary array of its own; a size below 0 is null."""
     count = len(starts)
     null = sizes < 0
     # A null takes no room, wherever it is said to be.

@@ -18,6 +18,7 @@ from penstock.pipeline.source.offsets import (
     from_json,
     topic_ids,
 )
+from penstock.pipeline.values import options as value_options
 
 SERVERS: Final = "penstock.bootstrap.servers"
 KAFKA_SERVERS: Final = "kafka.bootstrap.servers"
@@ -39,6 +40,7 @@ NAMES: Final = (
     "includeHeaders",
     "readMode",
     ISOLATION,
+    *value_options.NAMES,
 )
 
 
@@ -76,6 +78,8 @@ class SourceOptions:
     read_mode: ReadMode
     committed: bool
     """Whether messages of open and aborted transactions are left out."""
+    values: value_options.ValueOptions | None = None
+    """Which columns are typed; None where all are as they are stored."""
 
 
 def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
@@ -102,6 +106,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         include_headers=_flag(given, "includeHeaders", default=False),
         read_mode=_read_mode(given),
         committed=_committed(given),
+        values=_values(given),
     )
 
 
@@ -214,6 +219,13 @@ def _read_mode(given: Mapping[str, str]) -> ReadMode:
     if word not in set(ReadMode):
         raise OptionError(f"readMode must be one of {', '.join(ReadMode)}, not {word!r}")
     return ReadMode(word)
+
+
+def _values(given: Mapping[str, str]) -> value_options.ValueOptions | None:
+    try:
+        return value_options.parse_value_options(given)
+    except value_options.ValueOptionError as error:
+        raise OptionError(str(error)) from None
 
 
 def _committed(given: Mapping[str, str]) -> bool:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from penstock.pipeline.values.reading import TypedReading
 
 REFRESH_SECONDS: Final = 0.1
 """An idle query asks for the latest offset every few milliseconds; the broker is spared most."""
@@ -36,21 +39,24 @@ REFRESH_SECONDS: Final = 0.1
 class TaskPartition(InputPartition):
     """One task as Spark carries it."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, typed: TypedReading | None = None) -> None:
         super().__init__(task)
         self.task = task
+        self.typed = typed
 
 
 class BatchReader(DataSourceReader):
     """Reads between two positions, once."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, declared: StructType | None = None) -> None:
         self._options = options
+        self._declared = declared
 
     def partitions(self) -> list[InputPartition]:
         with KafkaCluster(self._options.servers, committed=self._options.committed) as cluster:
             planner = Planner(self._options, cluster)
-            return as_partitions(planner.tasks(planner.starting(), planner.ending()))
+            tasks = planner.tasks(planner.starting(), planner.ending())
+        return as_partitions(tasks, _typed(self._options, self._declared))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
@@ -70,8 +76,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     are sent to the tasks, so it connects only when it is asked something.
     """
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, declared: StructType | None = None) -> None:
         self._options = options
+        self._declared = declared
+        self._typed: TypedReading | None = None
         self._cluster: KafkaCluster | None = None
         self._target: Latest | None = None
         self._unsettled: dict[str, Any] | None = None
@@ -118,7 +126,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         recorded = topic_ids(end)
         stop = planner.of_same_topics(from_json(end), recorded, planner.topic_ids())
         begin = without_changed(from_json(start), topic_ids(start), recorded)
-        return as_partitions(planner.tasks(begin, stop))
+        if self._typed is None:
+            self._typed = _typed(self._options, self._declared)
+        return as_partitions(planner.tasks(begin, stop), self._typed)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
@@ -146,9 +156,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Latest(planner.latest(), ids)
 
 
-def as_partitions(tasks: list[Task]) -> list[InputPartition]:
+def as_partitions(tasks: list[Task], typed: TypedReading | None = None) -> list[InputPartition]:
     """Wrap tasks for Spark."""
-    return [TaskPartition(task) for task in tasks]
+    return [TaskPartition(task, typed) for task in tasks]
 
 
 def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
@@ -156,7 +166,16 @@ def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.
     task = task_of(partition)
     if task is None:
         return iter(())
-    return read_task(task, include_headers=options.include_headers)
+    typed = partition.typed if isinstance(partition, TaskPartition) else None
+    return read_task(task, include_headers=options.include_headers, typed=typed)
+
+
+def _typed(options: SourceOptions, declared: StructType | None) -> TypedReading | None:
+    if options.values is None:
+        return None
+    from penstock.pipeline.values.reading import resolve_reading  # noqa: PLC0415  # if it is needed
+
+    return resolve_reading(options.values, options.topics, declared)
 
 
 def task_of(partition: InputPartition) -> Task | None:

@@ -24,6 +24,7 @@ from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.source.patience import Patience
 from penstock.pipeline.source.planning import SourceError
 from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.values.origin import Origin, running_batch
 from penstock.records.arrow import to_arrow
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.source.planning import Task
+    from penstock.pipeline.values.reading import TypedReading
     from penstock.records.columns import Columns
     from penstock.session import Buffer
 
@@ -42,12 +44,23 @@ BATCH_BYTES: Final = 4 << 20
 """Arrow bytes above which what came of one chunk is cut, for compressed batches grow."""
 
 
-def read_task(task: Task, *, include_headers: bool) -> Iterator[pa.RecordBatch]:
+def read_task(
+    task: Task, *, include_headers: bool, typed: TypedReading | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task; raises SourceError where some can't be had.
 
     What is missing or damaged in the segment files is read from the broker, unless `readMode` is
-    `log`.
+    `log`. With typed columns, what is not of its schema raises what `TypedReading.rows` does.
     """
+    if typed is None:
+        return _read(task, include_headers=include_headers)
+    raw = _read(task, include_headers=include_headers or typed.needs_headers)
+    source, start, end = task.range
+    origin = Origin(*running_batch(), *source, start, end)
+    return typed.rows(raw, arrow_schema(include_headers=include_headers), origin)
+
+
+def _read(task: Task, *, include_headers: bool) -> Iterator[pa.RecordBatch]:
     schema = arrow_schema(include_headers=include_headers)
     for stored in _committed(task, _stored(task)):
         for columns in _columns(stored, include_headers=include_headers):

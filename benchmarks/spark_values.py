@@ -1,0 +1,169 @@
+"""Rows a CPU second from bytes to typed columns: our decoders beside Spark's own functions.
+
+    python benchmarks/spark_values.py [rows] [spark-avro.jar]
+
+Spark's figure is what a scan with from_json or from_avro takes of CPU beyond the same scan without
+it; ours is what the decoder takes. Both run in turn, on the same values, and each round gives one
+ratio.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import fastavro
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.avro.functions import from_avro
+
+from penstock.pipeline.values.avro_decoder import AvroDecoder
+from penstock.pipeline.values.avro_schema import parse_avro
+from penstock.pipeline.values.ddl import parse_ddl
+from penstock.pipeline.values.decoding import Decoder, values_of
+from penstock.pipeline.values.json_decoder import JsonDecoder
+
+ROUNDS = 5
+BATCH = 10_000
+"""Rows of about 2 MB, as a task reads them."""
+DDL = (
+    "id BIGINT, name STRING, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, "
+    "origin STRUCT<city: STRING, zip: INT>, note STRING, text STRING"
+)
+AVRO = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "name", "type": "string"},
+        {"name": "price", "type": "double"},
+        {"name": "ok", "type": "boolean"},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "origin",
+            "type": {
+                "type": "record",
+                "name": "Origin",
+                "fields": [{"name": "city", "type": "string"}, {"name": "zip", "type": "int"}],
+            },
+        },
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "text", "type": ["null", "string"]},
+    ],
+}
+
+
+def order(number: int) -> dict[str, object]:
+    return {
+        "id": number,
+        "name": f"user {number}",
+        "price": number * 1.25,
+        "ok": number % 2 == 0,
+        "tags": ["first", "second"],
+        "origin": {"city": "Ulm", "zip": number % 99_999},
+        "note": None,
+        "text": "x" * 60,
+    }
+
+
+def json_values(rows: int) -> list[bytes]:
+    return [json.dumps(order(number)).encode() for number in range(rows)]
+
+
+def avro_values(rows: int) -> list[bytes]:
+    schema = fastavro.parse_schema(json.loads(json.dumps(AVRO)))
+    values = []
+    for number in range(rows):
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, schema, order(number))
+        values.append(out.getvalue())
+    return values
+
+
+def open_spark(jar: str | None) -> SparkSession:
+    # Java's heap and compilers as they are by default, unlike a session of the pipeline.
+    builder = SparkSession.builder.master("local[1]").appName("values")
+    builder = builder.config("spark.ui.enabled", "false")
+    return (builder.config("spark.jars", jar) if jar else builder).getOrCreate()
+
+
+def java_seconds(spark: SparkSession) -> float:
+    root = psutil.Process(spark.sparkContext._gateway.proc.pid)
+    return sum(
+        times.user + times.system
+        for each in [root, *root.children(recursive=True)]
+        if (times := each.cpu_times())
+    )
+
+
+def scan(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def spark_cost(spark: SparkSession, frame: DataFrame, parsed: Column) -> float:
+    began = java_seconds(spark)
+    scan(frame.select("value"))
+    between = java_seconds(spark)
+    scan(frame.select(parsed))
+    return (java_seconds(spark) - between) - (between - began)
+
+
+def our_cost(decoder: Decoder, values: pa.Array) -> float:
+    began = time.process_time()
+    for start in range(0, len(values), BATCH):
+        _, faults = decoder.decode(values_of(values.slice(start, BATCH)))
+        assert not faults
+    return time.process_time() - began
+
+
+def measure(
+    spark: SparkSession, name: str, decoder: Decoder, values: list[bytes], parsed: Column
+) -> None:
+    array = pa.array(values, pa.binary())
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "values.parquet"))
+        pq.write_table(pa.table({"value": array}), path, compression="none", use_dictionary=False)
+        frame = spark.read.parquet(path)
+        costs: dict[str, Callable[[], float]] = {
+            "Spark": lambda: spark_cost(spark, frame, parsed),
+            "ours": lambda: our_cost(decoder, array),
+        }
+        for cost in costs.values():
+            cost()
+        rounds = [{who: cost() for who, cost in costs.items()} for _ in range(ROUNDS)]
+    size = sum(map(len, values)) / len(values)
+    ratios = sorted(each["Spark"] / each["ours"] for each in rounds)
+    rates = {who: len(values) / statistics.median(e[who] for e in rounds) for who in costs}
+    print(
+        f"{name:8} {size:4.0f} B  Spark {rates['Spark'] / 1e3:6.0f}  "
+        f"ours {rates['ours'] / 1e3:6.0f} thousand rows a CPU second: "
+        f"{statistics.median(ratios):.1f} x ({ratios[0]:.1f} to {ratios[-1]:.1f})",
+        flush=True,
+    )
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
+    jar = sys.argv[2] if len(sys.argv) > 2 else None
+    spark = open_spark(jar)
+    text = sql.from_json(sql.col("value").cast("string"), DDL)
+    measure(spark, "JSON", JsonDecoder(parse_ddl(DDL)), json_values(rows), text)
+    if jar:
+        schema = json.dumps(AVRO)
+        decoder = AvroDecoder(parse_avro(schema), parse_avro(schema))
+        binary = from_avro(sql.col("value"), schema)
+        measure(spark, "Avro", decoder, avro_values(rows), binary)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Rows of bytes in, typed rows out, as the options of the read say: what a task calls."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructField, StructType
+
+from penstock.pipeline.values.conforming import arrow_struct, spark_struct
+from penstock.pipeline.values.dead_letters import DeadLetters, prepare_folder
+from penstock.pipeline.values.errors import ParseError
+from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, OnParseError
+from penstock.pipeline.values.typed import TypedColumns, Typing, resolve, without
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from penstock.pipeline.values.options import ValueOptions
+    from penstock.pipeline.values.origin import Origin
+
+
+@dataclass(frozen=True)
+class TypedReading:
+    """The typed columns of a read, and what happens to records that are not of their schema.
+
+    Small, and pickled to the tasks.
+    """
+
+    columns: TypedColumns
+    on_parse_error: OnParseError = OnParseError.FAIL
+    folder: Path | None = None
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether batches must have headers, for records that are written elsewhere with them."""
+        return self.folder is not None
+
+    def rows(
+        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, origin: Origin
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield each batch with typed columns, and with none but those of `schema`.
+
+        Raises ParseError and SchemaError.
+        """
+        typing = Typing(self.columns)
+        of = self.columns.schema(schema)
+        letters = DeadLetters(self.folder, origin) if self.folder else nullcontext(None)
+        with letters as dead:
+            for raw in batches:
+                rows, rejected, places = typing.apply(raw)
+                if places and self.on_parse_error is OnParseError.FAIL:
+                    raise _unreadable(rejected)
+                if dead is not None:
+                    dead.add(rejected)
+                    rows = without(rows, places)
+                if rows.num_rows:
+                    yield rows.select(of.names)
+
+
+def resolve_reading(
+    options: ValueOptions, topics: Sequence[str], declared: StructType | None = None
+) -> TypedReading:
+    """Find the schemas of a read, on the driver, and make the folder of dead letters.
+
+    Spark plans with the columns that it was told first, which are those `declared`: what the
+    registry has got since then is left out until the next read. Raises SchemaError.
+    """
+    if options.dead_letter is not None:
+        prepare_folder(options.dead_letter)
+    columns = resolve(options, topics)
+    if declared is not None:
+        columns = _as_declared(columns, declared)
+    return TypedReading(columns, options.on_parse_error, options.dead_letter)
+
+
+def typed_schema(raw: StructType, options: ValueOptions, topics: Sequence[str]) -> StructType:
+    """Return the columns of a read as Spark plans with them. Raises SchemaError."""
+    typed = {
+        name: spark_struct(column.struct) for name, column in resolve(options, topics).columns()
+    }
+    return StructType(
+        [StructField(each.name, typed.get(each.name, each.dataType)) for each in raw.fields]
+    )
+
+
+def _as_declared(columns: TypedColumns, declared: StructType) -> TypedColumns:
+    changed: dict[str, Any] = {}
+    for name, column in columns.columns():
+        changed[name] = replace(column, struct=arrow_struct(_struct(declared, name)))
+    return replace(columns, **changed)
+
+
+def _struct(declared: StructType, name: str) -> StructType:
+    of = declared[name].dataType
+    assert isinstance(of, StructType), "Spark plans with what the source said"
+    return of
+
+
+def _unreadable(rejected: pa.RecordBatch) -> ParseError:
+    first = rejected.slice(0, 1).to_pylist()[0]
+    number = first["schemaId"]
+    schema = f" (schema {number})" if number is not None else ""
+    return ParseError(
+        f"{first['topic']}-{first['partition']} offset {first['offset']} is not of its "
+        f"schema{schema}: {first['reason']}. Set {ON_PARSE_ERROR} to {OnParseError.NULL} or "
+        f"{DEAD_LETTER} to a folder to read on without such records"
+    )
