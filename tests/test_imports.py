@@ -37,6 +37,7 @@ LAYERS = [
         "penstock.memory",
         "penstock.pace",
         "penstock.slow_steps",
+        "penstock.unfilled",
         "penstock.wall_clock",
     },
 ]

@@ -2,8 +2,8 @@
 
 Written in LLVM's language instead of C, because building Penstock takes no C compiler. An entry
 checks that each array is what the kernel's annotation says, by the fields that numpy's headers show
-to every extension (`PyArrayObject`, `PyArray_Descr`), and runs the kernel without the GIL. The
-functions of Python that it calls belong to its stable ABI from 3.11 on.
+to every extension (`PyArrayObject`, `PyArray_Descr`), and runs the kernel: without the GIL where
+that may take a while. The functions of Python that it calls belong to its stable ABI from 3.11 on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ _METHOD: Final = "{ptr, ptr, i32, ptr}"
 _ABI_VERSION: Final = 3
 _RAISED: Final = -1
 """What a function of numba returns where it would raise something."""
+_LONG_BYTES: Final = 64 << 10
+"""A kernel that is given so much releases the GIL. What others do is done sooner, within some tens
+of microseconds, than they would have the GIL back from a thread that has waited for it."""
 
 _SHARED: Final = """
 @array_type = internal global ptr null
@@ -123,9 +126,18 @@ define internal ptr @"entry.{name}"(ptr %self, ptr %arguments, i64 %count) {{
 {slots}  %right.count = call i1 @take_count(i64 %count, i64 {count}, ptr @"text.{name}")
   br i1 %right.count, label %take.0, label %refuse
 {taken}take.{count}:
+{measured}  %is.long = icmp uge i64 %bytes.{count}, {long}
+  br i1 %is.long, label %apart, label %here
+apart:
   %thread = call ptr @PyEval_SaveThread()
-  %status = call i32 @"{kernel}"({values})
+  %status.apart = call i32 @"{kernel}"({values})
   call void @PyEval_RestoreThread(ptr %thread)
+  br label %done
+here:
+  %status.here = call i32 @"{kernel}"({values})
+  br label %done
+done:
+  %status = phi i32 [%status.apart, %apart], [%status.here, %here]
   %has.raised = icmp eq i32 %status, {raised}
   br i1 %has.raised, label %raise, label %return
 return:
@@ -210,6 +222,8 @@ class Entries:
                 slots=slots,
                 count=len(arguments),
                 taken=taken,
+                measured=_measured(arguments),
+                long=_LONG_BYTES,
                 values=", ".join(values),
                 raised=_RAISED,
                 returned=_RETURNED[result],
@@ -281,11 +295,27 @@ def _take_array(place: int, kind: Any, name: str) -> str:
     return text + f"use.{place}:\n" + "".join(f"  {line}\n" for line in lines)
 
 
+def _measured(arguments: list[Any]) -> str:
+    """How many bytes all arrays have together."""
+    lines = ["%bytes.0 = add i64 0, 0"]
+    for place, kind in enumerate(arguments):
+        is_array = isinstance(kind, _types.Array)
+        added = f"%a{place}.bytes" if is_array else "0"
+        if is_array:
+            lines.append(f"{added} = mul i64 {_items(place, kind)}, {_SIZES[kind.dtype]}")
+        lines.append(f"%bytes.{place + 1} = add i64 %bytes.{place}, {added}")
+    return "".join(f"  {line}\n" for line in lines)
+
+
+def _items(place: int, kind: Any) -> str:
+    return f"%a{place}.items" if kind.ndim == 2 else f"%a{place}.length.0"
+
+
 def _passed_array(place: int, kind: Any) -> list[str]:
     """What numba makes of an array: no owners, its sizes, its data, its shape and its strides."""
     size = _SIZES[kind.dtype]
     lengths = [f"i64 %a{place}.length.{axis}" for axis in range(kind.ndim)]
-    items = f"i64 %a{place}.items" if kind.ndim == 2 else lengths[0]
+    items = f"i64 {_items(place, kind)}"
     strides = [f"i64 %a{place}.stride"] if kind.ndim == 2 else []
     owners = ["ptr null", "ptr null"]
     return [*owners, items, f"i64 {size}", f"ptr %a{place}.data", *lengths, *strides, f"i64 {size}"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.iggy.wire import frame, legacy
 from penstock.iggy.wire.codec import choose
 from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
+from penstock.iggy.wire.dialect_v import CodecV
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 
 sixteen = st.binary(min_size=16, max_size=16)
@@ -23,7 +24,7 @@ def test_request_reads_back_as_built(header: frame.RequestHeader, body: bytes) -
     built = b"".join(frame.build_request(header, body))
     assert frame.parse_request(built) == header
     assert built[frame.HEADER_SIZE :] == body
-    assert not legacy.is_legacy(built)
+    assert isinstance(choose(built), CodecV)
     for size in range(frame.START_SIZE):
         assert frame.frame_size(built[:size]) is None
     assert frame.frame_size(built) == len(built)

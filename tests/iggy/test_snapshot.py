@@ -18,7 +18,6 @@ from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.iggy import snapshot
-from penstock.iggy.handlers import code_011_get_snapshot as handler
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode
@@ -125,7 +124,7 @@ async def test_one_at_a_time(
 
     other = Dialog(broker)
     await other.log_in(password=PASSWORD)
-    monkeypatch.setattr(handler, "collect", slowly)
+    monkeypatch.setattr(snapshot, "collect", slowly)
     asked = asyncio.create_task(ask(other, 1, [4]))
     await began.wait()
     assert (await ask(dialog, 1, [4])).status == ErrorCode.SNAPSHOT_FILE_COMPLETION_FAILED

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -43,6 +45,45 @@ NUMBERS = np.zeros(3, np.int64)
 
 for _module in ("conversion", "iggy.cut", "message_sets.decode"):
     import_module(f"penstock.records.{_module}")
+
+
+@contextmanager
+def waiting_for_the_interpreter() -> Iterator[list[bool]]:
+    """Yield what another thread changes once it may run, which nobody forces this one to allow."""
+    has_run, start = [False], threading.Lock()
+
+    def run() -> None:
+        with start:
+            has_run[0] = True
+
+    start.acquire()
+    thread = threading.Thread(target=run)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(600)
+    try:
+        start.release()
+        yield has_run
+    finally:
+        sys.setswitchinterval(interval)
+        thread.join()
+
+
+class TestWhoRunsMeanwhile:
+    def test_nobody_while_little_is_done(self) -> None:
+        with waiting_for_the_interpreter() as has_run:
+            until = time.monotonic() + 0.2
+            while time.monotonic() < until:
+                xxh3_64(BYTES, 0, len(BYTES))
+            assert not has_run[0]
+
+    def test_others_while_much_is_done(self) -> None:
+        much = np.zeros(1 << 20, np.uint8)
+        with waiting_for_the_interpreter() as has_run:
+            until = time.monotonic() + 60
+            while not has_run[0] and time.monotonic() < until:
+                xxh3_64(much, 0, len(much))
+            assert has_run[0]
 
 
 class OfItsOwn(np.ndarray):

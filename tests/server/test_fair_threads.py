@@ -6,6 +6,8 @@ Method: work that ends when it is let, so that nothing depends on how long anyth
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -160,3 +162,13 @@ async def test_a_failure_reaches_the_caller_and_frees_the_thread() -> None:
     with pytest.raises(ZeroDivisionError):
         await threads.run(Client(), 1, lambda: 1 / 0)
     assert await threads.run(Client(), 1, lambda: 7) == 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+async def test_the_event_loop_goes_before_the_threads() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    threads = FairThreads("test", [SMALL])
+    assert await threads.run(Client(), LARGE, niceness) > niceness()
+    assert await threads.run(Client(), SMALL, niceness) > niceness()

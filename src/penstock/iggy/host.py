@@ -6,14 +6,13 @@ import os
 import platform
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _PROC = Path("/proc")
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """Sizes are bytes; `cpu_seconds` is since the process began."""
 
     id: int
@@ -29,8 +28,7 @@ class Process:
         return 100 * self.cpu_seconds / alive if alive > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """Sizes are bytes."""
 
     hostname: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from dataclasses import asdict, fields
+from dataclasses import fields
 from enum import IntEnum
 from itertools import islice
 from pathlib import Path
@@ -121,7 +121,7 @@ def _processes() -> Iterator[str]:
 
 def _usage(folder: Path) -> Iterator[str]:
     for about in (host.machine(folder), host.process()):
-        yield from (f"{name} = {value}" for name, value in asdict(about).items())
+        yield from (f"{name} = {value}" for name, value in about._asdict().items())
 
 
 def _settings(settings: BrokerSettings) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.retention.policy import NO_LIMIT
@@ -109,7 +108,10 @@ def _size(text: str) -> int:
     if match is None or match[2].lower() not in _SIZE_UNITS:
         raise ValueError(text)
     # Not a float: it would lose the last digits of the largest number.
-    return int(Fraction(match[1]) * _SIZE_UNITS[match[2].lower()])
+    whole, _, decimals = match[1].partition(".")
+    unit: int = _SIZE_UNITS[match[2].lower()]
+    digits: int = 10 ** len(decimals)
+    return int(whole + decimals) * unit // digits
 
 
 def _expiry(text: str) -> int:

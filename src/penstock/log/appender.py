@@ -81,7 +81,8 @@ class Appender:
         base_offset = self.end_offset
         last_offset = base_offset + header.last_offset_delta
         segment = self._active
-        is_aged = self._age.is_over(header.max_timestamp, self._position)
+        age = self._age
+        is_aged = age.is_limited and age.is_over(header.max_timestamp, self._position)
         if segment is None or is_aged or self._is_full(segment, last_offset, size):
             segment = self._begin_segment(header.max_timestamp)
         stamp(parts[0], base_offset, self._leader_epoch)

@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from penstock.unfilled import unfilled
+
 if TYPE_CHECKING:
     from penstock.session import Buffer
 
@@ -85,7 +87,7 @@ class RealFile:
     def pread_now(self, size: int, position: int) -> Buffer:
         if self._is_memory:
             return os.pread(self.descriptor, size, position)
-        data = bytearray(size)
+        data = unfilled(size)
         try:
             count = os.preadv(self.descriptor, (data,), position, os.RWF_NOWAIT)
         except OSError as error:

@@ -406,8 +406,9 @@ class LocalLog:
         self._removal.close()
 
     def _refuse_unless_writable(self) -> None:
-        self._contents.refuse_closed()
+        # A log that is closed has failed, too.
         if self._commit.failure is not None:
+            self._contents.refuse_closed()
             raise self._commit.failure
 
     async def _all_written(self) -> None:

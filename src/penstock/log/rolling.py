@@ -51,11 +51,12 @@ class SegmentAge:
         """From now on this holds, for the segment that has begun too."""
         self._config = config
         self._most_ms = self._drawn()
+        self.is_limited = self._most_ms != NEVER_MS
 
     def begin(self, first_ms: int | None) -> None:
         """A segment begins with a batch of this time, or with one that is not known yet."""
         self._most_ms = self._drawn()
-        if first_ms is None or self._most_ms == NEVER_MS:
+        if first_ms is None or not self.is_limited:
             self._first_ms = None
             return
         self._began_ms = self._now_ms()
@@ -63,10 +64,8 @@ class SegmentAge:
 
     def is_over(self, time_ms: int, position: int) -> bool:
         """Whether a batch of this time can't go into the segment, of which `position` bytes are
-        there.
+        there. Asked only where segments are limited.
         """
-        if self._most_ms == NEVER_MS:
-            return False
         if self._first_ms is None:
             self.begin(time_ms)
             return False

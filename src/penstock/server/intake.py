@@ -8,20 +8,17 @@ end leaves no piece of the heap behind.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from penstock import limits
 from penstock.memory import Account
 from penstock.session import PeerError
+from penstock.unfilled import unfilled
 
 FrameSize: TypeAlias = Callable[[memoryview], int | None]
 _NOTHING = memoryview(b"")
-_new_bytearray: Final = ctypes.pythonapi.PyByteArray_FromStringAndSize
-_new_bytearray.argtypes = (ctypes.c_char_p, ctypes.c_ssize_t)
-_new_bytearray.restype = ctypes.py_object
 
 
 class Intake:
@@ -141,7 +138,7 @@ class Intake:
         if size > limits.FRAME_DOUBLED_BYTES:
             self._frame = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:
-            self._frame = _unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
+            self._frame = unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
         self._frame_size = size
         self._filled = len(self._window)
         self._frame[: self._filled] = self._window
@@ -151,7 +148,7 @@ class Intake:
     def _grown(self, frame: bytearray | mmap.mmap) -> bytearray | mmap.mmap:
         if self._filled < len(frame):
             return frame
-        larger = _unfilled(min(self._frame_size, 2 * len(frame)))
+        larger = unfilled(min(self._frame_size, 2 * len(frame)))
         larger[: self._filled] = memoryview(frame)
         self._frame = larger
         return larger
@@ -162,12 +159,3 @@ class Intake:
         self._account.take(-self._filled)
         self._frame = None
         return memoryview(frame)
-
-
-def _unfilled(size: int) -> bytearray:
-    """Return memory as it was found: what the peer has yet to send takes no page of the system's.
-
-    Nothing behind what the socket wrote may leave this module.
-    """
-    made: bytearray = _new_bytearray(None, size)
-    return made

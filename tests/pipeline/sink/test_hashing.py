@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.clients.kafka.partitioner import murmur2
 from penstock.pipeline.sink.hashing import HASHES
+from penstock.pipeline.sink.options import PARTITIONERS
 from penstock.records.columns import Bytes, Numbers
 from penstock.xxh32 import xxh32
 
@@ -39,6 +40,10 @@ def test_keys_of_kafka_and_iggy(keys: list[bytes]) -> None:
 def test_keys_of_pulsar(texts: list[str]) -> None:
     keys = [text.encode() for text in texts]
     assert HASHES["pulsar"](*column(keys)).tolist() == [java_hash(text) for text in texts]
+
+
+def test_each_partitioner_has_its_hash() -> None:
+    assert tuple(HASHES) == PARTITIONERS
 
 
 def test_hashes_that_java_gives() -> None:

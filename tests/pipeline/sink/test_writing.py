@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import interop_clients
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.partitioner import partition_of
@@ -20,7 +21,7 @@ from penstock.clients.kafka.transactions import ProducerState, WriterClient
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.options import SinkOptions, parse
 from penstock.pipeline.sink.writing import Attempt, check_epoch, errors_in_words, once, write_task
-from spark_topics import committed, create
+from spark_topics import committed, create, fill
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -225,3 +226,29 @@ def test_old_epochs_are_refused() -> None:
     check_epoch("w", 3, 3)
     with pytest.raises(SinkError, match="batch 3 of w is to be written, and batch 4 was"):
         check_epoch("w", 3, 4)
+
+
+def test_clients_of_all_protocols_see_each_row_once(shared_server: BrokerProcess) -> None:
+    topic, writer = create(shared_server.kafka), new_writer()
+    task_options = options(shared_server, topic=topic)
+    expected: list[bytes] = []
+    for epoch in range(2):
+        values = [b"%d.%d" % (epoch, row) for row in range(20)]
+        batch = pa.record_batch({"key": [b"k"] * 20, "value": values})
+        for number in range(3):  # of which the last one is said to have done it
+            state = write_task(iter([batch]), Attempt(writer, epoch, 0, number), task_options)
+        assert commit(shared_server, writer, epoch, state) is True
+        expected += values
+    fill(shared_server.kafka, topic, [(b"k", b"last")])
+    for of_protocol in (
+        interop_clients.KafkaClient,
+        interop_clients.PulsarClient,
+        interop_clients.IggyClient,
+    ):
+        client = of_protocol(shared_server, topic)
+        try:
+            found = client.read(len(expected) + 1)
+        finally:
+            client.close()
+        assert [each.value for each in found] == [*expected, b"last"]
+        assert {each.key for each in found} == {b"k"}

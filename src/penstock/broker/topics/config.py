@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -32,13 +32,12 @@ from penstock.broker.topics.settings import (
     Setting,
     Value,
 )
-from penstock.log.header import PREFIX_SIZE, Magic, stamp_append_time
+from penstock.log.header import PREFIX_SIZE, Magic
 
 if TYPE_CHECKING:
     from penstock.broker.settings import BrokerSettings
     from penstock.log import LogConfig
     from penstock.log.header import BatchHeader
-    from penstock.session import Buffer
 
 Explicit: TypeAlias = Mapping[str, str]
 """Settings by their names in the catalogue, with their values as text."""
@@ -137,10 +136,6 @@ class TopicConfig:
         """Return the latest time that a message may have now, in ms; FOREVER where any may be."""
         ahead_ms = self.limits[magic].ahead_ms
         return FOREVER if ahead_ms == FOREVER else wall_clock.now_ms() + ahead_ms
-
-    def stamped(self, parts: Sequence[Buffer], header: BatchHeader) -> BatchHeader:
-        """Give a batch in place the time of now, where the topic says so; returns its header."""
-        return stamp_append_time(parts, wall_clock.now_ms()) if self.stamps_append_time else header
 
 
 def _read(name: str, explicit: Explicit, node: BrokerSettings) -> Value:

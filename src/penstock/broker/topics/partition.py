@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock import wall_clock
 from penstock.broker.compaction.on_partition import PartitionCompaction
 from penstock.broker.producers.idempotence import ProducerStates
 from penstock.broker.reading.native import BatchReader
@@ -15,7 +16,12 @@ from penstock.broker.topics.replay import replay
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.verification import Verification
 from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, OffsetOutOfRangeError
-from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, NO_PRODUCER_ID, read_header
+from penstock.log.header import (
+    ATTRIBUTE_TRANSACTIONAL,
+    NO_PRODUCER_ID,
+    read_header,
+    stamp_append_time,
+)
 from penstock.log.interface import LogSummary, Outcome
 from penstock.records.kafka.control import end_marker
 from penstock.tasks import uninterrupted
@@ -181,7 +187,8 @@ class Partition(Readable):
             self._verification.verify(header.producer_id, header.producer_epoch, self.id)
 
     def _put(self, parts: Sequence[Buffer], header: BatchHeader) -> int:
-        header = self.topic.config.stamped(parts, header)
+        if self.topic.config.stamps_append_time:
+            header = stamp_append_time(parts, wall_clock.now_ms())
         base_offset = self._log.append(parts, header)
         if self._listeners:
             self._conversions.latest.keep(self._log, parts, header, base_offset)

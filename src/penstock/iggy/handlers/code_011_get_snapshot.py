@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.iggy.handlers.registry import handles
-from penstock.iggy.snapshot import collect, compression_of, sections_of
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.errors import ErrorCode, IggyError
@@ -19,8 +18,10 @@ if TYPE_CHECKING:
 @handles(Command.GET_SNAPSHOT, requests.GetSnapshot)
 async def get_snapshot(request: requests.GetSnapshot, call: Call) -> replies.Snapshot:
     """Gather it in a thread; who comes meanwhile is refused, as by iggy-server."""
-    compression = compression_of(request.compression)
-    sections = sections_of(request.sections)
+    from penstock.iggy import snapshot  # noqa: PLC0415  # zipfile; few ever ask for one
+
+    compression = snapshot.compression_of(request.compression)
+    sections = snapshot.sections_of(request.sections)
     server = call.client.server
     if server.gathers_snapshot:
         raise IggyError(ErrorCode.SNAPSHOT_FILE_COMPLETION_FAILED, "another one is under way")
@@ -28,7 +29,7 @@ async def get_snapshot(request: requests.GetSnapshot, call: Call) -> replies.Sna
     async def gather() -> bytes:
         server.gathers_snapshot = True
         try:
-            return await asyncio.to_thread(collect, sections, compression, call.broker)
+            return await asyncio.to_thread(snapshot.collect, sections, compression, call.broker)
         finally:
             server.gathers_snapshot = False
 

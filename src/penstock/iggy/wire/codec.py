@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from penstock.iggy.wire.dialect_v import CodecV
-from penstock.iggy.wire.legacy import LegacyCodec, is_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -82,5 +81,13 @@ CHOICE_BYTES: Final = 4
 
 
 def choose(head: Buffer) -> AnyCodec:
-    """Return the codec of the dialect that begins with these bytes, CHOICE_BYTES or more."""
-    return LegacyCodec() if is_legacy(head) else _V
+    """Return the codec of the dialect that begins with these bytes, CHOICE_BYTES or more.
+
+    A frame of today's dialect begins with 16 zero bytes, and one of the older ones with a length of
+    4 or more. Those are loaded when the first client speaks one.
+    """
+    if not any(head[:CHOICE_BYTES]):
+        return _V
+    from penstock.iggy.wire.legacy import LegacyCodec  # noqa: PLC0415  # three dialects
+
+    return LegacyCodec()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.iggy.wire.message import MessageT
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Buffer, Buffers, Encoded, Part
+    from penstock.session import Buffers, Encoded, Part
 
 PROTOCOL_VERSION: Final = 11 << 10
 """0.11.0: `major << 20 | minor << 10 | patch`."""
@@ -63,8 +63,7 @@ class CodecV:
     needs_login: Final = True
     has_heartbeat: Final = True
 
-    def frame_size(self, head: Buffer) -> int | None:
-        return framing.frame_size(head)
+    frame_size = staticmethod(framing.frame_size)
 
     def parse(self, frame: memoryview) -> Asked:
         return Asked(framing.parse_request(frame), frame[framing.HEADER_SIZE :])

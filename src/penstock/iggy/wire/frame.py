@@ -115,7 +115,7 @@ def parse_request(frame: Buffer) -> RequestHeader:
     """Read the header of a whole frame; raises IggyError where it is no request."""
     if frame[_COMMAND_AT] != FrameKind.REQUEST:
         raise IggyError(ErrorCode.INVALID_COMMAND, f"frame kind {frame[_COMMAND_AT]}")
-    return RequestHeader._make(_REQUEST.unpack_from(frame, _REQUEST_AT))
+    return RequestHeader(*_REQUEST.unpack_from(frame, _REQUEST_AT))
 
 
 def build_request(header: RequestHeader, body: Buffer) -> list[Buffer]:

@@ -1,7 +1,6 @@
 """The codec of the two older dialects' framing: a length and a code, a status and a length.
 
-A frame of today's dialect begins with 16 zero bytes, and one of these with a length of 4 or more,
-so the first four bytes tell them apart. A client of apache-iggy 0.5 to 0.8 logs in before it asks
+A client of apache-iggy 0.5 to 0.8 logs in before it asks
 for anything, and one of 2023 knows no login: the first request but a ping tells these two apart.
 """
 
@@ -33,11 +32,6 @@ _REQUEST: Final = struct.Struct("<II")
 _REPLY: Final = struct.Struct("<II")
 _CODE_SIZE: Final = 4
 _LOGINS: Final = frozenset({Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN})
-
-
-def is_legacy(head: Buffer) -> bool:
-    """Whether these first four bytes belong to one of the older dialects."""
-    return any(head[:4])
 
 
 class Asked(NamedTuple):

@@ -324,6 +324,11 @@ class Polled(Message):
     current_offset: U64
     messages_count: U32
 
+    def __init__(self, partition_id: int, current_offset: int, messages_count: int) -> None:
+        self.__dict__.update(
+            partition_id=partition_id, current_offset=current_offset, messages_count=messages_count
+        )
+
     def packed(self) -> bytes:
         """Return the fields at once: no reply is sent as often as this one."""
         return _POLLED.pack(self.partition_id, self.current_offset, self.messages_count)

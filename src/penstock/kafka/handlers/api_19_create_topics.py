@@ -105,15 +105,17 @@ def _describe(
     result.replication_factor = REPLICATION_FACTOR
     if call.version < FIRST_VERSION_WITH_CONFIGS:
         return
+    config = TopicConfig.of(plan.config, call.broker.settings) if topic is None else topic.config
+    described = api("CreateTopics").response.CreatableTopicConfigs
     result.configs = [
-        api("CreateTopics").response.CreatableTopicConfigs(
+        described(
             name=entry.name,
             value=entry.value,
             read_only=False,
             config_source=entry.source,
             is_sensitive=False,
         )
-        for entry in topic_entries(TopicConfig.of(plan.config, call.broker.settings))
+        for entry in topic_entries(config)
     ]
 
 

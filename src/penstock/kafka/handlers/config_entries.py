@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.settings import BrokerSettings
@@ -11,6 +12,7 @@ from penstock.kafka.topic_configs import SETTING_OF_KEY, ConfigType, type_of
 
 if TYPE_CHECKING:
     from penstock.broker.topics.config import TopicConfig
+    from penstock.broker.topics.settings import Value
 
 NODE_KEYS: Final = {
     "cleanup.policy": "log.cleanup.policy",
@@ -94,8 +96,9 @@ def topic_entries(config: TopicConfig) -> list[ConfigEntry]:
 def default_entries(node: BrokerSettings) -> list[ConfigEntry]:
     """What holds for the topics of a node that don't say otherwise, under the node's keys."""
     return [
-        ConfigEntry(node_key, type_of(key), _of_node(node, key, SETTING_OF_KEY[key]))
+        ConfigEntry(node_key, type_of(key), _synonyms(key, name, SETTINGS[name].default_on(node)))
         for key, node_key in NODE_KEYS.items()
+        for name in [SETTING_OF_KEY[key]]
     ]
 
 
@@ -108,13 +111,24 @@ def synonyms(name: str, value: str, built_in: str) -> list[Synonym]:
 
 
 def _topic_entry(config: TopicConfig, key: str, name: str) -> ConfigEntry:
-    of_node = _of_node(config.node, key, name)
+    default = _default_entry(key, name, SETTINGS[name].default_on(config.node))
     value = config.explicit.get(name)
-    own = [] if value is None else [Synonym(key, value, ConfigSource.TOPIC)]
-    return ConfigEntry(key, type_of(key), own + of_node)
+    if value is None:
+        return default
+    own = Synonym(key, value, ConfigSource.TOPIC)
+    return default._replace(synonyms=[own, *default.synonyms])
 
 
-def _of_node(node: BrokerSettings, key: str, name: str) -> list[Synonym]:
+@lru_cache(maxsize=256)
+def _default_entry(key: str, name: str, value: Value) -> ConfigEntry:
+    """What a topic has where the node's value holds. Made once, as each new topic lists them all;
+    nobody changes it.
+    """
+    return ConfigEntry(key, type_of(key), _synonyms(key, name, value))
+
+
+def _synonyms(key: str, name: str, value: Value) -> list[Synonym]:
+    """What a node says of a topic's key of which it has this value."""
     setting = SETTINGS[name]
-    value, built_in = setting.default_on(node), setting.default_on(_BUILT_IN)
-    return synonyms(NODE_KEYS.get(key, key), setting.write(value), setting.write(built_in))
+    built_in = setting.write(setting.default_on(_BUILT_IN))
+    return synonyms(NODE_KEYS.get(key, key), setting.write(value), built_in)

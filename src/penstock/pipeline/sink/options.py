@@ -6,12 +6,10 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.pipeline.sink.hashing import HASHES
-from penstock.pipeline.sink.packing import CODECS
 from penstock.pipeline.source.options import KAFKA_SERVERS, SERVERS, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 COMPRESSION: Final = "kafka.compression.type"
 BATCH_SIZE: Final = "kafka.batch.size"
@@ -20,6 +18,12 @@ ACKS: Final = "kafka.acks"
 APPLICATION: Final = "txnAppId"
 VERSION: Final = "txnVersion"
 """As Delta's: a batch write that may be done again names itself by both."""
+
+PARTITIONERS: Final = ("kafka", "pulsar", "iggy")
+"""Whose clients' way to choose a partition by the key; see `hashing`."""
+
+CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+"""By their numbers in a batch's attributes."""
 
 NAMES: Final = (
     SERVERS,
@@ -70,7 +74,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     return SinkOptions(
         servers=_servers(given),
         topic=_topic(given),
-        partitioner=_choice(given, "partitioner", HASHES),
+        partitioner=_choice(given, "partitioner", PARTITIONERS),
         codec=_choice(given, COMPRESSION, CODECS),
         batch_bytes=_count(given, BATCH_SIZE, BATCH_BYTES),
         timeout_ms=_count(given, TIMEOUT, TIMEOUT_MS),
@@ -121,7 +125,7 @@ def _application(given: Mapping[str, str], *, streaming: bool) -> tuple[str | No
     return application, int(version)
 
 
-def _choice(given: Mapping[str, str], name: str, words: Mapping[str, object] | list[str]) -> str:
+def _choice(given: Mapping[str, str], name: str, words: Collection[str]) -> str:
     """Return one of these words, the first where none is given."""
     word = given.get(name.lower(), next(iter(words))).strip().lower()
     if word not in words:

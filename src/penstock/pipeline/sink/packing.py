@@ -19,6 +19,7 @@ from penstock.log.header import (
     build_header,
 )
 from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.options import CODECS
 from penstock.pipeline.sink.rows import rows_of
 from penstock.records import field
 from penstock.records.batch_headers import Encoded, restate_times
@@ -31,16 +32,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.clients.kafka.transactions import TransactionalProducer
-    from penstock.pipeline.sink.placing import Placed, Placing, Topic
+    from penstock.pipeline.sink.placing import Placed, Placing
     from penstock.pipeline.sink.rows import Rows
+    from penstock.pipeline.sink.topics import Topic
     from penstock.records.columns import Numbers
     from penstock.session import Buffer
 
 PIECE_BYTES: Final = 8 << 20
 """Arrow bytes of rows that are encoded at once, and become one or a few requests."""
-
-CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
-"""By their numbers in a batch's attributes."""
 
 _LARGEST: Final = 64 << 20
 """Bytes of a row above which it is not tried how small it gets."""

@@ -13,15 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.pipeline.sink.rows import Fields
+    from penstock.pipeline.sink.topics import Topic
     from penstock.records.columns import Mask, Numbers
-
-
-class Topic(NamedTuple):
-    """What is known of a topic that is written to."""
-
-    name: str
-    partitions: int
-    max_batch_bytes: int
 
 
 class Topics(Protocol):

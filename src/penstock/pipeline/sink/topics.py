@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clients.kafka.client import KafkaError
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError
-from penstock.pipeline.sink.placing import Topic
 
 if TYPE_CHECKING:
     from penstock.clients.kafka.client import KafkaClient
@@ -17,6 +16,14 @@ if TYPE_CHECKING:
 _TRIES: Final = 50
 _PAUSE_SECONDS: Final = 0.1
 """How often, and how long after one another, a topic is looked for that is just being made."""
+
+
+class Topic(NamedTuple):
+    """What is known of a topic that is written to."""
+
+    name: str
+    partitions: int
+    max_batch_bytes: int
 
 
 class BrokerTopics:

@@ -22,8 +22,6 @@ from penstock.clients.kafka.transactions import (
 )
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
-from penstock.pipeline.sink.packing import Packer
-from penstock.pipeline.sink.placing import Placing
 from penstock.pipeline.sink.topics import BrokerTopics
 from penstock.pipeline.source.patience import Patience
 
@@ -77,6 +75,10 @@ def write_task(
 def _written(
     rows: Iterator[pa.RecordBatch], attempt: Attempt, options: SinkOptions
 ) -> ProducerState | None:
+    # The driver plans without numpy and the compiled functions.
+    from penstock.pipeline.sink.packing import Packer  # noqa: PLC0415
+    from penstock.pipeline.sink.placing import Placing  # noqa: PLC0415
+
     ask = Patience(answered=True).ask
     producer: TransactionalProducer | None = None
     with KafkaClient(options.servers, client_id=CLIENT_ID) as client:

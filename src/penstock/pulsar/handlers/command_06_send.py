@@ -9,7 +9,6 @@ wait, it is done in a thread, and what its producer sends behind it waits too.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -64,7 +63,6 @@ from penstock.requests.validation import in_thread
 from penstock.session import Deferred, PeerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
 
     from penstock.broker.topics.partition import Partition
@@ -125,12 +123,14 @@ def handle(request: CommandSend, call: Call) -> Answer[BaseCommand | None]:
     if not producer.ready.done():
         raise PeerError(f"SEND for producer {request.producer_id}, which waits for its turn")
     _refuse_after_failure(producer)
-    with _failing_the_message(call.client):
+    try:
         entry = _checked(request, call.entry)
         if not producer.looks.waiting and _is_quick(entry):
             if producer.partition.topic.config.validates_records:
                 _look_into(call.entry, entry)
             return _take(producer, request, call, entry)
+    except _NEVER_TAKEN as error:
+        raise _failing_the_message(call.client, error) from error
     return _take_in_turn(producer.looks.turn(), producer, request, call, entry)
 
 
@@ -142,7 +142,7 @@ async def _take_in_turn(
     entry: Entry,
 ) -> BaseCommand | None:
     async with turn:
-        with _failing_the_message(call.client):
+        try:
             if producer.partition.topic.config.validates_records:
                 size = entry.metadata.uncompressed_size if entry.metadata.compression else 0
                 look = partial(_look_into, call.entry, entry)
@@ -151,6 +151,8 @@ async def _take_in_turn(
                 return None  # It was closed meanwhile, or lost its topic to another one.
             _refuse_after_failure(producer)
             receipt = _take(producer, request, call, entry)
+        except _NEVER_TAKEN as error:
+            raise _failing_the_message(call.client, error) from error
     return None if receipt is None else await receipt
 
 
@@ -170,21 +172,19 @@ def _look_into(body: memoryview, entry: Entry) -> None:
     validate_pulsar(body, entry)
 
 
-@contextmanager
-def _failing_the_message(client: Client) -> Iterator[None]:
-    """Have the client give a message up that would be refused again."""
-    try:
-        yield
-    except _NEVER_TAKEN as error:
-        raise RefusedError(_code_that_fails_the_message(client), str(error)) from error
+def _failing_the_message(client: Client, error: Exception) -> RefusedError:
+    """Return the refusal that has the client give a message up, which would be refused again."""
+    return RefusedError(_code_that_fails_the_message(client), str(error))
 
 
 def _pass_on(producer: TransientProducer, request: CommandSend, call: Call) -> BaseCommand:
     """Send an entry to those who listen, as a non-persistent topic does."""
-    with _failing_the_message(call.client):
+    try:
         if names_transaction(request):
             raise NotServedError("a non-persistent topic has no part in transactions")
         entry = _checked(request, call.entry)
+    except _NEVER_TAKEN as error:
+        raise _failing_the_message(call.client, error) from error
     producer.topic.publish(call.entry, _count(entry))
     receipt = CommandSendReceipt(
         producer_id=request.producer_id,

@@ -19,8 +19,8 @@ def kernel(function: _Function) -> _Function:
     """Have the compiled function of the library in place of this one.
 
     It takes what its annotations say (`arguments`) and raises TypeError for all else. It releases
-    the GIL while it runs, checks no index and allocates nothing: what it writes to comes from its
-    caller. It raises nothing either; its result says what is wrong.
+    the GIL while it runs where its arrays are long, checks no index and allocates nothing: what it
+    writes to comes from its caller. It raises nothing either; its result says what is wrong.
     """
     KERNELS.append(function)
     return function if _interpreted else cast("_Function", library.compiled(name(function)))

@@ -23,10 +23,12 @@ from penstock.records.pulsar.entry import without_checksum
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 
 if TYPE_CHECKING:
-    from penstock.records.columns import Bytes, Numbers
+    from penstock.records.columns import Bytes
     from penstock.records.pulsar.entry import Entry
 
 SOUND: Final = -1
+NO_BATCH: Final = -1
+"""The number of messages of an entry that is one message."""
 _PAYLOAD_SIZE: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER
 _PROPERTIES_MAX: Final = int(DECODED_ROWS)
 
@@ -39,38 +41,22 @@ def validate_pulsar(body: memoryview, entry: Entry) -> None:
     """
     data = as_bytes(without_checksum(body))
     fields = np.empty((metadata.FIELDS, 2), np.int64)
-    start = read_metadata(data, fields)
-    if start == MALFORMED or not _are_same(fields, entry):
+    said, is_batch, is_chunk = entry.metadata, entry.is_batch, entry.is_chunk
+    count = entry.message_count if is_batch else NO_BATCH
+    start = read_metadata(data, count, said.compression, is_chunk, fields)
+    if start == MALFORMED:
         raise MalformedBatchError("the metadata of the entry can't be read")
-    if not holds_messages(entry):
-        return
-    payload, codec = data[start:], int(fields[metadata.COMPRESSION, 0])
-    if codec:
-        size = entry.metadata.uncompressed_size
+    if is_chunk or said.encryption_keys:
+        return  # What is within can't be looked for.
+    if said.compression:
+        size = said.uncompressed_size
         if size > INFLATED_BATCH_BYTES:
             raise OverLimitError(f"{size} bytes in one entry, over {INFLATED_BATCH_BYTES}")
-        payload = inflate_pulsar(codec, payload.data, size)
-    if entry.is_batch:
-        _check_messages(payload, entry.message_count)
-
-
-def holds_messages(entry: Entry) -> bool:
-    """Whether messages can be looked for in an entry's payload."""
-    return not (entry.is_chunk or entry.metadata.encryption_keys)
-
-
-def _are_same(fields: Numbers, entry: Entry) -> bool:
-    """Whether a reader of the table takes the entry for what it was parsed to: protobuf cuts
-    numbers that are too large, and knows no other codecs.
-    """
-    said = entry.metadata
-    count = fields[metadata.MESSAGES, 0] if fields[metadata.MESSAGES, 1] >= 0 else -1
-    return bool(
-        count == (said.num_messages_in_batch if entry.is_batch else -1)
-        and fields[metadata.COMPRESSION, 0] == said.compression
-        and (fields[metadata.CHUNKS, 0] > 1) == entry.is_chunk
-        and fields[metadata.PROPERTIES, 0] <= _PROPERTIES_MAX
-    )
+        payload = inflate_pulsar(said.compression, data[start:].data, size)
+        if is_batch:
+            _check_messages(payload, count)
+    elif is_batch:
+        _check_messages(data[start:], count)
 
 
 def _check_messages(payload: Bytes, count: int) -> None:
@@ -84,8 +70,14 @@ def _check_messages(payload: Bytes, count: int) -> None:
 
 
 @kernel
-def read_metadata(data: BytesIn, fields: TableOut) -> int:
-    """Fill the fields of an entry's metadata; returns where its payload starts, or MALFORMED."""
+def read_metadata(
+    data: BytesIn, count: int, compression: int, is_chunk: int, fields: TableOut
+) -> int:
+    """Fill the fields of an entry's metadata; returns where its payload starts, or MALFORMED.
+
+    It is that also where a reader of the fields does not take the entry for what protobuf did: that
+    cuts numbers that are too large, and knows no other codecs.
+    """
     if len(data) < 4:
         return int64(MALFORMED)
     size = load_big(data, 0, 4)
@@ -100,7 +92,19 @@ def read_metadata(data: BytesIn, fields: TableOut) -> int:
                 wire_type != WIRE_BYTES or not _is_property(data, start, start + size)
             ):
                 return int64(MALFORMED)
-    return end
+    return end if _are_same(fields, count, compression, is_chunk) else int64(MALFORMED)
+
+
+@helper
+def _are_same(fields: TableOut, count: int, compression: int, is_chunk: int) -> bool:
+    """Whether the fields say what was found otherwise."""
+    said = fields[metadata.MESSAGES, 0] if fields[metadata.MESSAGES, 1] >= 0 else NO_BATCH
+    return (
+        said == count
+        and fields[metadata.COMPRESSION, 0] == compression
+        and (fields[metadata.CHUNKS, 0] > 1) == (is_chunk != 0)
+        and fields[metadata.PROPERTIES, 0] <= _PROPERTIES_MAX
+    )
 
 
 @kernel

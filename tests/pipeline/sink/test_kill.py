@@ -1,0 +1,137 @@
+"""Goal: each row is written once, whoever is killed in whichever moment.
+
+Method: a stream from topic to topic in a process of its own. While a batch is being written, a
+moment that is drawn after the first of its records is in the log, one of these ends by kill -9: the
+workers in which tasks run, the broker, the driver with all of its processes. Then it goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import spark_copy
+from broker_process import BrokerProcess
+from penstock.clients.kafka.client import LATEST, KafkaClient
+from spark_topics import committed, create, fill, numbered
+
+PARTITIONS = 2
+BATCH_ROWS = 400
+ROWS = 8_000
+"""In each partition, and in each round: more batches than a round may live to see."""
+SECONDS = 300
+LOCAL = "local[2,4]"
+"""Two tasks at once, each of which may fail three times."""
+
+
+class Copying:
+    """The stream, and the topics that it goes between."""
+
+    def __init__(self, server: BrokerProcess, folder: Path, master: str) -> None:
+        self.server = server
+        self.source, self.target = (create(server.kafka, PARTITIONS) for _ in range(2))
+        self._checkpoint = folder / "checkpoint"
+        self._master = master
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fill(self, first: int, last: int) -> None:
+        for partition in range(PARTITIONS):
+            fill(self.server.kafka, self.source, numbered(first, last), partition=partition)
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def start(self, batch_rows: int = BATCH_ROWS) -> None:
+        command = [sys.executable, spark_copy.__file__, self.server.kafka, self.source]
+        command += [self.target, str(self._checkpoint), str(batch_rows), self._master]
+        self._process = subprocess.Popen(command, start_new_session=True)
+
+    def written(self) -> int:
+        """How many records are in the log of the target, committed or not."""
+        places = {(self.target, each): LATEST for each in range(PARTITIONS)}
+        with KafkaClient(self.server.kafka) as client:
+            return sum(each or 0 for each in client.list_offsets(places).values())
+
+    def within_a_batch(self, draw: random.Random) -> None:
+        """Return while a batch is being written, or a moment later."""
+        before = self.written()
+        deadline = time.monotonic() + SECONDS
+        while self.written() <= before + 1:
+            assert self.process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(draw.random() * 0.2)
+
+    def kill_workers(self) -> None:
+        """End the processes in which tasks run; Spark does the tasks again."""
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            parent = child.parent()
+            # Of all that runs in them; without those that plan a query, it ends.
+            if parent is not None and "pyspark.worker" in parent.cmdline():
+                child.kill()
+
+    def kill_broker(self) -> None:
+        self.server.kill9()
+        self.server.start()
+
+    def kill_driver(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def end(self) -> None:
+        """Leave nothing running."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill_driver()
+
+    def values(self) -> list[bytes]:
+        found = [
+            each.value or b""
+            for partition in range(PARTITIONS)
+            for each in committed(self.server.kafka, self.target, partition)
+        ]
+        return sorted(found)
+
+
+@pytest.fixture
+def copying(server: BrokerProcess, tmp_path: Path) -> Iterator[Copying]:
+    made = Copying(server, tmp_path, LOCAL)
+    yield made
+    made.end()
+
+
+def test_every_row_is_written_once_through_kill_9(copying: Copying) -> None:
+    rounds(copying, 1)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_row_is_written_once_through_many_kills(copying: Copying) -> None:
+    rounds(copying, 10)
+
+
+def rounds(copying: Copying, count: int) -> None:
+    """Kill workers, broker and driver so often, and look at what is there at the end."""
+    draw = random.Random(count)
+    total = 0
+    for number in range(count):
+        copying.fill(total, total + ROWS)
+        total += ROWS
+        copying.start()
+        for kill in (copying.kill_workers, copying.kill_broker, copying.kill_driver):
+            copying.within_a_batch(draw)
+            kill()
+        assert len(copying.values()) < total * PARTITIONS, f"round {number} ended too soon"
+    copying.start(batch_rows=1_000_000)
+    assert copying.process.wait(SECONDS) == 0
+    assert copying.values() == sorted([b"v%d" % row for row in range(total)] * PARTITIONS)
