@@ -61,6 +61,7 @@ def test_the_defaults() -> None:
         ({"kafka.compression.type": "rar"}, "must be one of none, gzip, snappy, lz4, zstd"),
         ({"kafka.acks": "1"}, "kafka.acks must be one of all, -1, not '1'"),
         ({"kafka.batch.size": "0"}, "kafka.batch.size must be a whole number from 1"),
+        ({"kafka.transaction.timeout.ms": "999"}, "must be a whole number from 1000 to"),
         ({"kafka.transaction.timeout.ms": "x"}, "kafka.transaction.timeout.ms must be a whole"),
         ({"includeHeaders": "maybe"}, "includeHeaders must be one of true, false"),
         ({"txnAppId": "a"}, "give both of txnAppId and txnVersion, or neither"),

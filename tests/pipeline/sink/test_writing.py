@@ -5,6 +5,7 @@ Method: Arrow batches as Spark hands them to a task, a real broker, and no Spark
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -144,8 +145,9 @@ def test_nothing_is_seen_before_all_of_an_epoch_is_decided(shared_server: Broker
 
     attempt(0)  # is lost, and done again by another executor
     tasks = [attempt(0, 1), attempt(1)]
-    empty = write_task(iter([]), Attempt(writer, 0, 2, 0), task_options)
-    assert empty is None
+    nothing = pa.record_batch({"value": pa.array([], pa.binary())})
+    empty = write_task(iter([nothing]), Attempt(writer, 0, 2, 0), task_options)
+    assert empty is None, "there is no transaction that could be committed"
     assert committed(shared_server.kafka, topic) == []
     assert commit(shared_server, writer, 0, *tasks, empty) is True
     found = [each.value for each in committed(shared_server.kafka, topic)]
@@ -157,6 +159,29 @@ def test_nothing_is_seen_before_all_of_an_epoch_is_decided(shared_server: Broker
     commit(shared_server, writer, 7)
     with pytest.raises(SinkError, match=r"batch 3 of .* batch 7 was: the checkpoint"):
         attempt(0, 0, 3)
+
+
+def test_a_writer_says_that_it_is_at_work_however_long_its_rows_take(
+    shared_server: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: list[str] = []
+
+    def heartbeat(_: WriterClient, writer: str) -> int:
+        beats.append(writer)
+        return -1
+
+    monkeypatch.setattr(WriterClient, "heartbeat", heartbeat)
+
+    def slow() -> Iterator[pa.RecordBatch]:
+        deadline = time.monotonic() + 60
+        while len(beats) < 4:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        yield from ()
+
+    given = options(shared_server, topic="t", kafka_transaction_timeout_ms="1000")
+    assert write_task(slow(), Attempt("w", 0, 0, 0), given) is None
+    assert set(beats) == {"w"}
 
 
 def test_a_task_that_fails_leaves_nothing_open(shared_server: BrokerProcess) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
-    from penstock.broker.transactions.aborted import AbortedTransaction
+    from penstock.broker.transactions.aborted_stretch import AbortedTransaction
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory

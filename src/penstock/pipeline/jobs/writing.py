@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from penstock.pipeline.jobs.config import PipelineConfig
-    from penstock.pipeline.tables.interface import Table
+    from penstock.pipeline.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PastJava:
             return Written(0)
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
-        files = [StagedFile(**row) for row in rows]
+        files = [StagedFile.from_record(row) for row in rows]
         return Written(self.table.commit(query.pop(), batch, files))
 
 
@@ -120,8 +120,13 @@ class Stepped:
 
 def table_config(config: PipelineConfig) -> TableConfig:
     """Return the table that a job writes."""
-    location = str(config.table.absolute())
-    return TableConfig(location, config.table_format, config.compression)
+    return TableConfig(
+        str(config.table.absolute()),
+        config.table_format,
+        config.compression,
+        partition_by=config.partition_by,
+        keys=config.key,
+    )
 
 
 def quarantine_config(config: PipelineConfig) -> TableConfig:
@@ -145,8 +150,11 @@ def source_options(config: PipelineConfig) -> dict[str, str]:
 
 def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
     """Return the files of one kind; they hold what Spark computed of a batch as a whole."""
-    pieces = sorted((line for line in lines if line.into == into), key=lambda line: line.staged)
+    pieces = [line for line in lines if line.into == into]
+    place = (into, 0, batch, batch + 1)
     return [
-        StagedFile(line.staged, into, 0, batch, batch + 1, line.rows, line.size, piece, line.footer)
+        StagedFile(
+            line.staged, *place, line.rows, line.size, piece, tuple(line.parts or ()), line.footer
+        )
         for piece, line in enumerate(pieces)
     ]

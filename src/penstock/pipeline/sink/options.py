@@ -44,6 +44,8 @@ _OF_SPARK: Final = ("checkpointLocation", "path", "queryName")
 _WRITER_CHARACTERS: Final = 190
 """What a broker takes for a writer's name, less what stands before it."""
 
+_MOST: Final = (1 << 31) - 1
+
 BATCH_BYTES: Final = 1_000_000
 TIMEOUT_MS: Final = 60_000
 
@@ -77,7 +79,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         partitioner=_choice(given, "partitioner", PARTITIONERS),
         codec=_choice(given, COMPRESSION, CODECS),
         batch_bytes=_count(given, BATCH_SIZE, BATCH_BYTES),
-        timeout_ms=_count(given, TIMEOUT, TIMEOUT_MS),
+        timeout_ms=_count(given, TIMEOUT, TIMEOUT_MS, least=1_000),
         application=application,
         version=version,
     )
@@ -133,8 +135,8 @@ def _choice(given: Mapping[str, str], name: str, words: Collection[str]) -> str:
     return word
 
 
-def _count(given: Mapping[str, str], name: str, default: int) -> int:
+def _count(given: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
     text = given.get(name.lower(), str(default))
-    if not text.strip().isdigit() or not 0 < int(text) < 1 << 31:
-        raise OptionError(f"{name} must be a whole number from 1 to 2147483647, not {text!r}")
+    if not text.strip().isdigit() or not least <= int(text) <= _MOST:
+        raise OptionError(f"{name} must be a whole number from {least} to {_MOST}, not {text!r}")
     return int(text)

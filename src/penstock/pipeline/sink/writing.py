@@ -42,6 +42,10 @@ BEATS: Final = 6
 """In the time after which a transaction is given up of which nobody has heard."""
 
 
+_LAST_BEAT_SECONDS: Final = 1
+"""How long a task waits for an answer that nobody needs any more."""
+
+
 class Attempt(NamedTuple):
     """Whose attempt at a part of which epoch a task is."""
 
@@ -86,7 +90,7 @@ def _written(
         placing = Placing(topics, options.topic, options.partitioner, attempt.partition)
         packer = Packer(placing, options.codec, options.batch_bytes)
         try:
-            for batch in rows:
+            for batch in filter(len, rows):
                 if producer is None:
                     producer = TransactionalProducer(
                         options.servers,
@@ -134,7 +138,7 @@ class AtWork:
         traceback: TracebackType | None,
     ) -> None:
         self._ended.set()
-        self._thread.join()
+        self._thread.join(_LAST_BEAT_SECONDS)
 
     def _beat(self) -> None:
         with WriterClient(self._servers, once, CLIENT_ID) as client:
@@ -176,8 +180,9 @@ _WORDS: Final = {
     ErrorCode.INVALID_TRANSACTION_TIMEOUT: (
         "{}: kafka.transaction.timeout.ms is more than the broker's transaction_max_timeout_ms"
     ),
-    ErrorCode.PRODUCER_FENCED: (
+    **dict.fromkeys(
+        (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
         "{}: the transaction was ended by another run of the same query, or because nothing was "
-        "heard of it for kafka.transaction.timeout.ms"
+        "heard of it for kafka.transaction.timeout.ms",
     ),
 }

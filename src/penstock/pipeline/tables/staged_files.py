@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     IntegerType,
     LongType,
@@ -25,6 +26,7 @@ from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import TableConfig
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.staging import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +44,7 @@ SCHEMA: Final = StructType(
         StructField("rows", LongType()),
         StructField("size", LongType()),
         StructField("piece", IntegerType()),
+        StructField("values", ArrayType(StringType())),
         StructField("footer", BinaryType()),
     ]
 )
@@ -82,9 +85,14 @@ class TableFilesReader(StreamReader):
         batches = read_task(task, include_headers=self._options.include_headers)
         number = -1
         for number, piece in enumerate(self._stager.write(batches, query, batch)):
-            yield (query, piece.staged, *place, piece.rows, piece.size, number, piece.footer)
+            yield _row(query, place, number, piece)
         if number < 0:
-            yield (query, "", *place, 0, 0, 0, b"")
+            yield _row(query, place, 0, Piece("", 0, 0, (), b""))
+
+
+def _row(query: str, place: tuple[Any, ...], number: int, piece: Piece) -> tuple[Any, ...]:
+    values = list(piece.values)
+    return (query, piece.staged, *place, piece.rows, piece.size, number, values, piece.footer)
 
 
 def _query_and_batch() -> tuple[str, int]:
