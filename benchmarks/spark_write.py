@@ -32,8 +32,9 @@ CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 
 def make(spark: SparkSession, path: str, rows: int, size: int) -> DataFrame:
     """A Parquet file of keys of 16 bytes and values that do not compress."""
-    hashes = ", ".join(f"sha2(CAST(id * {part} + 1 AS STRING), 512)" for part in range(size // 128))
-    value = f"substr(concat({hashes}, sha2(CAST(id AS STRING), 512)), 1, {size})"
+    parts = range(-(-size // 128))
+    hashes = ", ".join(f"sha2(CAST(id * 31 + {part} AS STRING), 512)" for part in parts)
+    value = f"substr(concat({hashes}), 1, {size})"
     frame = spark.range(rows).selectExpr(
         "lpad(CAST(id AS STRING), 16, 'k') AS key", f"{value} AS value"
     )
