@@ -29,6 +29,7 @@ BATCH_BYTES = 64 * 1024
 RUN_BYTES = 8 * 1024 * 1024
 TIME = 1_700_000_000_000
 PRODUCER = b"standalone-0-17"
+ROW = ("key", "value", "offset", "timestamp", "timestampType")
 
 
 def kafka_run(value_size: int, *, zstd: bool = False) -> bytes:
@@ -115,7 +116,7 @@ def told(columns: Columns, target: Magic) -> Columns:
 
 
 def rows(run: bytes) -> list[object]:
-    return [to_arrow(columns, headers=False) for columns in pieces(run)]
+    return [to_arrow(columns, ROW) for columns in pieces(run)]
 
 
 def pieces(run: bytes) -> list[Columns]:

@@ -19,8 +19,8 @@ from penstock.broker.errors import (
     TooManyProducersError,
 )
 from penstock.broker.topics.partition import Partition
-from penstock.broker.transactions.aborted import AbortedTransaction, AbortedTransactions
-from penstock.broker.transactions.aborted_stretch import PackedStretch
+from penstock.broker.transactions.aborted import AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import AbortedTransaction, PackedStretch
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
 from penstock.broker.transactions.verification import Verification
@@ -93,6 +93,15 @@ async def test_a_transaction_is_open_until_its_marker_is_safe(
     assert ends(partition) == (0, 1)
     await partition.flushed()
     assert ends(partition) == (2, 2)
+
+
+async def test_what_ended_takes_no_memory_though_nobody_reads(partition: Partition) -> None:
+    for number in range(20):
+        write(partition, 1)
+        end(partition, 1, committed=number % 2 == 0)
+        await partition.flushed()
+        assert not partition.transactions.ended
+    assert len(partition.aborted(0, 40)) == 10
 
 
 async def test_the_next_transaction_of_a_producer_is_another_one(partition: Partition) -> None:

@@ -27,6 +27,7 @@ RUN = {
 LONG = {
     "docs/spark-pipelines.md",
     "docs/spark-sink.md",
+    "docs/spark-source.md",
     "docs/spark-tables.md",
     "docs/spark-values.md",
     "docs/spark.md",

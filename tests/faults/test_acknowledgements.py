@@ -88,7 +88,11 @@ class Peer:
     def acknowledge(self, ids: list[api.MessageIdData]) -> None:
         """Acknowledge each alone, and return when all of it is stored."""
         individual = {"consumer_id": 1, "ack_type": api.CommandAck.Individual}
-        frames = [pulsar_request("ACK", message_id=[each], **individual) for each in ids]
+        frames = []
+        for number, each in enumerate(ids):
+            if number % 10_000 == 0:  # So many take a while, and whoever is silent is cut off.
+                self.socket.sendall(pulsar_request("PONG"))
+            frames.append(pulsar_request("ACK", message_id=[each], **individual))
         frames.append(pulsar_request("ACK", message_id=ids[:1], request_id=9, **individual))
         self.send(b"".join(frames))
         self.hear_until(api.BaseCommand.ACK_RESPONSE)

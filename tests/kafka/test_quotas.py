@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from broker_process import BrokerProcess
-from kafka_dialog import Dialog
+from kafka_dialog import TOPIC, Dialog
 from patience import PATIENCE_SECONDS, lasted
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.record_batch import Record, encode_batch
@@ -144,6 +144,15 @@ async def test_who_reads_too_much_waits_for_the_next_answer(dialog: Dialog) -> N
     waiting = dialog.send("ApiVersions", 0)
     dialog.session.close()
     await waiting
+
+
+async def test_who_reads_what_is_stored_is_no_exception(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await dialog.produce(batch(110_000))
+    assert await alter(dialog, [("user", None)], consumer_byte_rate=10_000.0) == 0
+    response = await dialog.ask("FetchStored", 0, topic=TOPIC, max_bytes=1 << 20)
+    assert response.throttle_time_ms >= 1_000
+    dialog.session.close()
 
 
 def limit(server: BrokerProcess, client_id: str, rate: float | None) -> None:

@@ -12,6 +12,7 @@ from penstock.records.columns import Columns, as_bytes
 
 Span = tuple[int, int]
 
+COLUMNS = ("key", "value", "offset", "timestamp", "timestampType")
 DATA = bytes(range(65, 91)) * 4
 spans = st.tuples(st.integers(0, 80), st.integers(-1, 20))
 
@@ -44,7 +45,7 @@ def at(span: Span) -> bytes | None:
 @given(st.lists(st.tuples(spans, spans), max_size=12))
 def test_fields_are_gathered_wherever_they_lie(fields: list[tuple[Span, Span]]) -> None:
     keys, values = [key for key, _ in fields], [value for _, value in fields]
-    arrays = to_arrow(columns(keys, values), headers=False)
+    arrays = to_arrow(columns(keys, values), COLUMNS)
     assert arrays["key"].to_pylist() == [at(key) for key in keys]
     assert arrays["value"].to_pylist() == [at(value) for value in values]
     assert arrays["offset"].to_pylist() == [7 + index for index in range(len(fields))]
@@ -58,7 +59,7 @@ named = st.tuples(st.tuples(st.integers(0, 80), st.integers(0, 20)), spans)
 @given(st.lists(st.lists(named, max_size=3), min_size=1, max_size=6))
 def test_headers_keep_their_order_and_their_records(headers: list[list[tuple[Span, Span]]]) -> None:
     nothing: list[Span] = [(0, -1)] * len(headers)
-    arrays = to_arrow(columns(nothing, nothing, headers), headers=True)
+    arrays = to_arrow(columns(nothing, nothing, headers), {*COLUMNS, "headers"})
     found = [
         [(h["key"].encode(), h["value"]) for h in row] for row in arrays["headers"].to_pylist()
     ]
@@ -69,24 +70,29 @@ def test_the_arrays_outlive_the_buffer() -> None:
     data = bytearray(b"keyvalue")
     made = columns([(0, 3)], [(3, 5)])
     made.data = as_bytes(data)
-    arrays = to_arrow(made, headers=False)
+    arrays = to_arrow(made, COLUMNS)
     data[:] = bytes(8)
     assert (arrays["key"].to_pylist(), arrays["value"].to_pylist()) == ([b"key"], [b"value"])
 
 
-def test_times_are_whole_milliseconds_and_unknown_ones_null() -> None:
+def test_times_keep_their_microseconds_and_unknown_ones_are_null() -> None:
     made = columns([(0, 1)] * 2, [(0, 1)] * 2)
     made.records[field.TIMESTAMP, 1] = -1
-    arrays = to_arrow(made, headers=False)
+    arrays = to_arrow(made, COLUMNS)
     assert arrays["timestamp"].to_pylist() == [
-        datetime(2017, 7, 14, 2, 40, 0, 123_000, tzinfo=UTC),
+        datetime(2017, 7, 14, 2, 40, 0, 123_456, tzinfo=UTC),
         None,
     ]
     assert arrays["timestampType"].to_pylist() == [0, 0]
 
 
+def test_nothing_is_made_that_is_not_asked_for() -> None:
+    made = columns([(0, 1)], [(0, 1)])
+    assert list(to_arrow(made, {"offset", "partition"})) == ["offset"]
+
+
 def test_a_name_that_is_no_text_is_made_one() -> None:
     made = columns([(0, 1)], [(0, 1)], [[((0, 2), (0, 1))]])
     made.header_data = as_bytes(b"\xffA")
-    ((header,),) = to_arrow(made, headers=True)["headers"].to_pylist()
+    ((header,),) = to_arrow(made, {"headers"})["headers"].to_pylist()
     assert header["key"] == "\N{REPLACEMENT CHARACTER}A"

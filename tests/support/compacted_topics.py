@@ -178,10 +178,10 @@ def read_by_spark(broker: BrokerProcess, topic: str, mode: str) -> list[Read]:
         "readMode": mode,
     }
     parsed = options.parse(given, streaming=False)
-    with KafkaCluster(broker.kafka, committed=parsed.committed) as cluster:
+    with KafkaCluster(parsed) as cluster:
         planner = Planner(parsed, cluster)
         tasks = planner.tasks(planner.starting(), planner.ending())
-        batches = [batch for task in tasks for batch in read_task(task, include_headers=False)]
+        batches = [batch for task in tasks for batch in read_task(task, parsed)]
     columns = ("offset", "key", "value")
     return [
         Read(*row)

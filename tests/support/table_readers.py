@@ -54,3 +54,47 @@ READERS: dict[TableFormat, list[Reader]] = {
 
 def offsets_seen(reader: Reader, config: TableConfig) -> list[int]:
     return sorted(reader(str(Path(config.location))))
+
+
+def _folder_rows_by_duckdb(folder: str) -> Any:
+    return duckdb.sql(
+        f"select * from read_parquet('{folder}/**/part-*.parquet', union_by_name=true)"
+    ).to_arrow_table()
+
+
+def _folder_rows_by_polars(folder: str) -> Any:
+    return pl.scan_parquet(f"{folder}/**/part-*.parquet").collect().to_arrow()
+
+
+def _folder_rows_by_arrow(folder: str) -> Any:
+    import pyarrow.dataset as ds
+
+    return ds.dataset(folder, partitioning=None).to_table()
+
+
+def _delta_rows(folder: str) -> Any:
+    return deltalake.DeltaTable(folder).to_pyarrow_table()
+
+
+def _delta_rows_by_polars(folder: str) -> Any:
+    return pl.scan_delta(folder).collect().to_arrow()
+
+
+def _iceberg_rows(folder: str) -> Any:
+    return StaticTable.from_metadata(folder).scan().to_arrow()
+
+
+def _iceberg_rows_by_polars(folder: str) -> Any:
+    return pl.scan_iceberg(StaticTable.from_metadata(folder)).collect().to_arrow()
+
+
+ROWS = {
+    TableFormat.PARQUET: [_folder_rows_by_duckdb, _folder_rows_by_polars, _folder_rows_by_arrow],
+    TableFormat.DELTA: [_delta_rows, _delta_rows_by_polars],
+    TableFormat.ICEBERG: [_iceberg_rows, _iceberg_rows_by_polars],
+}
+
+
+def rows_seen(reader: Reader, config: TableConfig, names: list[str]) -> list[dict[str, Any]]:
+    rows = reader(str(Path(config.location))).select(names).to_pylist()
+    return sorted(rows, key=lambda row: row["offset"])

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from penstock.pipeline.jobs.job import Progress, Run
 
 
+PartitionBy = Annotated[
+    list[str] | None, typer.Option(help="A column, day(COLUMN) or hour(COLUMN); repeatable.")
+]
+UpsertBy = Annotated[
+    list[str] | None,
+    typer.Option(help="A column to keep the newest row of each value of; repeatable."),
+]
+
+
 def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signature
     call: typer.Context,
     topics: Annotated[
@@ -29,6 +38,8 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     table_format: Annotated[
         str, typer.Option(help="What the table is kept as: parquet, delta or iceberg.")
     ] = "parquet",
+    partition_by: PartitionBy = None,
+    upsert_by: UpsertBy = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder of Spark's offsets; inside the table's unless given."),
@@ -57,7 +68,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     a pipeline can do stands in its file, which 'penstock pipeline init' begins.
     """
     try:
-        from penstock.pipeline.jobs.config import PipelineConfig
+        from penstock.pipeline.jobs.config import PipelineConfig, WriteMode
         from penstock.pipeline.source.options import ReadMode
         from penstock.pipeline.tables.interface import TableFormat
     except ModuleNotFoundError as error:
@@ -73,6 +84,9 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         topics=tuple(topics),
         table=table,
         table_format=_choice("--table-format", table_format, list(TableFormat)),
+        partition_by=tuple(partition_by or ()),
+        mode=WriteMode.UPSERT if upsert_by else WriteMode.APPEND,
+        key=tuple(upsert_by or ()),
         checkpoint=checkpoint,
         interval_seconds=every,
         starting_offsets=starting_offsets,
@@ -110,7 +124,10 @@ def _run(config: PipelineConfig) -> Progress:
     from penstock.pipeline.session import JavaError, close_session
     from penstock.pipeline.tables.interface import TableError
 
-    run = Run(config)
+    try:
+        run = Run(config)
+    except TableError as error:
+        raise CommandError(str(error)) from error
     _stop_on_signals(run)
     # Progress is for the person at the terminal, what a program reads is the result.
     with Console(stderr=True).status("Spark starts") as status:

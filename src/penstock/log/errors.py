@@ -31,10 +31,18 @@ class OffsetOutOfRangeError(LogError):
 class CorruptBatchError(LogError):
     """The stored batch at `base_offset` is damaged; `next_offset` is the first one after it.
 
-    Nothing of it is handed out. Reading goes on at `next_offset`.
+    Nothing of it is handed out. Reading goes on at `next_offset`, which begins at byte
+    `end_position` where that is known.
     """
 
-    def __init__(self, base_offset: int, next_offset: int, path: str, position: int) -> None:
+    def __init__(
+        self,
+        base_offset: int,
+        next_offset: int,
+        path: str,
+        position: int,
+        end_position: int | None = None,
+    ) -> None:
         super().__init__(
             f"offsets {base_offset}..{next_offset - 1} are damaged: {path} at byte {position}"
         )
@@ -42,6 +50,7 @@ class CorruptBatchError(LogError):
         self.next_offset = next_offset
         self.path = path
         self.position = position
+        self.end_position = end_position
 
     @property
     def for_clients(self) -> str:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from penstock.log.config import LogConfig
+from penstock.log.config import MAX_SEGMENT_SPAN, LogConfig
 from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.files import FileSystem, RealFileSystem
 from penstock.log.reading import lending
@@ -69,10 +69,11 @@ def _read_segment(
         try:
             batches, place = segment.read(lend, segment.bounds, offset, chunk_bytes, place, end)
         except CorruptBatchError as damage:
-            next_offset = min(damage.next_offset, end)
-            raise CorruptBatchError(
-                damage.base_offset, next_offset, damage.path, damage.position
-            ) from None
+            # How far the last segment goes is known to nobody here.
+            is_known = damage.next_offset < segment.base_offset + MAX_SEGMENT_SPAN
+            next_offset = damage.next_offset if is_known else end
+            where = damage.path, damage.position, damage.end_position
+            raise CorruptBatchError(damage.base_offset, next_offset, *where) from None
         assert place.offset > offset, "a read moves on"
         offset = place.offset
         yield batches.data

@@ -192,7 +192,11 @@ class Segment:
 
     def corruption(self, damage: CorruptRange) -> CorruptBatchError:
         return CorruptBatchError(
-            damage.base_offset, damage.next_offset, str(self.path), damage.position
+            damage.base_offset,
+            damage.next_offset,
+            str(self.path),
+            damage.position,
+            damage.end_position,
         )
 
     def _before(self, end: Place) -> Bounds:

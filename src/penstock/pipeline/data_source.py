@@ -13,8 +13,13 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.pipeline.sink.starting import batch_writer, stream_writer
-from penstock.pipeline.source.options import includes_headers, parse
-from penstock.pipeline.source.readers import BatchReader, StreamReader
+from penstock.pipeline.source.options import columns_of, parse
+from penstock.pipeline.source.readers import (
+    BatchReader,
+    FilteringReader,
+    StreamReader,
+    failing_later,
+)
 from penstock.pipeline.source.schema import spark_schema
 from penstock.pipeline.values.options import parse_value_options
 
@@ -33,7 +38,7 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        raw = spark_schema(include_headers=includes_headers(self.options))
+        raw = spark_schema(columns_of(self.options))
         if parse_value_options(self.options) is None:
             return raw
         options = parse(self.options, streaming=False)
@@ -43,10 +48,12 @@ class PenstockSource(DataSource):
         return typed_schema(raw, options.values, options.topics)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return BatchReader(parse(self.options, streaming=False), schema)
+        options = parse(self.options, streaming=False)
+        reader = FilteringReader if options.filter_pushdown else BatchReader
+        return reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return StreamReader(parse(self.options, streaming=True), schema)
+        return failing_later(lambda: StreamReader(parse(self.options, streaming=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return batch_writer(self.options, schema, overwrite=overwrite)

@@ -15,6 +15,8 @@ import pyarrow as pa
 from penstock.records import field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
     from penstock.records.columns import Bytes, Columns, Mask, Numbers
 
 _OFFSET_MAX: Final = 2**31 - 1
@@ -24,31 +26,38 @@ TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
 
-def to_arrow(columns: Columns, *, headers: bool) -> dict[str, pa.Array]:
-    """Return key, value, offset, timestamp and timestampType of each record, and its headers.
+def to_arrow(columns: Columns, names: Container[str]) -> dict[str, pa.Array]:
+    """Return those that are named of key, value, offset, timestamp, timestampType and headers.
 
-    The arrays own their bytes. Times are cut to whole milliseconds, which is all that Kafka's
-    clients see, and one that the producer did not give is null. Bytes of a header's
+    The arrays own their bytes. A time that the producer did not give is null. Bytes of a header's
     name that are not UTF-8 are replaced, for Arrow has no such text.
     """
     assert len(columns.data) <= _OFFSET_MAX, "a run of batches stays far below 2 GiB"
+    return {name: make(columns) for name, make in _ARRAYS.items() if name in names}
+
+
+def _keys(columns: Columns) -> pa.Array:
     records = columns.records
-    arrays = {
-        "key": gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE]),
-        "value": gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE]),
-        "offset": pa.array(columns.offsets),
-        "timestamp": _times(columns.timestamps),
-        "timestampType": pa.array(columns.timestamp_types.astype(np.int32)),
-    }
-    if headers:
-        arrays["headers"] = _headers(columns)
-    return arrays
+    return gather(columns.data, records[field.KEY_START], records[field.KEY_SIZE])
 
 
-def _times(microseconds: Numbers) -> pa.Array:
+def _values(columns: Columns) -> pa.Array:
+    records = columns.records
+    return gather(columns.data, records[field.VALUE_START], records[field.VALUE_SIZE])
+
+
+def _offsets(columns: Columns) -> pa.Array:
+    return pa.array(columns.offsets)
+
+
+def _times(columns: Columns) -> pa.Array:
+    microseconds = columns.timestamps
     unknown = microseconds < 0
-    milliseconds = microseconds // 1000
-    return pa.array(milliseconds * 1000, mask=unknown if unknown.any() else None).cast(TIMESTAMP)
+    return pa.array(microseconds, mask=unknown if unknown.any() else None).cast(TIMESTAMP)
+
+
+def _time_types(columns: Columns) -> pa.Array:
+    return pa.array(columns.timestamp_types.astype(np.int32))
 
 
 def _headers(columns: Columns) -> pa.Array:
@@ -103,3 +112,13 @@ def _copy(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
         for start, size in zip(starts, sizes, strict=True)
     ]
     return pa.array(fields, pa.binary())
+
+
+_ARRAYS: Final[dict[str, Callable[[Columns], pa.Array]]] = {
+    "key": _keys,
+    "value": _values,
+    "offset": _offsets,
+    "timestamp": _times,
+    "timestampType": _time_types,
+    "headers": _headers,
+}

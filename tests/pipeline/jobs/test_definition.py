@@ -9,7 +9,6 @@ from penstock.pipeline.jobs.config import (
     DefinitionError,
     Expectation,
     Otherwise,
-    ParseErrors,
     Parsing,
     PipelineConfig,
     WriteMode,
@@ -17,6 +16,7 @@ from penstock.pipeline.jobs.config import (
 from penstock.pipeline.jobs.definition import load
 from penstock.pipeline.jobs.template import TEMPLATE
 from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.values.options import OnParseError
 
 SMALL = """
 [read]
@@ -112,7 +112,7 @@ def test_all_sections_are_read(tmp_path: Path) -> None:
         fail_on_data_loss=False,
         master="local[1]",
         parsing=Parsing(
-            str(tmp_path / "orders.avsc"), ParseErrors.DEAD_LETTER, tmp_path / "rejected"
+            str(tmp_path / "orders.avsc"), OnParseError.DEAD_LETTER, tmp_path / "rejected"
         ),
         expectations=(
             Expectation("has a price", "price > 0", Otherwise.QUARANTINE),

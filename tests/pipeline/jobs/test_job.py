@@ -118,6 +118,20 @@ def test_a_table_of_another_format_is_brought_up_to_date(
         assert seen == sorted([*range(700), *range(500)])
 
 
+def test_a_table_of_the_newest_rows_is_brought_up_to_date(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    by = {"key": ("key",), "partition_by": ("partition", "day(timestamp)")}
+    settings: dict[str, object] = {"table_format": TableFormat.DELTA, **by}
+    fill(shared_server.kafka, topic, [(b"a", b"1"), (b"b", b"1"), (b"a", b"2")])
+    run(shared_server.kafka, topic, tmp_path, **settings)
+    fill(shared_server.kafka, topic, [(b"b", None), (b"c", b"1")])
+    run(shared_server.kafka, topic, tmp_path, **settings)
+    for reader in READERS[TableFormat.DELTA]:
+        assert offsets_seen(reader, TableConfig(str(tmp_path), TableFormat.DELTA)) == [2, 4]
+
+
 def test_two_runs_on_one_table_are_refused_before_spark_starts(tmp_path: Path) -> None:
     with (
         open_table(TableConfig(str(tmp_path / "table"))).only_writer(),

@@ -13,39 +13,49 @@ from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
 from penstock.pipeline.jobs.checks import CheckError, look_at_steps
-from penstock.pipeline.jobs.config import Deduplication, Expectation, Otherwise, PipelineConfig
+from penstock.pipeline.jobs.config import (
+    Deduplication,
+    Expectation,
+    Otherwise,
+    Parsing,
+    PipelineConfig,
+)
 from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.state import JobState, Phase, folder_of
+from penstock.pipeline.values.options import OnParseError
 from spark_topics import create, fill, numbered
 
 
 def column(table: Path, name: str) -> list[Any]:
-    files = sorted(table.glob("*.parquet"))
+    files = sorted(table.glob("**/*.parquet"))
     return sorted(value for file in files for value in pq.read_table(file)[name].to_pylist())
 
 
-def test_rows_are_held_against_expectations_and_duplicates_go(
+def test_values_are_parsed_rows_held_against_expectations_and_doubles_dropped(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
 ) -> None:
     topic = create(shared_server.kafka, 2)
+    orders = [(None, b'{"id": %d, "at": "2026-01-01T00:00:00Z"}' % each) for each in range(10)]
     for partition in (0, 1):
-        fill(shared_server.kafka, topic, numbered(0, 10), partition=partition)
+        fill(shared_server.kafka, topic, [*orders, (None, b"no JSON")], partition=partition)
     table = tmp_path / "table"
     config = PipelineConfig(
         shared_server.kafka,
         (topic,),
         table,
+        parsing=Parsing("id BIGINT, at TIMESTAMP", OnParseError.DEAD_LETTER, tmp_path / "rejected"),
         expectations=(
-            Expectation("not three", "value != 'v3'", Otherwise.DROP),
-            Expectation("below eight", "CAST(value AS STRING) < 'v8'", Otherwise.QUARANTINE),
-            Expectation("of partition 0", "partition = 0"),
+            Expectation("not three", "id != 3", Otherwise.DROP),
+            Expectation("below eight", "id < 8", Otherwise.QUARANTINE),
+            Expectation("of partition 0", "_partition = 0"),
         ),
-        deduplication=Deduplication(("value",), "timestamp", 600.0),
+        deduplication=Deduplication(("id",), "at", 600.0),
     )
     progress = Run(config).run(lambda _: None)
-    assert column(table, "value") == [b"v%d" % each for each in (0, 1, 2, 4, 5, 6, 7)]
+    assert column(table, "id") == [0, 1, 2, 4, 5, 6, 7]
+    assert column(tmp_path / "rejected", "value") == [b"no JSON", b"no JSON"]
     quarantine = tmp_path / "table-quarantine"
-    assert column(quarantine, "value") == [b"v8", b"v8", b"v9", b"v9"]
+    assert column(quarantine, "id") == [8, 8, 9, 9]
     assert set(column(quarantine, "_expectation")) == {"below eight"}
     assert progress.rows == 7
     assert progress.unmet["not three"] == 2

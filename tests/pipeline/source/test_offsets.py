@@ -5,12 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.pipeline.source.offsets import (
-    SMALLEST_TASK,
-    OffsetRange,
     TopicPartition,
     from_json,
     limit_rows,
-    split,
     to_json,
     topic_ids,
 )
@@ -55,28 +52,3 @@ def test_a_small_backlog_beside_a_large_one_does_not_starve() -> None:
 def test_all_of_it_fits_in_a_large_limit() -> None:
     latest = {A0: 5, A1: 6}
     assert limit_rows({A0: 0, A1: 6}, latest, 5) == latest
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**6))), st.integers(1, 64))
-def test_pieces_cover_each_range_once(spans: list[tuple[int, int]], tasks: int) -> None:
-    ranges = [
-        OffsetRange(TopicPartition("a", index), start, start + rows)
-        for index, (start, rows) in enumerate(spans)
-    ]
-    pieces = split(ranges, tasks)
-    assert all(piece.rows > 0 for piece in pieces)
-    for whole in ranges:
-        mine = [piece for piece in pieces if piece.source == whole.source]
-        edges = [whole.start, *(piece.end for piece in mine)]
-        assert [piece.start for piece in mine] == edges[:-1]
-        assert edges[-1] == (whole.end if whole.rows else whole.start)
-
-
-def test_one_large_partition_keeps_all_cores_busy() -> None:
-    pieces = split([OffsetRange(A0, 0, 1_000_000)], 8)
-    assert len(pieces) == 8
-    assert {piece.rows for piece in pieces} == {125_000}
-
-
-def test_little_is_not_cut() -> None:
-    assert len(split([OffsetRange(A0, 0, SMALLEST_TASK)], 64)) == 1

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from penstock.pipeline.source.dividing import TASK_BYTES, Extent
+from penstock.pipeline.source.errors import DataLossError, SourceError
 from penstock.pipeline.source.offsets import EARLIEST, Offsets, TopicIds, TopicPartition
-from penstock.pipeline.source.options import OptionError, ReadMode, parse
-from penstock.pipeline.source.planning import DataFolder, DataLossError, Planner, SourceError
+from penstock.pipeline.source.options import OptionError, parse
+from penstock.pipeline.source.planning import DataFolder, Planner
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
@@ -24,6 +27,20 @@ class Broker:
     folder: DataFolder | None = None
     held: Offsets = field(default_factory=dict)
     ids: TopicIds = field(default_factory=dict)
+
+    late: dict[TopicPartition, int | None] = field(default_factory=dict)
+    """Of each partition, the first offset of the time that a test asks for."""
+    stored: dict[TopicPartition, list[Extent]] = field(default_factory=dict)
+
+    def topics_like(self, pattern: re.Pattern[str]) -> list[str]:
+        names = sorted({each.topic for each in self.logs})
+        return [name for name in names if pattern.fullmatch(name)]
+
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        return {source: self.late.get(source) for source in times}
+
+    def extents(self, sources: Sequence[TopicPartition]) -> dict[TopicPartition, list[Extent]]:
+        return {source: self.stored.get(source, []) for source in sources}
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         counts = {t: sum(1 for each in self.logs if each.topic == t) for t in topics}
@@ -48,7 +65,7 @@ class Broker:
 
 def planner(broker: Broker, *, streaming: bool = False, **options: str) -> Planner:
     given = {"penstock.bootstrap.servers": "b:1", "subscribe": "a", "minPartitions": "1", **options}
-    if "assign" in options:
+    if "assign" in options or "subscribePattern" in options:
         del given["subscribe"]
     return Planner(parse(given, streaming=streaming), broker)
 
@@ -163,9 +180,72 @@ def test_the_wire_is_used_where_it_is_asked_for() -> None:
     broker = Broker({A0: (0, 5)}, DataFolder(Path("data"), "id"))
     (task,) = planner(broker, readMode="wire").tasks({A0: 0}, {A0: 5})
     assert (task.data_folder, task.folder) == (None, None)
-    assert task.read_mode is ReadMode.WIRE
 
 
 def test_reading_files_only_needs_files() -> None:
     with pytest.raises(SourceError, match="can't be read from here"):
         planner(Broker(), readMode="log").tasks({A0: 0}, {A0: 5})
+
+
+def test_an_offset_beyond_the_end_is_named() -> None:
+    starting = '{"a": {"0": 101, "1": 50}}'
+    with pytest.raises(OptionError, match=r"startingOffsets .* a-0 begins at 101 and ends at 100"):
+        planner(Broker(), startingOffsets=starting).starting()
+    plan = planner(Broker(), startingOffsets=starting, failOnDataLoss="false")
+    assert spans(plan, *plan.batch()) == []
+
+
+def test_a_batch_runs_forward() -> None:
+    ends = {
+        "startingOffsets": '{"a": {"0": 50, "1": 20}}',
+        "endingOffsets": '{"a": {"0": 40, "1": 30}}',
+    }
+    with pytest.raises(OptionError, match="a-0 would be read from offset 50 back to 40"):
+        planner(Broker(), **ends).batch()
+
+
+def test_topics_are_those_that_match_as_a_whole() -> None:
+    broker = Broker({A0: (0, 5), B0: (0, 7), TopicPartition("ab", 0): (0, 9)})
+    plan = planner(broker, subscribePattern="a|b")
+    assert spans(plan, *plan.batch()) == [(A0, 0, 5), (B0, 0, 7)]
+    with pytest.raises(SourceError, match=r"subscribePattern 'x.*' matches the whole name of no"):
+        planner(broker, subscribePattern="x.*").batch()
+
+
+def test_a_stream_takes_up_topics_that_begin_to_match() -> None:
+    broker = Broker({A0: (0, 5)})
+    plan = planner(broker, streaming=True, subscribePattern="[ab]")
+    broker.logs[B0] = (0, 7)
+    assert plan.latest() == {A0: 5, B0: 7}
+
+
+def test_a_read_begins_and_ends_by_time() -> None:
+    broker = Broker(late={A0: 40, A1: 25})
+    times = '{"a": {"0": 1000, "1": 2000}}'
+    plan = planner(broker, startingOffsetsByTimestamp=times)
+    assert spans(plan, *plan.batch()) == [(A0, 40, 100), (A1, 25, 50)]
+    plan = planner(broker, endingTimestamp="1000")
+    assert spans(plan, *plan.batch()) == [(A0, 0, 40), (A1, 20, 25)]
+    with pytest.raises(OptionError, match=r"startingOffsetsByTimestamp must name each .* a-1"):
+        planner(broker, startingOffsetsByTimestamp='{"a": {"0": 1}}').starting()
+
+
+def test_a_time_that_no_message_has_is_an_error_or_the_end() -> None:
+    broker = Broker(late={A0: 40, A1: None})
+    with pytest.raises(OptionError, match=r"startingTimestamp: a-1 holds no message .* to latest"):
+        planner(broker, startingTimestamp="1000").starting()
+    plan = planner(broker, startingTimestamp="1000", startingOffsetsByTimestampStrategy="latest")
+    assert plan.starting() == {A0: 40, A1: 50}
+    assert planner(broker, endingTimestamp="1000").ending() == {A0: 40, A1: 50}
+
+
+def test_a_large_partition_is_cut_by_its_bytes() -> None:
+    broker = Broker({A0: (0, 100_000)}, stored={A0: [Extent(0, 100_000, 10 * TASK_BYTES)]})
+    options = {"penstock.bootstrap.servers": "b:1", "subscribe": "a"}
+    tasks = Planner(parse(options, streaming=False), broker).tasks({A0: 0}, {A0: 100_000})
+    assert len(tasks) == 10
+
+
+def test_tasks_name_the_topics_id() -> None:
+    (task,) = planner(Broker({A0: (0, 5)}, ids={"a": "one"})).tasks({A0: 0}, {A0: 5})
+    assert task.topic_id == "one"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 
 import pulsar
 from apache_iggy import HeaderKey, HeaderValue, IggyClient, Partitioning, SendMessage
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from broker_process import BrokerProcess
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.source.tasks import read_task
 from spark_topics import create, fill
 
 
@@ -90,3 +95,25 @@ def test_one_topic_of_three_protocols_reads_the_same_both_ways(
         for row in log
     ]
     assert senders == 2 * [b"kafka"] + 50 * [b"pulsar"] + [None] + 20 * [b"iggy"] + 2 * [None]
+
+
+def test_iggys_microseconds_are_kept_whichever_way_they_are_read(
+    shared_server: BrokerProcess,
+) -> None:
+    topic = create(shared_server.kafka)
+    for _ in range(3):  # Each send has a time of its own.
+        asyncio.run(write_with_iggy(shared_server.iggy, topic))
+    found = {mode: times(shared_server.kafka, topic, mode) for mode in ("log", "wire")}
+    assert found["log"] == found["wire"]
+    assert any(time.microsecond % 1000 for time in found["log"])
+
+
+def times(address: str, topic: str, mode: str) -> list[datetime]:
+    """Read the times of a topic's rows as tasks do, without a Spark."""
+    given = {"penstock.bootstrap.servers": address, "subscribe": topic, "readMode": mode}
+    options = parse({**given, "columns": "timestamp"}, streaming=False)
+    with KafkaCluster(options) as cluster:
+        planner = Planner(options, cluster)
+        tasks = planner.tasks(*planner.batch())
+    batches = [batch for task in tasks for batch in read_task(task, options)]
+    return [time for batch in batches for time in batch.column("timestamp").to_pylist()]

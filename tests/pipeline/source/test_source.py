@@ -135,7 +135,7 @@ def test_the_data_folder_of_another_broker_is_not_read(
     [
         ({"subscribe": "nosuch"}, "no topic named nosuch"),
         ({"subscribe": "a", "startingOffset": "latest"}, "did you mean startingOffsets"),
-        ({}, "exactly one of the options subscribe and assign"),
+        ({}, "exactly one of the options subscribe, subscribePattern and assign"),
     ],
 )
 def test_a_read_that_can_not_be_says_why(

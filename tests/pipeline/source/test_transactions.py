@@ -32,10 +32,10 @@ def rows(address: str, topic: str, **given: str) -> list[str]:
     parsed = options.parse(
         {"penstock.bootstrap.servers": address, "subscribe": topic, **given}, streaming=False
     )
-    with KafkaCluster(address, committed=parsed.committed) as cluster:
+    with KafkaCluster(parsed) as cluster:
         planner = Planner(parsed, cluster)
         tasks = planner.tasks(planner.starting(), planner.ending())
-        batches = [batch for task in tasks for batch in read_task(task, include_headers=False)]
+        batches = [batch for task in tasks for batch in read_task(task, parsed)]
     return [value.decode() for batch in batches for value in batch.column("value").to_pylist()]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,16 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from penstock.pipeline.tables import iceberg
+from penstock.pipeline.tables import iceberg, merging
 from penstock.pipeline.tables.iceberg import IcebergTable
-from penstock.pipeline.tables.interface import (
-    StagedFile,
-    Table,
-    TableConfig,
-    TableError,
-    TableFormat,
-)
+from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.table import Table
 from table_readers import READERS, offsets_seen
 
 SCHEMA = pa.schema(
@@ -143,15 +139,51 @@ def test_two_runs_that_no_lock_keeps_apart_write_a_batch_once(
 
 
 @pytest.mark.parametrize("kind", LAKES)
-def test_small_files_are_merged_while_the_job_runs(tmp_path: Path, kind: TableFormat) -> None:
+def test_small_files_are_merged_while_the_job_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: TableFormat
+) -> None:
+    monkeypatch.setattr(merging, "SMALL_FILES_MAX", 3)
     table = open_table(config(tmp_path, kind))
-    for batch in range(70):
+    for batch in range(9):
         table.commit("q", batch, [stage(table, batch, batch + 1, batch)])
-    assert len(table._files()) < 40
+    assert len(table._files()) <= 3
+    for _ in range(2):
+        for reader in READERS[kind]:
+            assert offsets_seen(reader, table.config) == list(range(9)), reader
+        assert table.commit("q", 8, [stage(table, 8, 9, 8)]) == 1
+
+
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_batch_that_is_given_again_with_the_same_files_keeps_them(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    table = open_table(config(tmp_path, kind))
+    files = [stage(table, 0, 5)]
+    for _ in range(2):
+        assert table.commit("q", 0, files) == 5
     for reader in READERS[kind]:
-        assert offsets_seen(reader, table.config) == list(range(70)), reader
-    assert table.commit("q", 69, [stage(table, 69, 70, 69)]) == 1
-    assert offsets_seen(READERS[kind][0], table.config) == list(range(70))
+        assert offsets_seen(reader, table.config) == list(range(5)), reader
+
+
+def test_times_without_a_zone_are_what_delta_s_log_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        schema = pa.schema([pa.field("at", pa.timestamp("us")), pa.field("size", pa.float64())])
+        table = open_table(config(tmp_path, TableFormat.DELTA))
+        rows = pa.record_batch([[datetime(2026, 1, 1, 12)], [1.5]], schema=schema)
+        (piece,) = table.prepare(schema).write([rows], "q", 0)
+        place = ("a", 0, 0, 1)
+        file = StagedFile(piece.staged, *place, 1, piece.size, footer=piece.footer)
+        table.commit("q", 0, [file])
+        (said,) = (tmp_path / "table" / "_delta_log").glob("*2.json")
+        assert '\\"2026-01-01T12:00:00.000000\\"' in said.read_text()
+        assert '\\"size\\": 1.5' not in said.read_text()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("kind", LAKES)

@@ -346,6 +346,8 @@ class Partition(Readable):
     def _log_advanced(self) -> None:
         if (end := self.safe_offset) > self._notified_of:
             self._notified_of = end
+            # Not when somebody reads: maybe nobody does.
+            self.transactions.settle(end)
             self._notify()
 
     def _log_cut(self, end_offset: int) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
-    from penstock.broker.transactions.aborted import AbortedTransaction
+    from penstock.broker.transactions.aborted_stretch import AbortedTransaction
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory
@@ -149,6 +149,17 @@ class Readable(Followed):
         """
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.read_end(offset, isolation))
+
+    async def read_stored(
+        self, offset: int, max_bytes: int, isolation: Isolation = Isolation.READ_COMMITTED
+    ) -> memoryview:
+        """Return whole batches as they are stored, whatever their encodings, as `read` does.
+
+        Chunks of Pulsar's messages are not joined. Raises what `read` raises.
+        """
+        self._check_alive()
+        batches = await self._log.read(offset, max_bytes, self.read_end(offset, isolation))
+        return batches.data
 
     def latest(
         self, offset: int, max_bytes: int, magic: Encoding, isolation: Isolation

@@ -12,10 +12,16 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
-from penstock.broker.transactions.aborted_stretch import STRETCH, AbortedStretch, PackedStretch
+from penstock.broker.transactions.aborted_stretch import (
+    STRETCH,
+    AbortedStretch,
+    AbortedTransaction,
+    PackedStretch,
+)
 from penstock.limits import ABORTED_TRANSACTIONS_READ
 
 if TYPE_CHECKING:
@@ -30,14 +36,8 @@ _STRETCH_BYTES: Final = STRETCH * 26
 _PACKED_BYTES: Final = 300
 """About what one that is packed takes besides its bytes."""
 _COUNT: Final = struct.Struct(">I")
-
-
-class AbortedTransaction(NamedTuple):
-    """From its first message in the partition to the marker at its end, offsets included."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
+_made: Final = partial(tuple.__new__, AbortedTransaction)
+"""What `AbortedTransaction._make` does, in a third of its time: every read does it for each."""
 
 
 class AbortedTransactions:
@@ -74,12 +74,11 @@ class AbortedTransactions:
 
     def overlapping(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return those with offsets from `start` up to `end`, by their first offsets."""
-        found = [
-            AbortedTransaction(*each)
-            for stretch in self._stretches(start, end)
-            for each in stretch.overlapping(start, end)
-        ]
-        return sorted(found, key=attrgetter("first_offset"))
+        found: list[tuple[int, int, int]] = []
+        for stretch in self._stretches(start, end):
+            found += stretch.overlapping(start, end)
+        found.sort(key=itemgetter(1))
+        return [*map(_made, found)]
 
     def near_end(self, start: int, end: int) -> int:
         """Return `end`, or where so many have ended before it that a reader at `start` is to hear

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 STRETCH: Final = 1024
 """How many are packed together."""
+_BLOCK: Final = 32
+"""How many are passed over together by who looks for those that overlap a range."""
 _HEAD: Final = struct.Struct("<HqqqqBBB")
 """Count; lowest first offset, first and last of the last offsets, lowest producer id; bytes of a
 number in each of the columns that follow: producer ids above the lowest, last offsets above the one
@@ -25,18 +27,40 @@ before, lengths."""
 _CODES: Final = {array(code).itemsize: code for code in "BHIQ"}
 
 
-class AbortedStretch:
-    """Transactions in the order of their ends: producer's id, first and last offset."""
+class AbortedTransaction(NamedTuple):
+    """From its first message in the partition to the marker at its end, offsets included."""
 
-    __slots__ = ("first_offsets", "last_offsets", "producer_ids")
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+class AbortedStretch:
+    """Transactions in the order of their ends, by columns."""
+
+    __slots__ = ("_lowest", "first_offsets", "last_offsets", "producer_ids")
 
     def __init__(self, transactions: Iterable[tuple[int, int, int]] = ()) -> None:
         self.producer_ids = array("q")
         self.first_offsets = array("q")
         self.last_offsets = array("q")
         """Ascending."""
+        self._lowest = array("q")
+        """The lowest first offset of each block."""
         for each in transactions:
             self.add(*each)
+
+    @classmethod
+    def of_columns(
+        cls, producer_ids: array[int], first_offsets: array[int], last_offsets: array[int]
+    ) -> AbortedStretch:
+        """Return the stretch that has these columns."""
+        stretch = cls()
+        stretch.producer_ids, stretch.last_offsets = producer_ids, last_offsets
+        stretch.first_offsets = first_offsets
+        blocks = range(0, len(first_offsets), _BLOCK)
+        stretch._lowest = array("q", [min(first_offsets[at : at + _BLOCK]) for at in blocks])
+        return stretch
 
     def __len__(self) -> int:
         return len(self.last_offsets)
@@ -46,16 +70,25 @@ class AbortedStretch:
 
     def add(self, producer_id: int, first_offset: int, last_offset: int) -> None:
         """Remember one more."""
+        block = len(self) // _BLOCK
+        if block == len(self._lowest):
+            self._lowest.append(first_offset)
+        elif first_offset < self._lowest[block]:
+            self._lowest[block] = first_offset
         self.producer_ids.append(producer_id)
         self.first_offsets.append(first_offset)
         self.last_offsets.append(last_offset)
 
-    def overlapping(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yield those with offsets from `start` up to `end`."""
-        firsts = self.first_offsets
-        for number in range(bisect_left(self.last_offsets, start), len(firsts)):
-            if firsts[number] < end:
-                yield self.producer_ids[number], firsts[number], self.last_offsets[number]
+    def overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Return those with offsets from `start` up to `end`."""
+        found: list[tuple[int, int, int]] = []
+        ids, firsts, lasts = self.producer_ids, self.first_offsets, self.last_offsets
+        begin = bisect_left(lasts, start)
+        for block in range(begin // _BLOCK, len(self._lowest)):
+            if self._lowest[block] < end:
+                part = slice(max(block * _BLOCK, begin), (block + 1) * _BLOCK)
+                found += zip(ids[part], firsts[part], lasts[part], strict=True)
+        return [each for each in found if each[1] < end]
 
     def packed(self) -> PackedStretch:
         """Return them packed; there are some."""
@@ -104,11 +137,11 @@ class PackedStretch(NamedTuple):
             columns.append(column)
             at += self.size * width
         ids, steps, lengths = columns
-        stretch = AbortedStretch()
-        stretch.producer_ids = array("q", [lowest_id + each for each in ids])
-        stretch.last_offsets = array("q", islice(accumulate(steps, initial=first), 1, None))
-        stretch.first_offsets = array("q", map(sub, stretch.last_offsets, lengths))
-        return stretch
+        lasts = array("q", islice(accumulate(steps, initial=first), 1, None))
+        firsts = array("q", map(sub, lasts, lengths))
+        return AbortedStretch.of_columns(
+            array("q", [lowest_id + each for each in ids]), firsts, lasts
+        )
 
 
 def _narrow(numbers: list[int]) -> array[int]:

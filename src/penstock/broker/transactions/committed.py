@@ -11,7 +11,7 @@ from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.transactions.aborted import AbortedTransaction
+    from penstock.broker.transactions.aborted_stretch import AbortedTransaction
     from penstock.log.header import BatchHeader
 
 

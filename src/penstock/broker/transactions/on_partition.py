@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
-from penstock.broker.transactions.aborted import AbortedTransaction, AbortedTransactions
+from penstock.broker.transactions.aborted import AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import AbortedTransaction
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
@@ -120,8 +121,7 @@ class PartitionTransactions:
 
     def stable_end(self, safe_offset: int) -> int:
         """Return the last stable offset: what lies below is safe, and of no open transaction."""
-        if self.ended:
-            self._settle(safe_offset)
+        self.settle(safe_offset)
         if self._first_ended is not None:
             safe_offset = min(safe_offset, self._first_ended)
         if self.open:
@@ -132,16 +132,17 @@ class PartitionTransactions:
         """Return those that were aborted and have messages from `start` up to `end`, which is at
         most the last stable offset, by their first offsets.
         """
-        if self.ended:
-            self._settle(safe_offset)
+        self.settle(safe_offset)
         return [] if self._aborted is None else self._aborted.overlapping(start, end)
 
     def near_end(self, start: int, end: int) -> int:
         """Return how far a reader at `start` reads at once; see AbortedTransactions.near_end."""
         return end if self._aborted is None else self._aborted.near_end(start, end)
 
-    def _settle(self, safe_offset: int) -> None:
-        """Take in what has become safe since; there is one that ended."""
+    def settle(self, safe_offset: int) -> None:
+        """Take in what has become safe since: what ended below is remembered only if it aborted."""
+        if not self.ended:
+            return
         settled = bisect_left(self.ended, safe_offset, key=attrgetter("marker_offset"))
         if not settled:
             return
@@ -184,8 +185,7 @@ class PartitionTransactions:
         """Take a stored batch into account."""
         if header.attributes & ATTRIBUTE_TRANSACTIONAL:
             self.appended(header, header.base_offset, batch)
-            if self.ended:
-                self._settle(header.next_offset)
+            self.settle(header.next_offset)
 
     def snapshot(self) -> bytes:
         """Return the state for `restore`, as if all that was appended were safe."""

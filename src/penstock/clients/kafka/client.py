@@ -14,12 +14,12 @@ among them) for a connection that failed, after which the next call connects ane
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
-from penstock.clients.kafka.fetched import Fetched
+from penstock.clients.kafka.fetched import DamagedBatchError, Fetched
+from penstock.clients.kafka.fetching import FetchingClient
 from penstock.clients.kafka.groups import (
     GroupDescription,
     GroupMember,
@@ -31,10 +31,9 @@ from penstock.clients.kafka.readers import Reader, described, of_group
 from penstock.clients.kafka.segments import Segments, holding, of_kafka, of_partition
 from penstock.kafka.wire import ErrorCode, api
 from penstock.kafka.wire.config_resources import ConfigResource
-from penstock.log.header import walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
     from penstock.kafka.wire.messages import (
@@ -48,6 +47,7 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "Cluster",
+    "DamagedBatchError",
     "Fetched",
     "GroupDescription",
     "GroupMember",
@@ -72,7 +72,6 @@ DESCRIBE_GROUPS: Final = api("DescribeGroups")
 ELECT_LEADERS: Final = api("ElectLeaders")
 DESCRIBE_SEGMENTS: Final = api("DescribeSegments")
 DESCRIBE_LOG_DIRS: Final = api("DescribeLogDirs")
-FETCH: Final = api("Fetch")
 HOLD_OFFSETS: Final = api("HoldOffsets")
 LIST_GROUPS: Final = api("ListGroups")
 LIST_OFFSETS: Final = api("ListOffsets")
@@ -92,10 +91,6 @@ REMOVE: Final = 1
 """What is done to a configuration key."""
 
 DEFAULT_TIMEOUT_S: Final = 30.0
-FETCH_BYTES: Final = 1 << 20
-WAIT_MS: Final = 500
-PATIENCE_S: Final = 120.0
-"""How long a broker may take to give what is there: its disk may be slow, or it busy."""
 
 
 class Cluster(NamedTuple):
@@ -117,7 +112,7 @@ class LogDirectory(NamedTuple):
     """Bytes by topic and partition."""
 
 
-class KafkaClient:
+class KafkaClient(FetchingClient):
     """`servers` is `host:port`, or several with commas, of which the first that answers is used."""
 
     def __init__(
@@ -127,7 +122,7 @@ class KafkaClient:
         client_id: str = "penstock",
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
-        self._connection = ClientConnection(servers, client_id, timeout_s)
+        super().__init__(ClientConnection(servers, client_id, timeout_s))
 
     def __enter__(self) -> Self:
         return self
@@ -144,10 +139,6 @@ class KafkaClient:
         self._connection.close()
 
     # The cluster
-
-    def api_versions(self) -> Mapping[int, tuple[int, int]]:
-        """First and last version of each API that the broker offers, by key."""
-        return self._connection.versions()
 
     def cluster(self) -> Cluster:
         response = self._connection.send(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.request())
@@ -315,64 +306,6 @@ class KafkaClient:
         result = response.responses[0].partition_responses[0]
         check(result.error_code, result.error_message)
         return result.base_offset
-
-    def fetch(
-        self,
-        topic: str,
-        partition: int,
-        offset: int,
-        *,
-        max_bytes: int = FETCH_BYTES,
-        max_wait_ms: int = 0,
-        min_bytes: int = 1,
-        committed: bool = False,
-    ) -> Fetched:
-        """Read batches from the one that contains `offset` on; with `committed` below the last
-        stable offset, aborted ones among them (see CommittedBatches).
-
-        At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
-        with nothing. The first batch is whole even when it is larger than `max_bytes`.
-        """
-        fetch_topic = FETCH.request.FetchTopic(
-            topic=topic,
-            partitions=[
-                FETCH.request.FetchPartition(
-                    partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
-                )
-            ],
-        )
-        request = FETCH.request(
-            max_wait_ms=max_wait_ms,
-            min_bytes=min_bytes,
-            max_bytes=max_bytes,
-            isolation_level=int(committed),
-            topics=[fetch_topic],
-        )
-        response = self._connection.send(FETCH, request)
-        check(response.error_code)
-        result = response.responses[0].partitions[0]
-        check(result.error_code)
-        return Fetched.of(result)
-
-    def fetch_below(
-        self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES
-    ) -> Iterator[memoryview]:
-        """Yield runs of whole batches that hold the offsets from `offset` up to below `end`.
-
-        Raises TimeoutError where the broker has nothing at an offset for PATIENCE_S.
-        """
-        waited_until = time.monotonic() + PATIENCE_S
-        while offset < end:
-            batches = self.fetch(
-                topic, partition, offset, max_bytes=max_bytes, max_wait_ms=WAIT_MS
-            ).batches
-            for _, header in walk(batches):
-                offset = header.next_offset
-                waited_until = time.monotonic() + PATIENCE_S
-            if batches:
-                yield batches
-            elif time.monotonic() > waited_until:
-                raise TimeoutError(f"{topic}/{partition} has nothing at offset {offset}")
 
     def list_offsets(
         self, timestamps: Mapping[tuple[str, int], int], *, committed: bool = False

@@ -48,6 +48,12 @@ class CommittedBatches:
         if start < len(view):
             yield view[start:]
 
+    def forget(self) -> None:
+        """Batches are missing here, ends of transactions perhaps among them: ask anew."""
+        self._aborting.clear()
+        self._named.clear()
+        self._named_up_to = _NOTHING
+
     def _keeps(self, header: BatchHeader, batch: memoryview) -> bool:
         if not header.attributes & (ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL):
             return True

@@ -13,8 +13,9 @@ from penstock.pipeline.jobs.steps import MET
 from penstock.pipeline.jobs.writing import Stepped, source_options
 from penstock.pipeline.session import open_session
 from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.options import OptionError, parse
-from penstock.pipeline.source.planning import Planner, SourceError
+from penstock.pipeline.source.planning import Planner
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.config import PipelineConfig
@@ -37,7 +38,7 @@ def look(config: PipelineConfig) -> Found:
     """Ask the broker for the topics and their offsets; raises CheckError."""
     try:
         options = parse(source_options(config), streaming=True)
-        with KafkaCluster(options.servers, committed=options.committed) as cluster:
+        with KafkaCluster(options) as cluster:
             planner = Planner(options, cluster)
             starting, latest = planner.starting(), planner.latest()
     except (OptionError, SourceError) as error:

@@ -10,6 +10,7 @@ from typing import Final
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.values.options import OnParseError
 
 BATCH_ROWS: Final = 2_000_000
 """Rows of one batch: what is done again after a kill, and how often progress is seen."""
@@ -52,21 +53,13 @@ class Deduplication:
     """Rows that are later than the newest by more than this are dropped, and counted."""
 
 
-class ParseErrors(StrEnum):
-    """What becomes of a value that its schema can't read; as option `onParseError` has it."""
-
-    FAIL = "fail"
-    NULL = "null"
-    DEAD_LETTER = "deadLetter"
-
-
 @dataclass(frozen=True)
 class Parsing:
     """How values become columns."""
 
     schema: str
-    """As option `schema` of the source has it."""
-    on_error: ParseErrors = ParseErrors.FAIL
+    """As option `schema` of the source has it (docs/spark-values.md)."""
+    on_error: OnParseError = OnParseError.FAIL
     dead_letter: Path | None = None
 
 
@@ -104,6 +97,11 @@ class PipelineConfig:
     key: tuple[str, ...] = ()
     """The columns by which rows are upserted."""
     partition_by: tuple[str, ...] = ()
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether rows are more than what the source reads."""
+        return bool(self.parsing or self.expectations or self.deduplication)
 
     @property
     def quarantines(self) -> bool:

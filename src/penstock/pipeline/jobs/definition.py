@@ -15,7 +15,6 @@ from penstock.pipeline.jobs.config import (
     DefinitionError,
     Expectation,
     Otherwise,
-    ParseErrors,
     Parsing,
     PipelineConfig,
     WriteMode,
@@ -24,6 +23,7 @@ from penstock.pipeline.jobs.sections import Section
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.values.options import OnParseError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,9 +70,9 @@ def _parse(path: Path, entries: Any) -> Parsing | None:
     parse = Section(path, "parse", entries, ("schema", "on_error", "dead_letter"))
     if not parse:
         return None
-    on_error = parse.word("on_error", ParseErrors, ParseErrors.FAIL)
+    on_error = parse.word("on_error", OnParseError, OnParseError.FAIL)
     folder = parse.text("dead_letter", "")
-    if (on_error is ParseErrors.DEAD_LETTER) != bool(folder):
+    if (on_error is OnParseError.DEAD_LETTER) != bool(folder):
         raise parse.wrong("dead_letter", 'a folder, with on_error = "deadLetter" and only then')
     schema = parse.text("schema")
     if (beside := path.parent / schema).is_file():

@@ -30,7 +30,8 @@ UNMET: Final = "_expectation"
 """The column of a quarantine table: the first expectation that a row does not meet."""
 
 MANIFEST: Final = (
-    "into string, staged string, rows bigint, size bigint, footer binary, unmet array<bigint>"
+    "into string, staged string, rows bigint, size bigint, parts array<string>, footer binary, "
+    "unmet array<bigint>"
 )
 """What a task says: its files, and at last how many rows met each expectation not."""
 
@@ -40,6 +41,7 @@ _ARROW: Final = pa.schema(
         ("staged", pa.string()),
         ("rows", pa.int64()),
         ("size", pa.int64()),
+        ("parts", pa.list_(pa.string())),
         ("footer", pa.binary()),
         ("unmet", pa.list_(pa.int64())),
     ]
@@ -143,4 +145,5 @@ def _unmet(expectation: Expectation, row: pa.RecordBatch) -> str:
 
 def _line(into: str, piece: Piece) -> pa.RecordBatch:
     entry = {"into": into, "staged": piece.staged, "rows": piece.rows, "size": piece.size}
-    return pa.RecordBatch.from_pylist([entry | {"footer": piece.footer}], _ARROW)
+    rest = {"parts": list(piece.values), "footer": piece.footer}
+    return pa.RecordBatch.from_pylist([entry | rest], _ARROW)

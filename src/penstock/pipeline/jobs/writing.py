@@ -11,10 +11,12 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
 from penstock.pipeline.jobs.steps import MET, deduplicated, flattened, held_against
+from penstock.pipeline.source.options import columns_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
+from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from penstock.pipeline.jobs.config import PipelineConfig
-    from penstock.pipeline.tables.interface import Table
+    from penstock.pipeline.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Writing(Protocol):
 
 def writing_of(config: PipelineConfig) -> Writing:
     """Return how this job writes: past Java where nothing is asked that needs it."""
-    return Stepped(config) if config.expectations or config.deduplication else PastJava(config)
+    return Stepped(config) if config.has_steps else PastJava(config)
 
 
 class PastJava:
@@ -61,8 +63,9 @@ class PastJava:
         self.table = open_table(self._table_config)
 
     def begin(self, spark: SparkSession) -> DataFrame:
-        self.table.prepare(arrow_schema(include_headers=self._config.include_headers))
-        options = source_options(self._config) | {"table": self._table_config.to_json()}
+        options = source_options(self._config)
+        self.table.prepare(arrow_schema(columns_of(options)))
+        options |= {"table": self._table_config.to_json()}
         return spark.readStream.format(TableFilesSource.name()).options(**options).load()
 
     def write(self, frame: DataFrame, batch: int) -> Written:
@@ -71,7 +74,7 @@ class PastJava:
             return Written(0)
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
-        files = [StagedFile(**row) for row in rows]
+        files = [StagedFile.from_record(row) for row in rows]
         return Written(self.table.commit(query.pop(), batch, files))
 
 
@@ -120,8 +123,13 @@ class Stepped:
 
 def table_config(config: PipelineConfig) -> TableConfig:
     """Return the table that a job writes."""
-    location = str(config.table.absolute())
-    return TableConfig(location, config.table_format, config.compression)
+    return TableConfig(
+        str(config.table.absolute()),
+        config.table_format,
+        config.compression,
+        partition_by=config.partition_by,
+        keys=config.key,
+    )
 
 
 def quarantine_config(config: PipelineConfig) -> TableConfig:
@@ -132,7 +140,7 @@ def quarantine_config(config: PipelineConfig) -> TableConfig:
 
 def source_options(config: PipelineConfig) -> dict[str, str]:
     """Return the options by which the source reads what a job reads."""
-    return {
+    options = {
         "penstock.bootstrap.servers": config.servers,
         "subscribe": ",".join(config.topics),
         "startingOffsets": config.starting_offsets,
@@ -141,12 +149,21 @@ def source_options(config: PipelineConfig) -> dict[str, str]:
         "failOnDataLoss": str(config.fail_on_data_loss),
         "readMode": config.read_mode.value,
     }
+    parsing = config.parsing
+    if parsing is not None:
+        options |= {SCHEMA: parsing.schema, ON_PARSE_ERROR: parsing.on_error.value}
+        if parsing.dead_letter is not None:
+            options[DEAD_LETTER] = str(parsing.dead_letter.absolute())
+    return options
 
 
 def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
     """Return the files of one kind; they hold what Spark computed of a batch as a whole."""
-    pieces = sorted((line for line in lines if line.into == into), key=lambda line: line.staged)
+    pieces = [line for line in lines if line.into == into]
+    place = (into, 0, batch, batch + 1)
     return [
-        StagedFile(line.staged, into, 0, batch, batch + 1, line.rows, line.size, piece, line.footer)
+        StagedFile(
+            line.staged, *place, line.rows, line.size, piece, tuple(line.parts or ()), line.footer
+        )
         for piece, line in enumerate(pieces)
     ]

@@ -6,7 +6,9 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.pipeline.source.options import KAFKA_SERVERS, SERVERS, OptionError
+from penstock.pipeline.source.kafka_options import SERVERS as KAFKA_SERVERS
+from penstock.pipeline.source.option_values import OptionError
+from penstock.pipeline.source.options import SERVERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 from uuid import uuid4
 
 from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
+from penstock.pipeline.source.dividing import Extent
+from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import Offsets, TopicIds, TopicPartition
-from penstock.pipeline.source.patience import Patience
-from penstock.pipeline.source.planning import DataFolder, SourceError
+from penstock.pipeline.source.patience import Answer, Patience
+from penstock.pipeline.source.planning import DataFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    import re
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from penstock.clients.kafka.client import TopicDescription
+    from penstock.pipeline.source.dividing import Extents
+    from penstock.pipeline.source.options import SourceOptions
+
+
+LISTING_SECONDS: Final = 5
+"""How long a new topic may stay unnoticed where topics are read whose names match a pattern."""
+
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class KafkaCluster:
     """One broker, as the planner sees it. Methods raise SourceError where it can't be reached.
 
-    With `committed` partitions end at the first message of a transaction that is open.
+    Where only what is committed is read, partitions end at the first message of a transaction that
+    is open.
     """
 
-    def __init__(self, servers: str, *, committed: bool) -> None:
-        self._servers = servers
-        self._committed = committed
-        self._client = KafkaClient(servers, client_id="penstock-spark")
-        self._patience = Patience(answered=False)
+    def __init__(self, options: SourceOptions) -> None:
+        self._servers = options.servers
+        self._committed = options.committed
+        self._client = KafkaClient(
+            options.servers, client_id=options.kafka.client_id, timeout_s=options.kafka.timeout_s
+        )
+        self._patience = Patience(answered=False, retries=options.retries)
         self._holder = f"spark-{uuid4()}"
         self._looked_for_folder = False
         self._data_folder: DataFolder | None = None
+        self._listed: list[str] = []
+        self._listed_at = float("-inf")
 
     def __enter__(self) -> Self:
         return self
@@ -49,6 +67,17 @@ class KafkaCluster:
     def close(self) -> None:
         self._client.close()
 
+    def topics_like(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the topics whose whole name matches, but those that Kafka keeps for itself.
+
+        They are listed every LISTING_SECONDS.
+        """
+        if time.monotonic() - self._listed_at > LISTING_SECONDS:
+            self._listed = sorted(each.name for each in self._ask(self._client.topics))
+            self._listed_at = time.monotonic()
+        found = (name for name in self._listed if pattern.fullmatch(name))
+        return [name for name in found if name not in _INTERNAL]
+
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """Count the partitions of each topic; a topic that does not exist is left out."""
         found = {topic: self._topic(topic) for topic in topics}
@@ -63,16 +92,45 @@ class KafkaCluster:
         """Return the offset at one end, EARLIEST or LATEST; an unknown partition is left out."""
         counts = self.partitions(dict.fromkeys(each.topic for each in sources))
         known = [each for each in sources if each.partition < counts.get(each.topic, 0)]
-        if not known:
+        found = self.at_times(dict.fromkeys(known, end))
+        return {source: offset or 0 for source, offset in found.items()}
+
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Return the offset of the first message of a time in ms or later, None for none."""
+        if not times:
             return {}
+        asked = {(source.topic, source.partition): time for source, time in times.items()}
+        found = self._ask(lambda: self._client.list_offsets(asked, committed=self._committed))
+        return {TopicPartition(*each): offset for each, offset in found.items()}
+
+    def extents(self, sources: Sequence[TopicPartition]) -> Extents:
+        """Return how many bytes are stored of which offsets, as far as the broker says."""
+        found: dict[TopicPartition, Sequence[Extent]] = {}
+        sizes: Mapping[tuple[str, int], int] | None = None
+        for topic, indexes in _by_topic(sources).items():
+            described = self._ask(partial(self._client.segments, topic, indexes))
+            for partition, each in described.items():
+                if each.segments is not None:
+                    extents = [Extent(*segment) for segment in each.segments]
+                else:
+                    sizes = sizes or self._ask(self._client.log_directory).sizes
+                    size = sizes.get((topic, partition), 0)
+                    extents = [Extent(each.start_offset, each.end_offset, size)]
+                found[TopicPartition(topic, partition)] = extents
+        return found
+
+    def commit(self, group: str, offsets: Offsets) -> None:
+        """Commit offsets as a group's. Raises SourceError, as where a consumer is in the group."""
+        asked = {(source.topic, source.partition): offset for source, offset in offsets.items()}
         try:
-            asked: dict[tuple[str, int], int] = dict.fromkeys(known, end)
-            found = self._patience.ask(
-                lambda: self._client.list_offsets(asked, committed=self._committed)
-            )
-        except (KafkaError, OSError) as error:
+            self._patience.ask(lambda: self._client.commit_offsets(group, asked))
+        except KafkaError as error:
+            raise SourceError(
+                f"progress can't be committed as group {group}: {error}. kafka.group.id and "
+                "groupIdPrefix must lead to a group that no consumer is in"
+            ) from error
+        except OSError as error:
             raise self._unreachable(error) from error
-        return {TopicPartition(*each): offset or 0 for each, offset in found.items()}
 
     def hold(self, starts: Offsets) -> None:
         """Have the broker keep what lies from these offsets on, for RANGE_LEASE_SECONDS.
@@ -103,17 +161,11 @@ class KafkaCluster:
 
     def _hold(self, starts: Offsets, seconds: int) -> None:
         asked = {(source.topic, source.partition): offset for source, offset in starts.items()}
-        try:
-            self._patience.ask(lambda: self._client.hold_offsets(self._holder, asked, seconds))
-        except (KafkaError, OSError) as error:
-            raise self._unreachable(error) from error
+        self._ask(lambda: self._client.hold_offsets(self._holder, asked, seconds))
 
     def _find_data_folder(self) -> DataFolder | None:
-        try:
-            cluster_id = self._patience.ask(self._client.cluster).cluster_id
-            path = self._patience.ask(lambda: self._client.log_directory([])).path
-        except (KafkaError, OSError) as error:
-            raise self._unreachable(error) from error
+        cluster_id = self._ask(self._client.cluster).cluster_id
+        path = self._ask(lambda: self._client.log_directory([])).path
         folder = DataFolder(Path(path), cluster_id)
         return folder if is_reachable(folder) else None
 
@@ -128,8 +180,21 @@ class KafkaCluster:
             raise self._unreachable(error) from error
         return found
 
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
+        try:
+            return self._patience.ask(question)
+        except (KafkaError, OSError) as error:
+            raise self._unreachable(error) from error
+
     def _unreachable(self, error: Exception) -> SourceError:
         return SourceError(f"the broker at {self._servers} does not answer as it should: {error}")
+
+
+def _by_topic(sources: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sources:
+        topics.setdefault(topic, []).append(partition)
+    return topics
 
 
 def is_reachable(folder: DataFolder) -> bool:

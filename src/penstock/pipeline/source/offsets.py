@@ -7,16 +7,12 @@ that name the offsets are of, `{"topic": {"0": 17, "id": "…"}}`: one made anew
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 EARLIEST: Final = -2
 LATEST: Final = -1
 """Kafka's own numbers for the two ends of a log (ListOffsets)."""
-
-SMALLEST_TASK: Final = 10_000
-"""Rows below which splitting a range costs more than it brings."""
 
 
 class TopicPartition(NamedTuple):
@@ -96,19 +92,3 @@ def limit_rows(start: Offsets, latest: Offsets, max_rows: int) -> Offsets:
         key: end if waiting[key] <= 0 else start[key] + max(1, waiting[key] * max_rows // total)
         for key, end in latest.items()
     }
-
-
-def split(ranges: Sequence[OffsetRange], tasks: int) -> list[OffsetRange]:
-    """Cut the larger ranges so that about `tasks` of similar size come out; order is kept.
-
-    Empty ranges are left out, and no piece is made smaller than `SMALLEST_TASK` rows.
-    """
-    ranges = [each for each in ranges if each.rows > 0]
-    total = sum(each.rows for each in ranges)
-    size = max(SMALLEST_TASK, -(-total // max(tasks, 1)))
-    return [piece for each in ranges for piece in _cut(each, max(1, round(each.rows / size)))]
-
-
-def _cut(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
-    edges = [whole.start + whole.rows * index // pieces for index in range(pieces + 1)]
-    return [OffsetRange(whole.source, start, end) for start, end in pairwise(edges) if end > start]

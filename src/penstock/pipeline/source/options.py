@@ -3,49 +3,63 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
-from penstock.pipeline.source.offsets import (
-    EARLIEST,
-    LATEST,
-    Offsets,
-    TopicIds,
-    TopicPartition,
-    from_json,
-    topic_ids,
+from penstock.pipeline.source import kafka_options, positions
+from penstock.pipeline.source.kafka_options import KafkaOptions, parse_kafka
+from penstock.pipeline.source.offsets import TopicIds, TopicPartition
+from penstock.pipeline.source.option_values import (
+    Given,
+    OptionError,
+    choice,
+    count,
+    duration,
+    flag,
+    milliseconds,
 )
+from penstock.pipeline.source.positions import Position, begins_at_latest
 from penstock.pipeline.values import options as value_options
 
-SERVERS: Final = "penstock.bootstrap.servers"
-KAFKA_SERVERS: Final = "kafka.bootstrap.servers"
-"""Taken too, so that a job written for Spark's Kafka source changes only its format."""
+__all__ = ["OptionError", "ReadMode", "SourceOptions", "begins_at_latest", "parse"]
 
-ISOLATION: Final = "kafka.isolation.level"
-"""As for Spark's Kafka source, but that what is committed is read unless all is asked for."""
+SERVERS: Final = "penstock.bootstrap.servers"
+
+COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+"""Those of Spark's Kafka source, in its order."""
+HEADERS: Final = "headers"
 
 NAMES: Final = (
     SERVERS,
-    KAFKA_SERVERS,
+    *kafka_options.UNDERSTOOD,
     "subscribe",
+    "subscribePattern",
     "assign",
-    "startingOffsets",
-    "endingOffsets",
+    *positions.NAMES,
     "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
     "minPartitions",
+    "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
+    "columns",
+    "filterPushdown",
+    "groupIdPrefix",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "kafkaConsumer.pollTimeoutMs",
     "readMode",
-    ISOLATION,
+    "onCorruption",
+    "deadLetterPath",
     *value_options.NAMES,
 )
-
-
-class OptionError(ValueError):
-    """An option is missing, unknown or has a value that it can't have."""
 
 
 class ReadMode(StrEnum):
@@ -59,80 +73,134 @@ class ReadMode(StrEnum):
     """The broker, whatever is reachable."""
 
 
+class OnCorruption(StrEnum):
+    """What becomes of a batch that is damaged, or that nobody can read."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+    DEAD_LETTER = "deadLetter"
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often, and after how many seconds, the driver asks for offsets again."""
+
+    count: int
+    interval_s: float
+
+
 @dataclass(frozen=True)
 class SourceOptions:
     """What to read. Positions use Kafka's numbers: -2 is the earliest offset, -1 the latest."""
 
     servers: str
+    kafka: KafkaOptions
     topics: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    """What names of topics match, all of each; None where `topics` names them."""
     assigned: tuple[TopicPartition, ...]
-    """The partitions that `assign` names; empty where `subscribe` takes all of its topics."""
-    starting: int | Offsets
-    ending: int | Offsets
+    """The partitions that `assign` names; empty where all of the topics' are read."""
+    starting: Position
+    ending: Position
     ids: TopicIds
     """The ids that these offsets name beside their topics, as those of a checkpoint do."""
     max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_s: float
     min_partitions: int | None
+    max_records_per_partition: int | None
     fail_on_data_loss: bool
-    include_headers: bool
+    columns: tuple[str, ...]
+    filter_pushdown: bool
+    group: str | None
+    """The group as which progress is committed."""
+    retries: Retries | None
+    poll_timeout_s: float
     read_mode: ReadMode
-    committed: bool
-    """Whether messages of open and aborted transactions are left out."""
+    on_corruption: OnCorruption
+    dead_letters: Path | None
     values: value_options.ValueOptions | None = None
     """Which columns are typed; None where all are as they are stored."""
 
+    @property
+    def committed(self) -> bool:
+        """Whether messages of open and aborted transactions are left out."""
+        return self.kafka.committed
+
+    @property
+    def include_headers(self) -> bool:
+        return HEADERS in self.columns
+
 
 def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-    """Check and convert the options of one read; raises OptionError.
-
-    A stream starts at the latest offsets unless set otherwise, a batch at the earliest, as Spark's
-    Kafka source does.
-    """
+    """Check and convert the options of one read; raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
     _refuse_unknown(given)
+    kafka = parse_kafka(given)
     topics, assigned = _sources(given)
-    if streaming and "endingoffsets" in given:
-        raise OptionError("endingOffsets is for batch reads; end a stream with its trigger")
+    most, least = _rows_of_a_batch(given)
+    on_corruption, dead_letters = _corruption(given)
+    if streaming and flag(given, "filterPushdown", default=False):
+        raise OptionError("filterPushdown is for batch reads: no stream hears of its conditions")
     return SourceOptions(
         servers=_servers(given),
+        kafka=kafka,
         topics=topics,
+        pattern=_pattern(given),
         assigned=assigned,
-        starting=_position(given, "startingOffsets", LATEST if streaming else EARLIEST),
-        ending=_position(given, "endingOffsets", LATEST),
-        ids=_ids(given),
-        max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
-        min_partitions=_count(given, "minPartitions"),
-        fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
-        include_headers=_flag(given, "includeHeaders", default=False),
-        read_mode=_read_mode(given),
-        committed=_committed(given),
+        starting=positions.starting(given, streaming=streaming),
+        ending=positions.ending(given, streaming=streaming),
+        ids=positions.named_ids(given),
+        max_offsets_per_trigger=most,
+        min_offsets_per_trigger=least,
+        max_trigger_delay_s=duration(given, "maxTriggerDelay", "15m"),
+        min_partitions=count(given, "minPartitions"),
+        max_records_per_partition=count(given, "maxRecordsPerPartition"),
+        fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
+        columns=columns_of(options),
+        filter_pushdown=flag(given, "filterPushdown", default=False),
+        group=kafka.group or _generated_group(given),
+        retries=_retries(given),
+        poll_timeout_s=(count(given, "kafkaConsumer.pollTimeoutMs") or 120_000) / 1000,
+        read_mode=choice(given, "readMode", ReadMode.AUTO),
+        on_corruption=on_corruption,
+        dead_letters=dead_letters,
         values=_values(given),
     )
 
 
-def includes_headers(options: Mapping[str, str]) -> bool:
-    """Whether the column `headers` is asked for: the one option that changes the schema."""
+def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns that are asked for, in their order. Raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    return _flag(given, "includeHeaders", default=False)
+    with_headers = flag(given, "includeHeaders", default=False)
+    everything = (*COLUMNS, HEADERS)
+    if "columns" not in given:
+        return everything if with_headers else COLUMNS
+    known = {name.lower(): name for name in everything}
+    names = [name.strip() for name in given["columns"].split(",")]
+    unknown = [name for name in names if name.lower() not in known]
+    if unknown or len({name.lower() for name in names}) < len(names):
+        raise OptionError(
+            f"columns must name some of {', '.join(everything)}, each once, "
+            f"not {given['columns']!r}"
+        )
+    columns = tuple(known[name.lower()] for name in names)
+    if with_headers and HEADERS not in columns:
+        raise OptionError("includeHeaders is true, but columns does not name headers")
+    return columns
 
 
-def begins_at_latest(options: SourceOptions) -> bool:
-    """Whether the starting offsets are others each time that they are resolved."""
-    starting = options.starting
-    return LATEST in starting.values() if isinstance(starting, dict) else starting == LATEST
-
-
-def _refuse_unknown(given: Mapping[str, str]) -> None:
+def _refuse_unknown(given: Given) -> None:
     known = {name.lower(): name for name in NAMES}
     for name in given:
-        if name not in known:
+        if name not in known and not kafka_options.is_known(name):
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {known[near[0]]}?" if near else "known are " + ", ".join(NAMES)
             raise OptionError(f"unknown option {name!r}: {hint}")
 
 
-def _servers(given: Mapping[str, str]) -> str:
-    servers = given.get(SERVERS) or given.get(KAFKA_SERVERS)
+def _servers(given: Given) -> str:
+    servers = given.get(SERVERS) or given.get(kafka_options.SERVERS)
     if not servers:
         raise OptionError(f"option {SERVERS} is missing: the broker's Kafka address, host:port")
     for address in servers.split(","):
@@ -142,16 +210,29 @@ def _servers(given: Mapping[str, str]) -> str:
     return servers
 
 
-def _sources(given: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
-    if ("subscribe" in given) == ("assign" in given):
-        raise OptionError("give exactly one of the options subscribe and assign")
+def _sources(given: Given) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
+    ways = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
+    if len(ways) != 1:
+        raise OptionError("give exactly one of the options subscribe, subscribePattern and assign")
     if "subscribe" in given:
         topics = tuple(name for name in map(str.strip, given["subscribe"].split(",")) if name)
         if not topics:
             raise OptionError("subscribe names no topic")
         return tuple(dict.fromkeys(topics)), ()
+    if "assign" not in given:
+        return (), ()
     assigned = _assignment(given["assign"])
     return tuple(dict.fromkeys(each.topic for each in assigned)), assigned
+
+
+def _pattern(given: Given) -> re.Pattern[str] | None:
+    text = given.get("subscribepattern")
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise OptionError(
+            f"subscribePattern must be a regular expression, not {text!r}: {error}"
+        ) from None
 
 
 def _assignment(text: str) -> tuple[TopicPartition, ...]:
@@ -170,67 +251,54 @@ def _assignment(text: str) -> tuple[TopicPartition, ...]:
     return tuple(dict.fromkeys(assigned))
 
 
-def _position(given: Mapping[str, str], name: str, default: int) -> int | Offsets:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    word = text.strip().lower()
-    ends_batch = name == "endingOffsets"
-    if word == "latest":
-        return LATEST
-    if word == "earliest" and not ends_batch:
-        return EARLIEST
-    try:
-        offsets = from_json(json.loads(text))
-    except (ValueError, AttributeError) as error:
-        words = "latest" if ends_batch else "earliest, latest"
-        example = '{"orders": {"0": 17}}'
-        raise OptionError(f"{name} must be {words} or JSON such as {example}: {error}") from None
-    lowest = LATEST if ends_batch else EARLIEST
-    if any(offset < lowest for offset in offsets.values()):
-        raise OptionError(f"{name} holds an offset below {lowest}: {text}")
-    return offsets
+def _rows_of_a_batch(given: Given) -> tuple[int | None, int | None]:
+    most, least = count(given, "maxOffsetsPerTrigger"), count(given, "minOffsetsPerTrigger")
+    if most is not None and least is not None and least > most:
+        raise OptionError(
+            f"minOffsetsPerTrigger {least} must not be above maxOffsetsPerTrigger {most}"
+        )
+    return most, least
 
 
-def _ids(given: Mapping[str, str]) -> TopicIds:
-    texts = (given.get(name, "").strip() for name in ("startingoffsets", "endingoffsets"))
-    named = [topic_ids(json.loads(text)) for text in texts if text.startswith("{")]
-    return {topic: each for ids in named for topic, each in ids.items()}
-
-
-def _count(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
-    if text is None:
+def _generated_group(given: Given) -> str | None:
+    """Return the same group for the same topics each time, so that lag tools know it again."""
+    prefix = given.get("groupidprefix")
+    if prefix is None:
         return None
-    if not text.strip().isdigit() or int(text) < 1:
-        raise OptionError(f"{name} must be a whole number above 0, not {text!r}")
-    return int(text)
+    if not prefix.strip():
+        raise OptionError("groupIdPrefix must not be empty: name a prefix, or leave it away")
+    ways = ("subscribe", "subscribepattern", "assign")
+    topics = "".join(given[way] for way in ways if way in given)
+    return f"{prefix}-{hashlib.sha256(topics.encode()).hexdigest()[:8]}"
 
 
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
-    word = given.get(name.lower(), str(default)).strip().lower()
-    if word not in {"true", "false"}:
-        raise OptionError(f"{name} must be true or false, not {word!r}")
-    return word == "true"
+def _retries(given: Given) -> Retries | None:
+    times, interval = "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"
+    if times.lower() not in given and interval.lower() not in given:
+        return None
+    interval_ms = milliseconds(given, interval)
+    return Retries(count(given, times) or 3, (1000 if interval_ms is None else interval_ms) / 1000)
 
 
-def _read_mode(given: Mapping[str, str]) -> ReadMode:
-    word = given.get("readmode", ReadMode.AUTO).strip().lower()
-    if word not in set(ReadMode):
-        raise OptionError(f"readMode must be one of {', '.join(ReadMode)}, not {word!r}")
-    return ReadMode(word)
+def _corruption(given: Given) -> tuple[OnCorruption, Path | None]:
+    on_corruption = choice(given, "onCorruption", OnCorruption.FAIL)
+    path = given.get("deadletterpath", "").strip()
+    if (on_corruption is OnCorruption.DEAD_LETTER) != bool(path):
+        raise OptionError(
+            "onCorruption deadLetter and deadLetterPath, a folder, belong together: give both"
+        )
+    return on_corruption, Path(path).absolute() if path else None
 
 
-def _values(given: Mapping[str, str]) -> value_options.ValueOptions | None:
+def _values(given: Given) -> value_options.ValueOptions | None:
     try:
-        return value_options.parse_value_options(given)
+        values = value_options.parse_value_options(given)
     except value_options.ValueOptionError as error:
         raise OptionError(str(error)) from None
-
-
-def _committed(given: Mapping[str, str]) -> bool:
-    levels = {"read_committed": True, "read_uncommitted": False}
-    word = given.get(ISOLATION, "read_committed").strip().lower()
-    if word not in levels:
-        raise OptionError(f"{ISOLATION} must be one of {', '.join(levels)}, not {word!r}")
-    return levels[word]
+    if values is None:
+        return None
+    columns = columns_of(given)
+    for column, typed in (("value", values.value), ("key", values.key)):
+        if typed is not None and column not in columns:
+            raise OptionError(f"{typed.option} is for {column}, which columns leaves out")
+    return values

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.pipeline.source.dividing import divide
+from penstock.pipeline.source.errors import DataLossError, SourceError
 from penstock.pipeline.source.offsets import (
     EARLIEST,
     LATEST,
@@ -16,22 +18,18 @@ from penstock.pipeline.source.offsets import (
     TopicIds,
     TopicPartition,
     limit_rows,
-    split,
 )
-from penstock.pipeline.source.options import OptionError, ReadMode, SourceOptions
+from penstock.pipeline.source.option_values import OptionError
+from penstock.pipeline.source.options import ReadMode, SourceOptions
+from penstock.pipeline.source.positions import Position, Strategy, Times
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Mapping, Sequence
 
+    from penstock.pipeline.source.dividing import Extents
+
 logger = logging.getLogger(__name__)
-
-
-class SourceError(Exception):
-    """What was asked for can't be read; the message says what to do."""
-
-
-class DataLossError(SourceError):
-    """Offsets that were asked for are gone, and failOnDataLoss is on."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,9 @@ class DataFolder:
 class Cluster(Protocol):
     """What the planner asks the broker."""
 
+    def topics_like(self, pattern: re.Pattern[str]) -> list[str]:
+        """Return the topics whose whole name matches, but those that Kafka keeps for itself."""
+
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
         """Count the partitions of each topic; a topic that does not exist is left out."""
 
@@ -54,8 +55,14 @@ class Cluster(Protocol):
     def ends(self, sources: Sequence[TopicPartition], end: int) -> Offsets:
         """Return the offset at one end, EARLIEST or LATEST; an unknown partition is left out."""
 
+    def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Return the offset of the first message of a time in ms or later, None for none."""
+
     def hold(self, starts: Offsets) -> None:
         """Have the broker keep what lies from these offsets on, as long as it is read."""
+
+    def extents(self, sources: Sequence[TopicPartition]) -> Extents:
+        """Return how many bytes are stored of which offsets, as far as the broker says."""
 
     def data_folder(self) -> DataFolder | None:
         """Return the broker's data folder where this process can read it."""
@@ -66,16 +73,13 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """What one Spark task reads, and how; pickled to the executors."""
+    """What one Spark task reads; pickled to the executors."""
 
     range: OffsetRange
-    servers: str
-    read_mode: ReadMode
     data_folder: DataFolder | None
     folder: Path | None
     """The partition's segments, relative to the data folder; None to read over the wire."""
-    committed: bool = True
-    """Whether messages of open and aborted transactions are left out."""
+    topic_id: str | None = None
 
 
 class Planner:
@@ -85,10 +89,16 @@ class Planner:
         self._options = options
         self._cluster = cluster
 
+    def topics(self) -> Sequence[str]:
+        """Return the topics that the options name, or those that match their pattern now."""
+        pattern = self._options.pattern
+        return self._options.topics if pattern is None else self._cluster.topics_like(pattern)
+
     def sources(self) -> list[TopicPartition]:
         """Return the partitions to read; raises SourceError where one does not exist."""
-        counts = self._cluster.partitions(self._options.topics)
-        missing = [topic for topic in self._options.topics if topic not in counts]
+        topics = self.topics()
+        counts = self._cluster.partitions(topics)
+        missing = [topic for topic in topics if topic not in counts]
         if missing:
             raise SourceError(
                 f"no topic named {', '.join(missing)} at {self._options.servers}: create it, write "
@@ -100,22 +110,50 @@ class Planner:
                     f"topic {topic} has {counts[topic]} partitions, counted from 0, "
                     f"so assign can't name partition {partition}"
                 )
-        everything = [TopicPartition(t, p) for t, count in counts.items() for p in range(count)]
-        return list(self._options.assigned) or everything
+        return self._partitions(counts)
 
     def starting(self) -> Offsets:
-        """Return where to begin, as numbers."""
-        return self._resolve("startingOffsets", self._options.starting)
+        """Return where to begin, as numbers. Raises OptionError where that is beyond the end."""
+        starts = self._resolve("startingOffsets", self._options.starting)
+        ends = self._cluster.ends(list(starts), LATEST)
+        beyond = {each: offset for each, offset in starts.items() if offset > ends.get(each, 0)}
+        if beyond:
+            text = ", ".join(
+                f"{each} begins at {offset} and ends at {ends.get(each, 0)}"
+                for each, offset in sorted(beyond.items())
+            )
+            what = f"startingOffsets lies beyond the end: {text}"
+            if self._options.fail_on_data_loss:
+                raise OptionError(
+                    f"{what}. Name an offset up to the end, or set failOnDataLoss to false"
+                )
+            logger.warning("%s; failOnDataLoss is false, so nothing is read of it", what)
+        return starts
 
     def ending(self) -> Offsets:
         """Return where a batch ends, as numbers."""
         return self._resolve("endingOffsets", self._options.ending)
 
+    def batch(self) -> tuple[Offsets, Offsets]:
+        """Return where a batch begins and ends. Raises OptionError and SourceError."""
+        if self._options.pattern is not None and not self.topics():
+            raise SourceError(
+                f"subscribePattern {self._options.pattern.pattern!r} matches the whole name of no "
+                f"topic at {self._options.servers}"
+            )
+        start, end = self.starting(), self.ending()
+        for source in sorted(start):
+            if self._options.fail_on_data_loss and start[source] > end[source]:
+                raise OptionError(
+                    f"{source} would be read from offset {start[source]} back to {end[source]}: "
+                    "what begins a read must lie before what ends it"
+                )
+        return start, end
+
     def latest(self) -> Offsets:
         """Return the newest offsets, those of partitions that were added since included."""
-        counts = self._cluster.partitions(self._options.topics)
-        everything = [TopicPartition(t, p) for t, count in counts.items() for p in range(count)]
-        return self._cluster.ends(list(self._options.assigned) or everything, LATEST)
+        counts = self._cluster.partitions(self.topics())
+        return self._cluster.ends(self._partitions(counts), LATEST)
 
     def topic_ids(self) -> TopicIds:
         """Return the ids of the topics, to be asked for before their offsets.
@@ -123,7 +161,7 @@ class Planner:
         A topic that is made anew between the two is then stored with the id of the one before, and
         noticed when its tasks are made.
         """
-        return self._cluster.topic_ids(self._options.topics)
+        return self._cluster.topic_ids(self.topics())
 
     def of_same_topics(
         self, known: Offsets, recorded: Mapping[str, str], current: Mapping[str, str]
@@ -154,9 +192,12 @@ class Planner:
 
     def limited(self, start: Offsets, latest: Offsets, max_rows: int) -> Offsets:
         """Return the end of the next batch of about `max_rows` rows."""
-        new = [source for source in latest if source not in start]
-        begin = {**start, **self._cluster.ends(new, EARLIEST)} if new else start
+        begin = {source: begin for source, (begin, _) in self._spans(start, latest).items()}
         return limit_rows(begin, latest, max_rows)
+
+    def rows(self, start: Offsets, latest: Offsets) -> int:
+        """Count the offsets that wait, those of partitions that were added since included."""
+        return sum(end - begin for begin, end in self._spans(start, latest).values())
 
     def tasks(self, start: Offsets, end: Offsets) -> list[Task]:
         """Cut what lies between two positions; raises DataLossError where some of it is gone."""
@@ -172,19 +213,35 @@ class Planner:
             begin = start.get(source, earliest[source])
             wanted = OffsetRange(source, begin, end[source])
             ranges.append(self._inside(wanted, earliest[source], latest[source]))
-        pieces = split(ranges, self._options.min_partitions or os.cpu_count() or 1)
-        return self._located(pieces)
+        return self._located(self._divided(ranges))
 
-    def _resolve(self, option: str, position: int | Offsets) -> Offsets:
+    def _spans(self, start: Offsets, latest: Offsets) -> dict[TopicPartition, tuple[int, int]]:
+        new = [source for source in latest if source not in start]
+        begin = {**start, **self._cluster.ends(new, EARLIEST)} if new else start
+        return {source: (begin[source], end) for source, end in latest.items()}
+
+    def _divided(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
+        options = self._options
+        sources = list(dict.fromkeys(each.source for each in ranges if each.rows > 0))
+        return divide(
+            ranges,
+            self._cluster.extents(sources) if sources else {},
+            cores=os.cpu_count() or 1,
+            min_tasks=options.min_partitions,
+            max_rows=options.max_records_per_partition,
+        )
+
+    def _partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
+        everything = [TopicPartition(t, p) for t, count in counts.items() for p in range(count)]
+        return list(self._options.assigned) or everything
+
+    def _resolve(self, option: str, position: Position) -> Offsets:
         sources = self.sources()
         if isinstance(position, int):
             return self._cluster.ends(sources, position)
-        if set(position) != set(sources):
-            raise OptionError(
-                f"{option} must name each partition that is read, and no other: "
-                f"missing {_names(set(sources) - set(position))}, "
-                f"unknown {_names(set(position) - set(sources))}"
-            )
+        if isinstance(position, Times):
+            return self._at(position, sources)
+        _check_all(option, position, sources)
         other = set(position) - set(without_changed(position, self._options.ids, self.topic_ids()))
         if other:
             raise OptionError(
@@ -196,6 +253,19 @@ class Planner:
             asked = [source for source, offset in position.items() if offset == end]
             resolved.update(self._cluster.ends(asked, end))
         return resolved
+
+    def _at(self, position: Times, sources: Sequence[TopicPartition]) -> Offsets:
+        if not isinstance(position.times, int):
+            _check_all(position.option, position.times, sources)
+        found = self._cluster.at_times({source: position.of(source) for source in sources})
+        later = [source for source in sources if found.get(source) is None]
+        if later and position.strategy is Strategy.ERROR:
+            raise OptionError(
+                f"{position.option}: {_names(later)} holds no message of that time or later. Set "
+                "startingOffsetsByTimestampStrategy to latest to begin at the end there"
+            )
+        ends = self._cluster.ends(later, LATEST)
+        return {each: offset for each, offset in found.items() if offset is not None} | ends
 
     def _inside(self, wanted: OffsetRange, earliest: int, latest: int) -> OffsetRange:
         """Return the part of a range that the log holds."""
@@ -229,8 +299,11 @@ class Planner:
             )
         sources = list(dict.fromkeys(each.source for each in ranges))
         folders = self._cluster.folders(sources) if data_folder and sources else {}
-        where = options.servers, options.read_mode, data_folder
-        return [Task(each, *where, folders.get(each.source), options.committed) for each in ranges]
+        ids = self._cluster.topic_ids({source.topic for source in sources})
+        return [
+            Task(each, data_folder, folders.get(each.source), ids.get(each.source.topic))
+            for each in ranges
+        ]
 
 
 def without_changed(
@@ -239,6 +312,17 @@ def without_changed(
     """Leave out the offsets of topics whose id is another one afterwards."""
     changed = {topic for topic, known in before.items() if after.get(topic, known) != known}
     return {source: offset for source, offset in offsets.items() if source.topic not in changed}
+
+
+def _check_all(
+    option: str, named: Iterable[TopicPartition], sources: Iterable[TopicPartition]
+) -> None:
+    missing, unknown = set(sources) - set(named), set(named) - set(sources)
+    if missing or unknown:
+        raise OptionError(
+            f"{option} must name each partition that is read, and no other: "
+            f"missing {_names(missing)}, unknown {_names(unknown)}"
+        )
 
 
 def _names(sources: Iterable[TopicPartition]) -> str:

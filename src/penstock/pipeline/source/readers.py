@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pyspark.sql.datasource import (
     DataSourceReader,
     DataSourceStreamReader,
+    Filter,
     InputPartition,
 )
 from pyspark.sql.streaming.datasource import (
@@ -18,14 +19,19 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from penstock.pipeline.source.admission import Admission
 from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.corruption import prepare
+from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.filters import narrowed
 from penstock.pipeline.source.offsets import Offsets, TopicIds, from_json, to_json, topic_ids
 from penstock.pipeline.source.options import SourceOptions, begins_at_latest
-from penstock.pipeline.source.planning import Planner, SourceError, Task, without_changed
+from penstock.pipeline.source.planning import Planner, Task, without_changed
+from penstock.pipeline.source.progress import GroupProgress
 from penstock.pipeline.source.tasks import read_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -50,16 +56,63 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions, declared: StructType | None = None) -> None:
         self._options = options
+        self._filters: list[Filter] = []
         self._declared = declared
 
     def partitions(self) -> list[InputPartition]:
-        with KafkaCluster(self._options.servers, committed=self._options.committed) as cluster:
+        prepare(self._options)
+        with KafkaCluster(self._options) as cluster:
             planner = Planner(self._options, cluster)
-            tasks = planner.tasks(planner.starting(), planner.ending())
+            start, end = planner.batch()
+            if self._filters:
+                start, end = narrowed(start, end, self._filters, cluster)
+            tasks = planner.tasks(start, end)
         return as_partitions(tasks, _typed(self._options, self._declared))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
+
+
+class FilteringReader(BatchReader):
+    """Is told the query's conditions too.
+
+    Spark refuses such a reader unless `spark.sql.python.filterPushdown.enabled` is set, so that an
+    option has to ask for it.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._filters = filters
+        return filters  # Spark is to apply them to the rows that are left.
+
+
+class FailingStreamReader(DataSourceStreamReader):
+    """Says what is wrong with a stream as soon as it is asked."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        raise self._error
+
+    def latestOffset(  # noqa: N802
+        self,
+        start: dict[str, Any],  # noqa: ARG002
+        limit: ReadLimit,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        raise self._error
+
+    def partitions(
+        self,
+        start: dict[str, Any],  # noqa: ARG002
+        end: dict[str, Any],  # noqa: ARG002
+    ) -> list[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        raise self._error
 
 
 class Latest(NamedTuple):
@@ -85,6 +138,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._unsettled: dict[str, Any] | None = None
         self._latest = Latest({}, {})
         self._asked_at = float("-inf")
+        self._admission = Admission(options.min_offsets_per_trigger, options.max_trigger_delay_s)
+        self._progress = GroupProgress(options.group) if options.group else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cluster": None}
@@ -93,7 +148,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planner = self._planner()
         ids = planner.topic_ids()
         start = to_json(planner.starting(), ids)
-        self._unsettled = start if begins_at_latest(self._options) else None
+        self._unsettled = start if begins_at_latest(self._options.starting) else None
         return start
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -104,16 +159,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._latest = self._ask()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        planner = self._planner()
+        newest = self._newest() if self._target is None else self._target
+        if self._progress is not None and self._cluster is not None:
+            done = from_json(start)
+            there = {source: done[source] for source in done if source in newest.offsets}
+            self._progress.reached(there, self._cluster)
         if start == self._unsettled:
             # Spark stores a batch's end and not its start, and after a crash in the first batch it
             # would ask for the latest offset anew. An empty first batch stores where to begin.
             self._unsettled = None
             return start
-        planner = self._planner()
-        newest = self._newest() if self._target is None else self._target
         recorded = topic_ids(start)
         known = planner.of_same_topics(from_json(start), recorded, newest.ids)
         latest = planner.following(known, newest.offsets)
+        # What is there is read to its end where a stream ends by itself.
+        if self._target is None and not self._admission.admits(planner.rows(known, latest)):
+            return start
         if isinstance(limit, ReadMaxRows):
             latest = planner.limited(known, latest, limit.max_rows)
         return to_json(latest, {**recorded, **newest.ids})
@@ -141,7 +203,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _planner(self) -> Planner:
         if self._cluster is None:
-            self._cluster = KafkaCluster(self._options.servers, committed=self._options.committed)
+            prepare(self._options)
+            self._cluster = KafkaCluster(self._options)
         return Planner(self._options, self._cluster)
 
     def _newest(self) -> Latest:
@@ -156,6 +219,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Latest(planner.latest(), ids)
 
 
+def failing_later(make: Callable[[], DataSourceStreamReader]) -> DataSourceStreamReader:
+    """Return the reader that is made, or one that raises the error when it is first asked.
+
+    An error that is raised where a reader is to be made is lost: PySpark then stops the reader that
+    it has not got, and reports that.
+    """
+    try:
+        return make()
+    except Exception as error:
+        return FailingStreamReader(error)
+
+
 def as_partitions(tasks: list[Task], typed: TypedReading | None = None) -> list[InputPartition]:
     """Wrap tasks for Spark."""
     return [TaskPartition(task, typed) for task in tasks]
@@ -167,7 +242,7 @@ def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.
     if task is None:
         return iter(())
     typed = partition.typed if isinstance(partition, TaskPartition) else None
-    return read_task(task, include_headers=options.include_headers, typed=typed)
+    return read_task(task, options, typed)
 
 
 def _typed(options: SourceOptions, declared: StructType | None) -> TypedReading | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     IntegerType,
     LongType,
     StringType,
@@ -16,35 +20,25 @@ from pyspark.sql.types import (
 
 from penstock.records.arrow import HEADERS, TIMESTAMP
 
+_HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 
-def spark_schema(*, include_headers: bool) -> StructType:
+_TYPES: Final[dict[str, tuple[DataType, pa.DataType]]] = {
+    "key": (BinaryType(), pa.binary()),
+    "value": (BinaryType(), pa.binary()),
+    "topic": (StringType(), pa.string()),
+    "partition": (IntegerType(), pa.int32()),
+    "offset": (LongType(), pa.int64()),
+    "timestamp": (TimestampType(), TIMESTAMP),
+    "timestampType": (IntegerType(), pa.int32()),
+    "headers": (ArrayType(_HEADER), HEADERS),
+}
+
+
+def spark_schema(columns: Sequence[str]) -> StructType:
     """The schema that Spark plans with."""
-    fields = [
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("timestampType", IntegerType()),
-    ]
-    if include_headers:
-        header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
-        fields.append(StructField("headers", ArrayType(header)))
-    return StructType(fields)
+    return StructType([StructField(name, _TYPES[name][0]) for name in columns])
 
 
-def arrow_schema(*, include_headers: bool) -> pa.Schema:
+def arrow_schema(columns: Sequence[str]) -> pa.Schema:
     """The same in Arrow; Spark 4.3 refuses a batch whose schema differs in anything."""
-    fields = [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", TIMESTAMP),
-        pa.field("timestampType", pa.int32()),
-    ]
-    if include_headers:
-        fields.append(pa.field("headers", HEADERS))
-    return pa.schema(fields)
+    return pa.schema([pa.field(name, _TYPES[name][1]) for name in columns])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import os
 import time
 from pathlib import Path
@@ -23,7 +22,6 @@ from penstock.pipeline.tables.lake import (
     footer_of,
 )
 from penstock.pipeline.tables.locks import locked
-from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.storage import flush_folder, local_folder
 
 if TYPE_CHECKING:
@@ -31,7 +29,9 @@ if TYPE_CHECKING:
 
     import pyarrow.parquet as pq
 
+    from penstock.pipeline.tables.evolution import Evolution
     from penstock.pipeline.tables.interface import StagedFile
+    from penstock.pipeline.tables.partitions import PartitionField
     from penstock.pipeline.tables.staging import Piece
 
 try:
@@ -51,6 +51,9 @@ STATISTICS_LENGTH_MAX: Final = 64
 class DeltaLakeTable(LakeTable):
     """One table in a folder; its log says which files are part of it."""
 
+    widens = False
+    stores_derived = True
+
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
         self._path = Path(config.location).absolute()
@@ -68,25 +71,28 @@ class DeltaLakeTable(LakeTable):
     def only_writer(self) -> AbstractContextManager[None]:
         return locked(self._path / "_penstock" / "lock", str(self._path))
 
-    def prepare(self, schema: pa.Schema) -> Stager:
+    def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         try:
             self._opened = DeltaTable(str(self._path))
         except TableNotFoundError:
             self._refuse_other_files()
-            self._opened = DeltaTable.create(str(self._path), Schema.from_arrow(schema))
-        return self._stager(schema)
+            parts = [field.name for field in fields]
+            self._opened = DeltaTable.create(
+                str(self._path), delta_schema(columns), partition_by=parts
+            )
+
+    def _evolve(self, change: Evolution) -> None:
+        self._table.alter.add_columns(delta_schema(pa.schema(change.added)).fields)
+        self._refresh()
+
+    def _parts(self) -> list[str]:
+        return list(self._table.metadata().partition_columns)
 
     def _refuse_other_files(self) -> None:
         if any(self._path.glob("**/*.parquet")):
             raise TableError(
                 f"{self._path} holds Parquet files and is no Delta table: choose an empty folder"
             )
-
-    def _stager(self, schema: pa.Schema) -> Stager:
-        config = self.config
-        return Stager(
-            self.folder.below(DATA), schema, config.compression, config.target_bytes, by_batch=True
-        )
 
     @property
     def _table(self) -> DeltaTable:
@@ -118,23 +124,41 @@ class DeltaLakeTable(LakeTable):
         return None
 
     def _files(self) -> list[LiveFile]:
-        actions = pa.table(self._table.get_add_actions()).to_pylist()
-        return [LiveFile(each["path"], each["size_bytes"], each["num_records"]) for each in actions]
+        parts = self._parts()
+        return [
+            LiveFile(
+                each["path"],
+                each["size_bytes"],
+                each["num_records"],
+                tuple(_part(each["partition"][name]) for name in parts),
+            )
+            for each in pa.table(self._table.get_add_actions()).to_pylist()
+        ]
+
+    def _obstacle(self) -> str | None:
+        if "deletionVectors" in (self._table.protocol().reader_features or []):
+            return "it has deletion vectors, which are left to the engine that made them"
+        return None
 
     def _apply(self, change: Change) -> None:
         now = int(time.time() * 1000)
         rows_change = change.batch is not None
+        parts = self._parts()
         actions: list[AddAction | RemoveAction] = [
-            _added(file, now, rows_change) for file in change.added
+            _added(file, parts, now, rows_change) for file in change.added
         ]
         actions += [
-            RemoveAction(file.name, rows_change, now, file.size, {}) for file in change.removed
+            RemoveAction(
+                file.name, rows_change, now, file.size, dict(zip(parts, file.values, strict=True))
+            )
+            for file in change.removed
         ]
         try:
             self._table.create_write_transaction(
                 actions,
                 "append",
                 self._table.schema(),
+                partition_by=parts,
                 commit_properties=_properties(change.batch),
             )
         except CommitFailedError as error:
@@ -169,9 +193,25 @@ def _properties(batch: Batch | None) -> CommitProperties:
     )
 
 
-def _added(file: StagedFile | Piece, now: int, rows_change: bool) -> AddAction:
+def _added(file: StagedFile | Piece, parts: list[str], now: int, rows_change: bool) -> AddAction:
     statistics = json.dumps(_statistics(footer_of(file)))
-    return AddAction(f"{DATA}/{file.staged}", file.size, {}, now, rows_change, statistics)
+    values = dict(zip(parts, file.values, strict=True))
+    return AddAction(f"{DATA}/{file.staged}", file.size, values, now, rows_change, statistics)
+
+
+def _part(value: Any) -> str | None:
+    """Return the value of a part as it is staged."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def delta_schema(columns: pa.Schema) -> Schema:
+    """Return columns as Delta knows them; raises TableError where it has no such types."""
+    try:
+        return Schema.from_arrow(columns)
+    except Exception as error:  # deltalake raises bare ones
+        raise TableError(f"a Delta table can't have these columns: {error}") from error
 
 
 def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
@@ -200,17 +240,20 @@ def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
 
 
 def _text(value: Any) -> Any:
-    """Return a value in the form that Delta's log has for it; None where it has none."""
+    """Return a value in the form that Delta's log has for it; None where it has none.
+
+    Nor has a float: Parquet leaves NaN out of a file's ends, and to Delta it is the highest value.
+    """
     text: Any
     match value:
         case bool() | bytes():
             text = None
         case int():
             text = value
-        case float():
-            text = value if math.isfinite(value) else None
         case dt.datetime():
-            text = value.astimezone(dt.UTC).isoformat(timespec="microseconds")
+            text = (value.astimezone(dt.UTC) if value.tzinfo else value).isoformat(
+                timespec="microseconds"
+            )
         case dt.date():
             text = value.isoformat()
         case str():

@@ -8,7 +8,7 @@ folder, and `metadata/version-hint.text` names the newest metadata for readers w
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +25,6 @@ from penstock.pipeline.tables.lake import (
     footer_of,
 )
 from penstock.pipeline.tables.locks import locked
-from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.storage import local_folder
 
 if TYPE_CHECKING:
@@ -33,14 +32,17 @@ if TYPE_CHECKING:
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
-    from pyiceberg.schema import Schema
+    from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import Table as Opened
 
-    from penstock.pipeline.tables.interface import StagedFile
+    from penstock.pipeline.tables.evolution import Evolution
+    from penstock.pipeline.tables.interface import StagedFile, Values
+    from penstock.pipeline.tables.partitions import PartitionField
     from penstock.pipeline.tables.staging import Piece
 
 try:
     from pyiceberg.catalog import load_catalog
+    from pyiceberg.conversions import partition_to_py
     from pyiceberg.exceptions import (
         CommitFailedException,
         NoSuchTableError,
@@ -51,9 +53,9 @@ try:
         data_file_statistics_from_parquet_metadata,
         parquet_path_to_id_mapping,
     )
-    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
     from pyiceberg.typedef import Record
-    from pyiceberg.types import ListType, MapType, NestedField, StructType
+    from pyiceberg.types import DateType, PrimitiveType
 except ModuleNotFoundError as missing:
     raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
 
@@ -72,11 +74,16 @@ CREATED_WITH: Final = {
 }
 """Properties of a new table: what its metadata was before goes by itself."""
 
+_EPOCH: Final = date(1970, 1, 1)
+
 FILES: Final = "penstock.pipeline.tables.durable_io.DurableFileIO"
 
 
 class IcebergTable(LakeTable):
     """One table in a folder, and its catalogue."""
+
+    widens = True
+    stores_derived = False
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
@@ -96,14 +103,21 @@ class IcebergTable(LakeTable):
     def only_writer(self) -> AbstractContextManager[None]:
         return locked(self._path / "_penstock" / "lock", str(self._path))
 
-    def prepare(self, schema: pa.Schema) -> Stager:
+    def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         catalog = self._catalog()
         try:
             self._loaded = catalog.load_table(self._identifier)
         except NoSuchTableError:
             self._refuse_other_files()
-            self._loaded = self._create(catalog, schema)
-        return self._stager(schema)
+            self._loaded = self._create(catalog, columns, fields)
+
+    def _evolve(self, change: Evolution) -> None:
+        with self._table.update_schema() as update:
+            update.union_by_name(pa.schema([*change.added, *change.widened]))
+        self._write_hint(self._table)
+
+    def _parts(self) -> list[str]:
+        return [field.name for field in self._table.spec().fields]
 
     @property
     def _identifier(self) -> tuple[str, str]:
@@ -119,11 +133,20 @@ class IcebergTable(LakeTable):
             **{"py-io-impl": FILES},
         )
 
-    def _create(self, catalog: Catalog, schema: pa.Schema) -> Opened:
+    def _create(
+        self, catalog: Catalog, columns: pa.Schema, fields: tuple[PartitionField, ...]
+    ) -> Opened:
         catalog.create_namespace_if_not_exists(self._identifier[:1])
-        created = catalog.create_table_if_not_exists(
-            self._identifier, schema, location=str(self._path), properties=CREATED_WITH
-        )
+        try:
+            transaction = catalog.create_table_transaction(
+                self._identifier, columns, location=str(self._path), properties=CREATED_WITH
+            )
+        except Exception as error:  # pyiceberg raises many kinds
+            raise TableError(f"an Iceberg table can't have these columns: {error}") from error
+        with transaction, transaction.update_spec() as spec:
+            for field in fields:
+                spec.add_field(field.column, field.transform.value, field.name)
+        created = catalog.load_table(self._identifier)
         self._write_hint(created)
         return created
 
@@ -133,16 +156,6 @@ class IcebergTable(LakeTable):
                 f"{self._path} holds Parquet files and is no Iceberg table of this catalogue: "
                 "choose an empty folder"
             )
-
-    def _stager(self, schema: pa.Schema) -> Stager:
-        config = self.config
-        return Stager(
-            self.folder.below(DATA),
-            with_ids(schema, self._table.schema()),
-            config.compression,
-            config.target_bytes,
-            by_batch=True,
-        )
 
     @property
     def _table(self) -> Opened:
@@ -172,11 +185,19 @@ class IcebergTable(LakeTable):
         return tuple(Offsets(*each) for each in json.loads(self._table.properties[OFFSETS]))
 
     def _files(self) -> list[LiveFile]:
-        snapshot = self._table.current_snapshot()
-        manifests = [] if snapshot is None else snapshot.manifests(self._table.io)
+        manifests = self._manifests()
         # A manifest never changes, so each is read once.
         self._known = {each.manifest_path: self._data_files(each) for each in manifests}
         return [self._live(file) for files in self._known.values() for file in files]
+
+    def _manifests(self) -> list[ManifestFile]:
+        snapshot = self._table.current_snapshot()
+        return [] if snapshot is None else snapshot.manifests(self._table.io)
+
+    def _obstacle(self) -> str | None:
+        if any(each.content is ManifestContent.DELETES for each in self._manifests()):
+            return "it has delete files of another engine, which has to write its data anew first"
+        return None
 
     def _data_files(self, manifest: ManifestFile) -> list[DataFile]:
         known = self._known.get(manifest.manifest_path)
@@ -187,7 +208,12 @@ class IcebergTable(LakeTable):
 
     def _live(self, file: DataFile) -> LiveFile:
         name = file.file_path.removeprefix(f"{self._path}/")
-        return LiveFile(name, file.file_size_in_bytes, file.record_count, entry=file)
+        values = tuple(self._part(file, index) for index in range(len(self._table.spec().fields)))
+        return LiveFile(name, file.file_size_in_bytes, file.record_count, values, file)
+
+    def _part(self, file: DataFile, index: int) -> str | None:
+        value = file.partition[index]
+        return None if value is None else str(value)
 
     def _apply(self, change: Change) -> None:
         summary = _properties(change.batch)
@@ -220,7 +246,7 @@ class IcebergTable(LakeTable):
             content=DataFileContent.DATA,
             file_path=f"{self._path}/{DATA}/{file.staged}",
             file_format=FileFormat.PARQUET,
-            partition=Record(),
+            partition=Record(*self._partition(file.values)),
             file_size_in_bytes=file.size,
             sort_order_id=None,
             spec_id=self._table.spec().spec_id,
@@ -228,6 +254,15 @@ class IcebergTable(LakeTable):
             key_metadata=None,
             **statistics.to_serialized_dict(),
         )
+
+    def _partition(self, values: Values) -> list[Any]:
+        """Return the values of a part as Iceberg keeps them: days and hours are numbers."""
+        schema = self._table.schema()
+        pairs = zip(self._table.spec().fields, values, strict=True)
+        return [
+            None if value is None else _kept(value, str(field.transform), schema, field.source_id)
+            for field, value in pairs
+        ]
 
     def _write_hint(self, table: Opened) -> None:
         """Name the newest metadata for readers that know only the folder."""
@@ -277,27 +312,15 @@ def _properties(batch: Batch | None) -> dict[str, str]:
     return {QUERY: batch.query, BATCH: str(batch.number), OFFSETS: offsets}
 
 
-def with_ids(schema: pa.Schema, table: Schema) -> pa.Schema:
-    """Return a schema whose fields carry the ids that the table knows its columns by."""
-    return pa.schema([_with_id(each, table.find_field(each.name)) for each in schema])
-
-
-def _with_id(field: pa.Field, known: NestedField) -> pa.Field:
-    metadata = {"PARQUET:field_id": str(known.field_id)}
-    return pa.field(field.name, _ids_inside(field.type, known.field_type), metadata=metadata)
-
-
-def _ids_inside(kind: pa.DataType, known: Any) -> pa.DataType:
-    match known:
-        case StructType():
-            by_name = {each.name: each for each in known.fields}
-            return pa.struct([_with_id(each, by_name[each.name]) for each in kind])
-        case ListType():
-            return pa.list_(_with_id(kind.value_field, known.element_field))
-        case MapType():
-            key = _with_id(kind.key_field, known.key_field).with_nullable(False)
-            return pa.map_(key, _with_id(kind.item_field, known.value_field))
-    return kind
+def _kept(value: str, transform: str, schema: IcebergSchema, source: int) -> Any:
+    kind = schema.find_type(source)
+    assert isinstance(kind, PrimitiveType), "only those name parts"
+    if transform == "day" or isinstance(kind, DateType):
+        return (date.fromisoformat(value) - _EPOCH).days
+    if transform == "hour":
+        day, hour = date.fromisoformat(value[:10]), int(value[11:])
+        return (day - _EPOCH).days * 24 + hour
+    return partition_to_py(kind, value)
 
 
 def small_types(schema: pa.Schema) -> pa.Schema:

@@ -7,6 +7,7 @@ again is found to be there. Small files are merged by the same means.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 import uuid
@@ -17,20 +18,30 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.pipeline.tables.changes import check_keys, columns_of, staged_schema
+from penstock.pipeline.tables.evolution import Evolution, evolution
 from penstock.pipeline.tables.interface import (
     Offsets,
     StagedFile,
-    Table,
+    TableConfig,
     TableError,
+    Values,
     covered,
     older_checkpoint,
+    other_parts,
 )
 from penstock.pipeline.tables.merging import choose, rows_of
+from penstock.pipeline.tables.partitions import parse_partitions, with_derived
+from penstock.pipeline.tables.staging import Changes, Stager
+from penstock.pipeline.tables.table import Table
+from penstock.pipeline.tables.upserting import ChangedKeys, KeyRange, filtered, key_range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
-    from penstock.pipeline.tables.staging import Piece, Stager
+    from penstock.pipeline.tables.partitions import PartitionField
+    from penstock.pipeline.tables.staging import Piece
     from penstock.pipeline.tables.storage import Folder
 
 logger = logging.getLogger(__name__)
@@ -38,11 +49,14 @@ logger = logging.getLogger(__name__)
 DATA: Final = "data"
 """The folder of data files, below the table's own."""
 
+CHANGES: Final = "_penstock/changes"
+"""The folder in which changes are staged, which are no data files."""
+
 EXPIRY_SECONDS: Final = 3600
 """How often a run that merges looks for versions and files that nobody needs any more."""
 
 CONFLICTS_MAX: Final = 3
-"""How often a merge is tried again where somebody else changed the same files; then it is left."""
+"""How often a commit is tried where somebody else commits at the same time."""
 
 
 class ConflictError(Exception):
@@ -57,7 +71,7 @@ class LiveFile:
     """Its path below the table's folder."""
     size: int
     rows: int
-    values: tuple[str | None, ...] = ()
+    values: Values = ()
     """Those that all of its rows have in the columns that the table is partitioned by."""
     entry: Any = None
     """What the format knows it by."""
@@ -85,7 +99,28 @@ class LakeTable(Table):
     """A table of which one commit replaces any files by any others."""
 
     folder: Folder
-    _expired_at = float("-inf")
+
+    widens: bool
+    """Whether the type of a column can become a wider one."""
+    stores_derived: bool
+    """Whether the table has columns for what it is partitioned by."""
+
+    def __init__(self, config: TableConfig) -> None:
+        super().__init__(config)
+        self._expired_at = float("-inf")
+        self._ranges: dict[str, KeyRange | None] = {}
+
+    @abstractmethod
+    def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
+        """Open the table, or make it. Raises TableError where the folder holds something else."""
+
+    @abstractmethod
+    def _evolve(self, change: Evolution) -> None:
+        """Add columns, and widen some."""
+
+    @abstractmethod
+    def _parts(self) -> list[str]:
+        """Return the names of what the table is partitioned by."""
 
     @abstractmethod
     def _schema(self) -> pa.Schema:
@@ -116,8 +151,53 @@ class LakeTable(Table):
         """Commit, durably; raises ConflictError."""
 
     @abstractmethod
+    def _obstacle(self) -> str | None:
+        """Return why files can't be written again: another engine may have marked rows in them."""
+
+    @abstractmethod
     def _expire(self) -> None:
         """Forget versions that are older than what readers may look at, and files of no version."""
+
+    def prepare(self, schema: pa.Schema) -> Stager:
+        config = self.config
+        columns = schema
+        if config.keys:
+            columns = columns_of(schema, config.changes)
+            check_keys(config.keys, columns)
+        fields = parse_partitions(config.partition_by, columns)
+        columns = with_derived(fields, columns) if self.stores_derived else columns
+        self._open(columns, fields)
+        if self._parts() != [field.name for field in fields]:
+            raise other_parts(config.location, self._parts())
+        change = evolution(self._schema(), columns, widens=self.widens, location=config.location)
+        if change.added or change.widened:
+            self._evolve(change)
+        return self._change_stager() if config.keys else self._stager()
+
+    def _stager(self) -> Stager:
+        """Return what writes files of the table."""
+        config = self.config
+        schema = self._schema()
+        return Stager(
+            self._data,
+            schema,
+            config.compression,
+            config.target_bytes,
+            by_batch=True,
+            fields=parse_partitions(config.partition_by, schema),
+        )
+
+    def _change_stager(self) -> Stager:
+        """Return what writes changes, which are no part of the table."""
+        config = self.config
+        return Stager(
+            self.folder.below(CHANGES),
+            staged_schema(self._schema()),
+            config.compression,
+            config.target_bytes,
+            by_batch=True,
+            changes=Changes(config.changes, config.keys),
+        )
 
     def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
         self._refresh()
@@ -127,11 +207,11 @@ class LakeTable(Table):
         staged = [file for file in files if file.staged]
         if newest is None or batch > newest:
             self._add(staged, Batch(query, batch, offsets))
-            self._remove_leftovers(query, batch, staged)
         elif batch < newest or self._offsets(query, batch) not in {None, offsets}:
             raise older_checkpoint(self.config.location, batch)
-        else:
-            self._data.remove(file.staged for file in staged)
+        # Files that were staged once more stay until they are old: they might be the very same.
+        if self.config.keys:
+            _empty(self.folder.below(f"{CHANGES}/{query}-{batch}"), set())
         self.compact()
         return sum(file.rows for file in staged)
 
@@ -140,6 +220,8 @@ class LakeTable(Table):
 
         Each row is there once for every reader at any moment.
         """
+        if self._obstacle() is not None:
+            return 0
         merged = 0
         conflicts = 0
         while group := choose(self._files(), self.config.target_bytes):
@@ -163,19 +245,55 @@ class LakeTable(Table):
         return self.folder.below(DATA)
 
     def _add(self, staged: Sequence[StagedFile], batch: Batch) -> None:
-        self._data.flush(file.staged for file in staged)
-        try:
-            self._apply(Change(staged, batch=batch))
-        except ConflictError as error:
-            raise TableError(
-                f"another run writes to {self.config.location}: wait for its end, or stop it "
-                f"({error})"
-            ) from error
+        for attempt in range(1, CONFLICTS_MAX + 1):
+            change = Change(staged, batch=batch)
+            if self.config.keys and staged:
+                change = self._upserted(staged, batch)
+            self._data.flush(file.staged for file in change.added)
+            try:
+                self._apply(change)
+            except ConflictError as error:
+                self._refresh()
+                if attempt == CONFLICTS_MAX or self._committed(batch.query) == batch.number:
+                    raise TableError(
+                        f"another run writes to {self.config.location}: wait for its end, or stop "
+                        f"it ({error})"
+                    ) from error
+            else:
+                break
+        kept = {file.staged for file in change.added}
+        inside = f"{batch.query}-{batch.number}"
+        _empty(self._data.below(inside), {name.removeprefix(f"{inside}/") for name in kept})
+
+    def _upserted(self, staged: Sequence[StagedFile], batch: Batch) -> Change:
+        """Write the batch's rows, and again those files that hold older ones of their keys."""
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            raise TableError(f"{self.config.location} can't be changed by key: {obstacle}")
+        names = [file.staged for file in sorted(staged, key=_place)]
+        changed = ChangedKeys(self.folder.below(CHANGES), names, self.config.keys)
+        schema = self._schema()
+        touched = [
+            (file, kept)
+            for file in self._files()
+            if changed.may_be_in(self._key_range(file))
+            and (kept := changed.kept(self.folder, file.name)) is not None
+        ]
+        rows = itertools.chain(
+            *(filtered(rows_of(self.folder, [file.name], schema), kept) for file, kept in touched),
+            changed.new_rows(schema),
+        )
+        pieces = list(self._stager().write(rows, batch.query, batch.number))
+        return Change(pieces, [file for file, _ in touched], batch)
+
+    def _key_range(self, file: LiveFile) -> KeyRange | None:
+        if file.name not in self._ranges:
+            self._ranges[file.name] = key_range(self.folder, file.name, self.config.keys[0])
+        return self._ranges[file.name]
 
     def _merge(self, group: Sequence[LiveFile]) -> None:
         rows = rows_of(self.folder, [file.name for file in group], self._schema())
-        stager = self._stager(self._schema())
-        pieces = list(stager.write(rows, f"merged-{uuid.uuid4().hex}", 0))
+        pieces = list(self._stager().write(rows, f"merged-{uuid.uuid4().hex}", 0))
         self._data.flush(piece.staged for piece in pieces)
         assert sum(piece.rows for piece in pieces) == sum(file.rows for file in group)
         try:
@@ -184,16 +302,14 @@ class LakeTable(Table):
             self._data.remove(piece.staged for piece in pieces)
             raise
 
-    def _remove_leftovers(self, query: str, batch: int, staged: Sequence[StagedFile]) -> None:
-        """Remove what ended attempts at this batch left beside what was committed of it."""
-        kept = {file.staged for file in staged}
-        inside = f"{query}-{batch}"
-        found = [f"{inside}/{each.name}" for each in self._data.below(inside).found()]
-        self._data.remove(name for name in found if name not in kept)
 
-    @abstractmethod
-    def _stager(self, schema: pa.Schema) -> Stager:
-        """Return what writes files of the table."""
+def _empty(folder: Folder, kept: AbstractSet[str]) -> None:
+    """Remove what ended attempts left in a folder."""
+    folder.remove(name for name, _ in folder.found() if name not in kept)
+
+
+def _place(file: StagedFile) -> tuple[str, int, int, int]:
+    return file.topic, file.partition, file.start, file.piece
 
 
 def footer_of(file: StagedFile | Piece) -> pq.FileMetaData:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-import pyarrow as pa
 import pyarrow.parquet as pq
+
+from penstock.pipeline.tables.columns import fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
 
     from penstock.pipeline.tables.storage import Folder
 
@@ -66,14 +69,3 @@ def rows_of(folder: Folder, names: Sequence[str], schema: pa.Schema) -> Iterator
         with folder.reading(name) as source, pq.ParquetFile(source) as file:
             for batch in file.iter_batches(batch_size=READ_ROWS):
                 yield fitted(batch, schema)
-
-
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with a schema's columns: those that it lacks are null, narrow ones widened."""
-    columns = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

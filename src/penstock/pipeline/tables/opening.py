@@ -8,7 +8,8 @@ from penstock.pipeline.tables.interface import TableFormat
 from penstock.pipeline.tables.parquet import ParquetTable
 
 if TYPE_CHECKING:
-    from penstock.pipeline.tables.interface import Table, TableConfig
+    from penstock.pipeline.tables.interface import TableConfig
+    from penstock.pipeline.tables.table import Table
 
 
 def open_table(config: TableConfig) -> Table:

@@ -18,27 +18,33 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
+from penstock.pipeline.tables.evolution import evolution
 from penstock.pipeline.tables.interface import (
     StagedFile,
-    Table,
     TableConfig,
     TableError,
     another_query,
     covered,
     older_checkpoint,
+    other_parts,
 )
 from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.partitions import hive_folder, parse_partitions
 from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.storage import flush_folder, local_folder
+from penstock.pipeline.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    import pyarrow as pa
-
 COMMITS_KEPT: Final = 100
 """As many as Spark keeps of its own batches."""
+
+
+_PARTS: Final = b"penstock.partition_by"
 
 
 class ParquetTable(Table):
@@ -63,22 +69,48 @@ class ParquetTable(Table):
         return locked(self._state / "lock", str(self.folder))
 
     def prepare(self, schema: pa.Schema) -> Stager:
+        config = self.config
+        if config.keys:
+            raise TableError(
+                f"{self.folder} can't be changed by key, for nothing could replace rows of several "
+                "Parquet files at once: use --table-format delta or iceberg"
+            )
         mine = self._commits.is_dir()
-        if not mine and self.folder.is_dir() and any(self.folder.glob("*.parquet")):
+        if not mine and self.folder.is_dir() and any(self.folder.glob("**/*.parquet")):
             raise TableError(
                 f"{self.folder} holds Parquet files that no pipeline of Penstock wrote: choose an "
                 "empty folder"
             )
+        fields = parse_partitions(config.partition_by, schema)
         for folder in (self._staging, self._commits):
             folder.mkdir(parents=True, exist_ok=True)
-        config = self.config
+        columns = self._columns(schema)
         staging = local_folder(self._staging)
-        return Stager(staging, schema, config.compression, config.target_bytes)
+        return Stager(staging, columns, config.compression, config.target_bytes, fields=fields)
+
+    def _columns(self, wanted: pa.Schema) -> pa.Schema:
+        """Return the table's columns with those that are new; readers need no record of them."""
+        record = self._state / "columns.arrow"
+        parts = json.dumps(self.config.partition_by).encode()
+        wanted = wanted.with_metadata({_PARTS: parts})
+        known = pa.ipc.read_schema(record) if record.exists() else wanted
+        if known.metadata[_PARTS] != parts:
+            raise other_parts(str(self.folder), json.loads(known.metadata[_PARTS]))
+        change = evolution(known, wanted, widens=False, location=str(self.folder))
+        columns = pa.schema([*known, *change.added], known.metadata)
+        if change.added or not record.exists():
+            draft = f"{uuid.uuid4().hex}.arrow"
+            with local_folder(self._staging).writing(draft) as file:
+                file.write(columns.serialize())
+            (self._staging / draft).replace(record)
+        return columns.remove_metadata()
 
     def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
         record = self._decide(query, batch, files)
         for file in record:
             self._publish(file)
+        for folder in {self._target(file).parent for file in record}:
+            flush_folder(folder)
         flush_folder(self.folder)
         self._clear(batch)
         return sum(file.rows for file in record)
@@ -93,13 +125,16 @@ class ParquetTable(Table):
                 raise older_checkpoint(str(self.folder), batch)
             files = [replace(file, again=self._has(file)) for file in files]
             self._write_record(path, {"query": query, "files": [_recorded(file) for file in files]})
-        decided = [StagedFile(**file) for file in json.loads(path.read_bytes())["files"]]
+        decided = [StagedFile.from_record(file) for file in json.loads(path.read_bytes())["files"]]
         if covered(decided) != covered(files):
             raise older_checkpoint(str(self.folder), batch)
         return decided
 
     def _has(self, file: StagedFile) -> bool:
-        return (self.folder / _name(file)).exists()
+        return self._target(file).exists()
+
+    def _target(self, file: StagedFile) -> Path:
+        return self.folder / hive_folder(self.config.partition_by, file.values) / _name(file)
 
     def _write_record(self, path: Path, record: dict[str, Any]) -> None:
         draft = self._staging / f"{uuid.uuid4().hex}.json"
@@ -113,9 +148,10 @@ class ParquetTable(Table):
         flush_folder(self._commits)
 
     def _publish(self, file: StagedFile) -> None:
-        target = self.folder / _name(file)
+        target = self._target(file)
         if not file.staged or target.exists():
             return
+        target.parent.mkdir(exist_ok=True, parents=True)
         try:
             (self._staging / file.staged).rename(target)
         except FileNotFoundError:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     IntegerType,
     LongType,
@@ -20,11 +21,12 @@ from pyspark.sql.types import (
 )
 
 from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import StreamReader, task_of
+from penstock.pipeline.source.readers import StreamReader, failing_later, task_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import TableConfig
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.staging import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +44,7 @@ SCHEMA: Final = StructType(
         StructField("rows", LongType()),
         StructField("size", LongType()),
         StructField("piece", IntegerType()),
+        StructField("values", ArrayType(StringType())),
         StructField("footer", BinaryType()),
     ]
 )
@@ -58,12 +61,14 @@ class TableFilesSource(DataSource):
     def schema(self) -> StructType:
         return SCHEMA
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        return failing_later(self._reader)
+
+    def _reader(self) -> TableFilesReader:
         options = dict(self.options)
         table = open_table(TableConfig.from_json(options.pop("table")))
         source = parse(options, streaming=True)
-        stager = table.prepare(arrow_schema(include_headers=source.include_headers))
-        return TableFilesReader(source, stager)
+        return TableFilesReader(source, table.prepare(arrow_schema(source.columns)))
 
 
 class TableFilesReader(StreamReader):
@@ -79,12 +84,17 @@ class TableFilesReader(StreamReader):
             return
         query, batch = _query_and_batch()
         place = (*task.range.source, task.range.start, task.range.end)
-        batches = read_task(task, include_headers=self._options.include_headers)
+        batches = read_task(task, self._options)
         number = -1
         for number, piece in enumerate(self._stager.write(batches, query, batch)):
-            yield (query, piece.staged, *place, piece.rows, piece.size, number, piece.footer)
+            yield _row(query, place, number, piece)
         if number < 0:
-            yield (query, "", *place, 0, 0, 0, b"")
+            yield _row(query, place, 0, Piece("", 0, 0, (), b""))
+
+
+def _row(query: str, place: tuple[Any, ...], number: int, piece: Piece) -> tuple[Any, ...]:
+    values = list(piece.values)
+    return (query, piece.staged, *place, piece.rows, piece.size, number, values, piece.footer)
 
 
 def _query_and_batch() -> tuple[str, int]:

@@ -40,6 +40,7 @@ _SIMPLE: Final[Mapping[str, pa.DataType]] = {
 }
 _DECIMALS: Final = frozenset({"decimal", "dec", "numeric"})
 _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|('(?:[^'\\]|\\.)*')|(\w+)|([<>(),:]))")
+_TYPE: Final = "a type such as BIGINT, STRING, TIMESTAMP, ARRAY<STRING> or STRUCT<a: INT>"
 _DEEPEST: Final = 64
 
 
@@ -84,7 +85,7 @@ class _Parser:
         if self._depth > _DEEPEST:
             raise SchemaError(f"schema: types are nested more than {_DEEPEST} levels deep")
         start = self._position
-        word = self._next().lower()
+        word = self._next(_TYPE).lower()
         if word in _SIMPLE:
             of = _SIMPLE[word]
         elif word in _DECIMALS:
@@ -93,7 +94,7 @@ class _Parser:
             of = self._nested(word)
         else:
             self._position = start
-            self._fail("a type such as BIGINT, STRING, TIMESTAMP, ARRAY<STRING> or STRUCT<a: INT>")
+            self._fail(_TYPE)
         self._depth -= 1
         return of
 
@@ -136,10 +137,10 @@ class _Parser:
             self._fail("a column's name")
         return name
 
-    def _next(self) -> str:
+    def _next(self, expected: str = "more") -> str:
         match = _TOKEN.match(self._text, self._position)
         if match is None:
-            self._fail("more")
+            self._fail(expected)
         self._position = match.end()
         return match[match.lastindex or 0]
 

@@ -37,6 +37,7 @@ from penstock.kafka.wire.messages.api_30001_describe_segments import DescribeSeg
 from penstock.kafka.wire.messages.api_30002_hold_offsets import HoldOffsetsApi, HoldOffsetsRequest, HoldOffsetsResponse
 from penstock.kafka.wire.messages.api_30003_end_epoch import EndEpochApi, EndEpochRequest, EndEpochResponse
 from penstock.kafka.wire.messages.api_30004_heartbeat_writer import HeartbeatWriterApi, HeartbeatWriterRequest, HeartbeatWriterResponse
+from penstock.kafka.wire.messages.api_30005_fetch_stored import FetchStoredApi, FetchStoredRequest, FetchStoredResponse
 from penstock.kafka.wire.messages.api_30_create_acls import CreateAclsApi, CreateAclsRequest, CreateAclsResponse
 from penstock.kafka.wire.messages.api_31_delete_acls import DeleteAclsApi, DeleteAclsRequest, DeleteAclsResponse
 from penstock.kafka.wire.messages.api_32_describe_configs import DescribeConfigsApi, DescribeConfigsRequest, DescribeConfigsResponse
@@ -212,6 +213,8 @@ __all__ = [
     "FetchResponse",
     "FetchSnapshotRequest",
     "FetchSnapshotResponse",
+    "FetchStoredRequest",
+    "FetchStoredResponse",
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
     "GetTelemetrySubscriptionsRequest",
@@ -381,6 +384,8 @@ def api(name: Literal["HoldOffsets"]) -> HoldOffsetsApi: ...
 def api(name: Literal["EndEpoch"]) -> EndEpochApi: ...
 @overload
 def api(name: Literal["HeartbeatWriter"]) -> HeartbeatWriterApi: ...
+@overload
+def api(name: Literal["FetchStored"]) -> FetchStoredApi: ...
 @overload
 def api(name: Literal["CreateAcls"]) -> CreateAclsApi: ...
 @overload

@@ -1,0 +1,100 @@
+"""FetchStored: read batches of one partition as they are stored, whoever's encoding they are in.
+
+Version 0, for Penstock's own pipelines: what Pulsar's and Iggy's clients wrote comes with all that
+it says, microseconds among it, and the broker converts nothing.
+
+* Whole batches, from the one that contains the offset on, at most 2 MiB unless the first alone is
+  larger; nothing at the end, without a wait. Chunks of Pulsar's messages come as they are.
+* Who reads what is committed gets batches up to the last stable offset, and is named the aborted
+  transactions of what it gets, as in a Fetch.
+* A damaged batch is CORRUPT_MESSAGE, with where the damage lies and the offset behind it, so that
+  the reader can go on there.
+* Where memory is short, the answer is empty, and the reader asks again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.broker.quotas import Quota
+from penstock.broker.transactions.isolation import Isolation
+from penstock.kafka.errors import refusal
+from penstock.kafka.handlers.registry import handles
+from penstock.kafka.handlers.topics import isolation_of, topic_by_name
+from penstock.kafka.quotas import throttled_ms
+from penstock.kafka.wire import api
+from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_PROMPT_FETCH_BYTES
+from penstock.log.errors import CorruptBatchError
+from penstock.log.header import Magic
+from penstock.tasks import within
+
+if TYPE_CHECKING:
+    from penstock.broker.topics.partition import Partition
+    from penstock.kafka.client import Call
+    from penstock.kafka.wire.messages import FetchStoredRequest, FetchStoredResponse
+    from penstock.session import Part
+
+_RESPONSE: Final = api("FetchStored").response
+
+
+@handles(api("FetchStored"), 0, 0)
+async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredResponse:
+    answer = _RESPONSE(aborted_transactions=[], damage=None, records=b"")
+    try:
+        isolation = isolation_of(request.isolation_level)
+        partition = topic_by_name(call.broker, request.topic).partition(request.partition_index)
+        await partition.opened()
+        parts = await _read(request, partition, isolation, call)
+        _describe(answer, partition)
+        if isolation is Isolation.READ_COMMITTED and parts:
+            answer.aborted_transactions = [
+                _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first)
+                for producer_id, first, _ in partition.aborted_in(request.fetch_offset, parts)
+            ]
+    except CorruptBatchError as error:
+        answer.error_code = refusal(error).code
+        answer.damage = _damage(error)
+    except Exception as error:
+        answer.error_code = refusal(error).code
+    else:
+        answer.records = parts or b""
+        if call.broker.quotas:
+            size = sum(map(len, parts))
+            quota = Quota.CONSUMED_BYTES
+            answer.throttle_time_ms = throttled_ms(call.client, quota, call.client_id, size)
+    return answer
+
+
+async def _read(
+    request: FetchStoredRequest, partition: Partition, isolation: Isolation, call: Call
+) -> list[Part]:
+    offset = request.fetch_offset
+    max_bytes = max(0, min(request.max_bytes, KAFKA_PROMPT_FETCH_BYTES))
+    if call.client.transport.sends_files:
+        stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
+        if stored is not None:
+            return [stored]
+    with call.broker.memory.reading() as held:
+        wanted = max(0, min(max_bytes, partition.bytes_from(offset)))
+        try:
+            granted = await within(KAFKA_CONVERSION_SECONDS, held.grant(wanted))
+        except TimeoutError:
+            return []
+        batches = await partition.read_stored(offset, granted, isolation)
+    return [batches] if batches else []
+
+
+def _describe(answer: FetchStoredResponse, partition: Partition) -> None:
+    answer.log_start_offset = partition.start_offset
+    answer.high_watermark = partition.readable_end(Isolation.READ_UNCOMMITTED)
+    answer.last_stable_offset = partition.readable_end(Isolation.READ_COMMITTED)
+
+
+def _damage(error: CorruptBatchError) -> FetchStoredResponse.Damage:
+    return _RESPONSE.Damage(
+        base_offset=error.base_offset,
+        next_offset=error.next_offset,
+        segment_base_offset=int(Path(error.path).stem),
+        segment_position=error.position,
+    )

@@ -1,0 +1,197 @@
+"""Stored batches as rows in Arrow: what a Kafka client would see, in the columns asked for.
+
+Times are in microseconds where the producer's were, and what only another protocol can say stands
+in headers (docs/interop.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock import records
+from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_LOG_APPEND_TIME, Magic, walk
+from penstock.pipeline.source.corruption import Damage
+from penstock.pipeline.source.options import HEADERS
+from penstock.pipeline.source.runs import may_hold_chunks
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.records import MalformedBatchError, field
+from penstock.records.arrow import to_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from penstock.pipeline.source.offsets import OffsetRange
+    from penstock.records.columns import Columns, Numbers
+    from penstock.session import Buffer
+
+BATCH_BYTES: Final = 4 << 20
+"""Arrow bytes above which what came of one run is cut, for compressed batches grow."""
+
+_IN_HEADERS: Final = frozenset({"topic", "partition", "offset", "timestampType"})
+"""Columns that the headers of most batches say."""
+_COUNTED: Final = (Magic.KAFKA, Magic.IGGY)
+"""Encodings of which a batch holds as many rows as its header says."""
+_COUNTED_TOGETHER: Final = 250_000
+
+
+class Rows:
+    """Makes rows of one range of offsets; `met` hears of batches that nobody can read."""
+
+    def __init__(
+        self,
+        span: OffsetRange,
+        columns: Sequence[str],
+        earlier: Callable[[int, int], Iterable[Buffer]],
+        met: Callable[[Damage], None],
+    ) -> None:
+        self._span = span
+        self._schema = arrow_schema(columns)
+        self._earlier = earlier
+        self._met = met
+        self._counts = _IN_HEADERS.issuperset(columns)
+        self._waiting: list[dict[str, Numbers]] = []
+
+    def of(self, runs: Iterable[Buffer]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of runs of whole batches, in the order of the log."""
+        for run in runs:
+            if self._counts and self._count(memoryview(run)):
+                if self._rows_waiting() >= _COUNTED_TOGETHER:
+                    yield from self._counted()
+                continue
+            yield from self._counted()
+            for columns in self._readable(memoryview(run)):
+                rows = self._decoded(columns)
+                if rows.num_rows:
+                    yield from _cut(rows)
+        yield from self._counted()
+
+    # From bodies
+
+    def _readable(self, run: memoryview) -> Iterator[Columns]:
+        """Yield what can be read of a run, and have `met` hear of the rest."""
+        done = -1
+        try:
+            for columns in self._columns(run):
+                yield columns
+                done = _end_of(columns, done)
+        except MalformedBatchError as error:
+            parts = _around(run, done, error.base_offset)
+            if parts:
+                for part in parts:
+                    yield from self._readable(part)
+            else:
+                self._met(_unreadable(self._span, run, done, error))
+
+    def _columns(self, run: memoryview) -> Iterator[Columns]:
+        joined = records.join_messages(run, self._earlier) if may_hold_chunks(run) else [run]
+        for whole in joined:
+            if HEADERS not in self._schema.names:
+                yield from records.decode_run(whole, headers=False)
+                continue
+            for batches in records.convert(whole, Magic.KAFKA):
+                yield from records.decode_run(batches)
+
+    def _decoded(self, columns: Columns) -> pa.RecordBatch:
+        """Return the rows that are in the range."""
+        first, last = np.searchsorted(columns.offsets, (self._span.start, self._span.end))
+        count = int(last - first)
+        arrays = to_arrow(columns, self._schema.names)
+        return self._batch({name: each.slice(first, count) for name, each in arrays.items()}, count)
+
+    def _batch(self, arrays: dict[str, pa.Array], count: int) -> pa.RecordBatch:
+        topic, partition = self._span.source
+        if "topic" in self._schema.names:
+            arrays["topic"] = pa.repeat(pa.scalar(topic), count)
+        if "partition" in self._schema.names:
+            arrays["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
+        ordered = [arrays[name] for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
+
+    # From headers
+
+    def _count(self, run: memoryview) -> bool:
+        """Take the rows of a run from its headers; False where those do not say all of them."""
+        counted = _from_headers(run)
+        if counted is None:
+            return False
+        first, last = np.searchsorted(counted["offset"], (self._span.start, self._span.end))
+        self._waiting.append({name: each[first:last] for name, each in counted.items()})
+        return True
+
+    def _rows_waiting(self) -> int:
+        return sum(len(each["offset"]) for each in self._waiting)
+
+    def _counted(self) -> Iterator[pa.RecordBatch]:
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        arrays = {
+            name: pa.array(np.concatenate([each[name] for each in waiting]))
+            for name in ("offset", "timestampType")
+            if name in self._schema.names
+        }
+        count = sum(len(each["offset"]) for each in waiting)
+        if count:
+            yield self._batch(arrays, count)
+
+
+def _from_headers(run: memoryview) -> dict[str, Numbers] | None:
+    """Return offsets and types of time of all rows; None where some batch has to be looked into."""
+    from penstock.records.batch_headers import read_batch_headers  # noqa: PLC0415  # see records
+
+    table = read_batch_headers(np.frombuffer(run, np.uint8))
+    spans = table[field.LAST_DELTA] + 1
+    counts = np.where(table[field.ATTRIBUTES] & ATTRIBUTE_CONTROL, 0, spans)
+    is_counted = np.isin(table[field.MAGIC], _COUNTED) & (table[field.COUNT] == spans)
+    if not (is_counted | (counts == 0)).all():
+        return None
+    firsts = table[field.BASE_OFFSET] - np.concatenate([[0], np.cumsum(counts)[:-1]])
+    appended = (table[field.ATTRIBUTES] & ATTRIBUTE_LOG_APPEND_TIME) != 0
+    return {
+        "offset": np.repeat(firsts, counts) + np.arange(counts.sum()),
+        "timestampType": np.repeat(appended.astype(np.int32), counts),
+    }
+
+
+def _end_of(columns: Columns, before: int) -> int:
+    batches = columns.batches
+    ends = batches[field.BASE_OFFSET] + batches[field.LAST_DELTA] + 1
+    return max(before, int(ends.max(initial=before)))
+
+
+def _around(run: memoryview, done: int, bad_offset: int) -> list[memoryview]:
+    """Cut what is left of a run into what precedes a bad batch, that batch, and what follows it.
+
+    Into halves where nobody knows which one it is; into nothing where one batch is left.
+    """
+    starts = [
+        (position, header.base_offset)
+        for position, header in walk(run)
+        if header.next_offset > done
+    ]
+    if len(starts) <= 1:
+        return []
+    bad = [index for index, (_, offset) in enumerate(starts) if offset == bad_offset]
+    edges = {0, bad[0], bad[0] + 1} if bad else {0, len(starts) // 2}
+    positions = [starts[index][0] for index in sorted(edges) if index < len(starts)]
+    return [run[start:end] for start, end in zip(positions, [*positions[1:], None], strict=True)]
+
+
+def _unreadable(
+    span: OffsetRange, run: memoryview, done: int, error: MalformedBatchError
+) -> Damage:
+    """Describe the one batch that is left of a run."""
+    batches = list(walk(run))
+    position, header = next((each for each in batches if each[1].next_offset > done), batches[-1])
+    data = bytes(run[position : position + header.size])
+    return Damage(span.source, header.base_offset, header.next_offset, str(error), data=data)
+
+
+def _cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    pieces = -(-rows.nbytes // BATCH_BYTES) or 1
+    size = -(-rows.num_rows // pieces)
+    for first in range(0, rows.num_rows, size):
+        yield rows.slice(first, size)

@@ -1,0 +1,94 @@
+"""How what is to be read becomes tasks: by bytes, for all cores, or as many as asked for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.pipeline.source.dividing import (
+    SMALLEST_TASK,
+    TASK_BYTES,
+    Extent,
+    bytes_in,
+    divide,
+)
+from penstock.pipeline.source.offsets import OffsetRange, TopicPartition
+
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+spans = st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**6)), max_size=8)
+
+
+def ranges_of(spans: list[tuple[int, int]]) -> list[OffsetRange]:
+    return [
+        OffsetRange(TopicPartition("a", index), start, start + rows)
+        for index, (start, rows) in enumerate(spans)
+    ]
+
+
+@given(
+    spans,
+    st.integers(1, 64),
+    st.none() | st.integers(1, 300),
+    st.none() | st.integers(5_000, 10**6),
+    st.integers(0, 1 << 40),
+)
+def test_pieces_cover_each_range_once(
+    spans: list[tuple[int, int]],
+    cores: int,
+    min_tasks: int | None,
+    max_rows: int | None,
+    size: int,
+) -> None:
+    ranges = ranges_of(spans)
+    extents = {each.source: [Extent(0, 1 << 40, size)] for each in ranges}
+    pieces = divide(ranges, extents, cores=cores, min_tasks=min_tasks, max_rows=max_rows)
+    assert all(0 < piece.rows <= (max_rows or piece.rows) for piece in pieces)
+    for whole in ranges:
+        mine = [piece for piece in pieces if piece.source == whole.source]
+        edges = [whole.start, *(piece.end for piece in mine)]
+        assert [piece.start for piece in mine] == edges[:-1]
+        assert edges[-1] == (whole.end if whole.rows else whole.start)
+
+
+@given(spans, st.integers(1, 300))
+def test_so_many_tasks_as_asked_for_exactly(spans: list[tuple[int, int]], tasks: int) -> None:
+    ranges = ranges_of(spans)
+    full = sum(1 for each in ranges if each.rows)
+    rows = sum(each.rows for each in ranges)
+    expected = min(max(tasks, full), rows)
+    assert len(divide(ranges, {}, cores=2, min_tasks=tasks)) == expected
+
+
+def test_tasks_are_of_about_64_megabytes_however_few_the_cores() -> None:
+    ranges = [OffsetRange(A0, 0, 900_000), OffsetRange(A1, 0, 100_000)]
+    extents = {A0: [Extent(0, 900_000, 9 * TASK_BYTES)], A1: [Extent(0, 100_000, TASK_BYTES)]}
+    pieces = divide(ranges, extents, cores=2)
+    assert [piece.source for piece in pieces] == [A0] * 9 + [A1]
+
+
+def test_one_large_partition_keeps_all_cores_busy() -> None:
+    pieces = divide([OffsetRange(A0, 0, 1_000_000)], {}, cores=8)
+    assert [piece.rows for piece in pieces] == [125_000] * 8
+
+
+def test_little_is_not_cut() -> None:
+    assert len(divide([OffsetRange(A0, 0, SMALLEST_TASK)], {}, cores=64)) == 1
+
+
+def test_no_task_has_more_rows_than_it_may() -> None:
+    pieces = divide([OffsetRange(A0, 0, 10), OffsetRange(A1, 0, 3)], {}, cores=1, max_rows=4)
+    assert [piece.rows for piece in pieces] == [3, 3, 4, 3]
+    pieces = divide([OffsetRange(A0, 0, 10)], {}, cores=1, max_rows=5, min_tasks=3)
+    assert len(pieces) == 3
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "size"), [(0, 100, 1000), (50, 150, 700), (150, 200, 100), (300, 400, 0)]
+)
+def test_bytes_are_those_of_the_segments_that_a_range_meets(
+    start: int, end: int, size: int
+) -> None:
+    extents = [Extent(0, 100, 1000), Extent(100, 200, 200)]
+    found = bytes_in(OffsetRange(A0, start, end), extents)
+    assert found == pytest.approx(size, abs=100)
