@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -47,8 +48,9 @@ def cpu_seconds() -> float:
     total = 0.0
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:
-        if "serve" not in process.cmdline():
-            total += sum(process.cpu_times()[:4])
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            if "serve" not in process.cmdline():
+                total += sum(process.cpu_times()[:4])
     return total
 
 
