@@ -11,7 +11,6 @@ from penstock.pipeline.jobs.config import (
     Otherwise,
     Parsing,
     PipelineConfig,
-    WriteMode,
 )
 from penstock.pipeline.jobs.definition import load
 from penstock.pipeline.jobs.template import TEMPLATE
@@ -90,16 +89,19 @@ def test_all_that_init_shows_can_be_said(tmp_path: Path) -> None:
     lines = TEMPLATE.format(**names, file="orders.toml").splitlines()
     shown = [line.removeprefix("# ") for line in lines if " = " in line or "[" in line[:4]]
     said = "\n".join(shown).replace('on_error = "fail"', 'on_error = "deadLetter"')
-    config = defined(tmp_path, said.replace('mode = "append"', 'mode = "upsert"'))
-    assert config.parsing
-    assert config.expectations
-    assert config.deduplication
-    assert config.key == ("id",)
+    appended = defined(tmp_path, said.replace('key = ["id"]', ""))
+    assert appended.parsing
+    assert appended.expectations
+    assert appended.deduplication
+    first, _, behind = said.partition("[deduplicate]")
+    upserted = first + behind[behind.index("[write]") :].replace('"append"', '"upsert"')
+    assert defined(tmp_path, upserted).key == ("id",)
 
 
 def test_all_sections_are_read(tmp_path: Path) -> None:
     (tmp_path / "orders.avsc").touch()
-    assert defined(tmp_path, WHOLE) == PipelineConfig(
+    appended = WHOLE.replace('mode = "upsert"\nkey = ["id"]\n', "")
+    assert defined(tmp_path, appended) == PipelineConfig(
         "127.0.0.1:9092",
         ("orders", "returns"),
         tmp_path / "orders-table",
@@ -119,8 +121,6 @@ def test_all_sections_are_read(tmp_path: Path) -> None:
             Expectation("has a name", "name is not null", Otherwise.KEEP),
         ),
         deduplication=Deduplication(("id",), "placed", 600.0),
-        mode=WriteMode.UPSERT,
-        key=("id",),
         partition_by=("country",),
     )
 
@@ -158,6 +158,13 @@ def test_what_is_wrong_is_named_with_what_would_be_right(
         text = SMALL + "[expect]\n"
     with pytest.raises(DefinitionError, match=error):
         defined(tmp_path, text.replace(before, after))
+
+
+def test_the_newest_row_of_a_key_is_not_looked_for_among_the_first(tmp_path: Path) -> None:
+    section = '[deduplicate]\nby = ["id"]\ntime = "placed"\nwithin = "1 m"\n'
+    upsert = 'table = "t"\nmode = "upsert"\nkey = ["id"]'
+    with pytest.raises(DefinitionError, match="leave one of them out"):
+        defined(tmp_path, section + SMALL.replace('table = "orders-table"', upsert))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

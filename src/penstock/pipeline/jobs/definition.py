@@ -43,7 +43,7 @@ def load(path: Path) -> PipelineConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DefinitionError(f"{path} is no TOML: {error}") from error
     Section(path, "", entries, ("read", "parse", "expect", "deduplicate", "write", "run"))
-    return PipelineConfig(
+    config = PipelineConfig(
         **_read(path, entries.get("read", {})),
         **_write(path, entries.get("write", {})),
         **_run(path, entries.get("run", {})),
@@ -51,6 +51,12 @@ def load(path: Path) -> PipelineConfig:
         expectations=_expectations(path, entries.get("expect", [])),
         deduplication=_deduplicate(path, entries.get("deduplicate", {})),
     )
+    if config.deduplication and config.mode is WriteMode.UPSERT:
+        raise DefinitionError(
+            f"{path}: [deduplicate] keeps the first row of some time and loses the order of those "
+            'of a key, of which mode = "upsert" keeps the newest: leave one of them out'
+        )
+    return config
 
 
 def _read(path: Path, entries: Any) -> dict[str, Any]:
