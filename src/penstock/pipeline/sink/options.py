@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.source.kafka_options import SERVERS as KAFKA_SERVERS
-from penstock.pipeline.source.option_values import OptionError
+from penstock.pipeline.source.option_values import OptionError, refuse_unknown, servers
 from penstock.pipeline.source.options import SERVERS
 
 if TYPE_CHECKING:
@@ -71,12 +70,12 @@ class SinkOptions:
 def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     """Check and convert the options of one write; raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    _refuse_unknown(given)
+    refuse_unknown(given, NAMES, _OF_SPARK)
     _choice(given, "includeHeaders", ["true", "false"])
     _choice(given, ACKS, ["all", "-1"])
     application, version = _application(given, streaming=streaming)
     return SinkOptions(
-        servers=_servers(given),
+        servers=servers(given, SERVERS, KAFKA_SERVERS),
         topic=_topic(given),
         partitioner=_choice(given, "partitioner", PARTITIONERS),
         codec=_choice(given, COMPRESSION, CODECS),
@@ -85,26 +84,6 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         application=application,
         version=version,
     )
-
-
-def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in (*NAMES, *_OF_SPARK)}
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {known[near[0]]}?" if near else "known are " + ", ".join(NAMES)
-            raise OptionError(f"unknown option {name!r}: {hint}")
-
-
-def _servers(given: Mapping[str, str]) -> str:
-    servers = given.get(SERVERS) or given.get(KAFKA_SERVERS)
-    if not servers:
-        raise OptionError(f"option {SERVERS} is missing: the broker's Kafka address, host:port")
-    for address in servers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
-            raise OptionError(f"{SERVERS}: {address.strip()!r} is not of the form host:port")
-    return servers
 
 
 def _topic(given: Mapping[str, str]) -> str | None:

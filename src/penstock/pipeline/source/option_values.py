@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Final, TypeAlias, TypeVar
 
@@ -18,6 +19,28 @@ _SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "min": 60, "h": 3600
 
 class OptionError(ValueError):
     """An option is missing, unknown or has a value that it can't have."""
+
+
+def refuse_unknown(given: Given, names: Collection[str], also: Collection[str] = ()) -> None:
+    """Raise OptionError where an option has none of the names; `also` is known and not offered."""
+    known = {name.lower(): name for name in (*names, *also)}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {known[near[0]]}?" if near else "known are " + ", ".join(names)
+            raise OptionError(f"unknown option {name!r}: {hint}")
+
+
+def servers(given: Given, name: str, also: str) -> str:
+    """Return the addresses that the option `name` holds, or `also`. Raises OptionError."""
+    addresses = given.get(name) or given.get(also)
+    if not addresses:
+        raise OptionError(f"option {name} is missing: the broker's Kafka address, host:port")
+    for address in addresses.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise OptionError(f"{name}: {address.strip()!r} is not of the form host:port")
+    return addresses
 
 
 def count(given: Given, name: str) -> int | None:

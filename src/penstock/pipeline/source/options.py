@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import re
@@ -23,6 +22,8 @@ from penstock.pipeline.source.option_values import (
     duration,
     flag,
     milliseconds,
+    refuse_unknown,
+    servers,
 )
 from penstock.pipeline.source.positions import Position, begins_at_latest
 from penstock.pipeline.values import options as value_options
@@ -135,7 +136,8 @@ class SourceOptions:
 def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     """Check and convert the options of one read; raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
-    _refuse_unknown(given)
+    ours = {name: value for name, value in given.items() if not kafka_options.is_known(name)}
+    refuse_unknown(ours, NAMES)
     kafka = parse_kafka(given)
     topics, assigned = _sources(given)
     most, least = _rows_of_a_batch(given)
@@ -143,7 +145,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     if streaming and flag(given, "filterPushdown", default=False):
         raise OptionError("filterPushdown is for batch reads: no stream hears of its conditions")
     return SourceOptions(
-        servers=_servers(given),
+        servers=servers(given, SERVERS, kafka_options.SERVERS),
         kafka=kafka,
         topics=topics,
         pattern=_pattern(given),
@@ -188,26 +190,6 @@ def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
     if with_headers and HEADERS not in columns:
         raise OptionError("includeHeaders is true, but columns does not name headers")
     return columns
-
-
-def _refuse_unknown(given: Given) -> None:
-    known = {name.lower(): name for name in NAMES}
-    for name in given:
-        if name not in known and not kafka_options.is_known(name):
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {known[near[0]]}?" if near else "known are " + ", ".join(NAMES)
-            raise OptionError(f"unknown option {name!r}: {hint}")
-
-
-def _servers(given: Given) -> str:
-    servers = given.get(SERVERS) or given.get(kafka_options.SERVERS)
-    if not servers:
-        raise OptionError(f"option {SERVERS} is missing: the broker's Kafka address, host:port")
-    for address in servers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
-            raise OptionError(f"{SERVERS}: {address.strip()!r} is not of the form host:port")
-    return servers
 
 
 def _sources(given: Given) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
