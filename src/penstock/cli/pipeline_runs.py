@@ -80,9 +80,10 @@ def _found(place: Path) -> tuple[JobState, Status]:
 
 def _state(place: Path) -> JobState:
     from penstock.cli.pipeline_files import is_definition, loaded
-    from penstock.pipeline.jobs.state import JobState, folder_of
+    from penstock.pipeline.jobs.state import JobState
+    from penstock.pipeline.tables.interface import state_folder
 
-    return JobState(folder_of(loaded(place).table if is_definition(place) else place))
+    return JobState(state_folder(loaded(place).table if is_definition(place) else place))
 
 
 def _figures(status: Status) -> str:

@@ -21,7 +21,8 @@ from penstock.pipeline.jobs.config import (
     PipelineConfig,
 )
 from penstock.pipeline.jobs.job import PipelineError, Run
-from penstock.pipeline.jobs.state import JobState, Phase, folder_of
+from penstock.pipeline.jobs.state import JobState, Phase
+from penstock.pipeline.tables.interface import state_folder
 from penstock.pipeline.values.options import OnParseError
 from spark_topics import create, fill, numbered
 
@@ -60,10 +61,10 @@ def test_values_are_parsed_rows_held_against_expectations_and_doubles_dropped(
     assert progress.rows == 7
     assert progress.unmet["not three"] == 2
     assert progress.unmet["below eight"] == 4
-    status = JobState(folder_of(table)).read()
+    status = JobState(state_folder(table)).read()
     assert status is not None
     assert (status.phase, status.rows, status.unmet) == (Phase.ENDED, 7, progress.unmet)
-    lines = (folder_of(table) / "batches.jsonl").read_text().splitlines()
+    lines = (state_folder(table) / "batches.jsonl").read_text().splitlines()
     assert sum(json.loads(line)["rows"] for line in lines) == 7
 
 
@@ -78,7 +79,7 @@ def test_an_expectation_that_ends_the_run_writes_nothing_of_its_batch(
     with pytest.raises(PipelineError, match=r"expectation 'small' \(offset < 7\) is not met"):
         Run(failing).run(lambda _: None)
     assert not list(table.glob("*.parquet"))
-    status = JobState(folder_of(table)).read()
+    status = JobState(state_folder(table)).read()
     assert status is not None
     assert status.phase is Phase.FAILED
     assert "is not met" in (status.error or "")

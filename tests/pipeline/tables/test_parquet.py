@@ -36,7 +36,7 @@ def staged(table: ParquetTable, start: int, end: int, content: str = "rows") -> 
 
 
 def visible(table: ParquetTable) -> dict[str, str]:
-    return {file.name: file.read_text() for file in sorted(table.folder.glob("*.parquet"))}
+    return {file.name: file.read_text() for file in sorted(table.path.glob("*.parquet"))}
 
 
 def name(start: int, end: int) -> str:
@@ -83,7 +83,7 @@ def test_a_commit_that_was_cut_off_is_finished(
         table.commit("q", 0, files)
     monkeypatch.undo()
     assert len(visible(table)) == 1
-    again = made_in(table.folder)
+    again = made_in(table.path)
     again.commit("q", 0, [staged(again, 0, 9, "second")])
     assert visible(table) == {name(0, 5): "first", name(5, 9): "first"}
 
@@ -126,7 +126,7 @@ def test_a_topic_that_was_made_anew_adds_its_rows_to_those_of_the_earlier_one(
 
 def test_a_file_that_was_removed_by_hand_is_noticed(table: ParquetTable) -> None:
     table.commit("q", 0, [staged(table, 0, 5)])
-    (table.folder / name(0, 5)).unlink()
+    (table.path / name(0, 5)).unlink()
     with pytest.raises(TableError, match="removed by hand"):
         table.commit("q", 0, [staged(table, 0, 5)])
 
@@ -140,7 +140,7 @@ def test_a_folder_of_other_origin_is_refused(tmp_path: Path) -> None:
 def test_old_records_are_removed(table: ParquetTable) -> None:
     for batch in range(COMMITS_KEPT + 3):
         table.commit("q", batch, [staged(table, batch, batch + 1)])
-    assert len(list(table.folder.glob("_penstock/commits/*.json"))) == COMMITS_KEPT
+    assert len(list(table.path.glob("_penstock/commits/*.json"))) == COMMITS_KEPT
 
 
 def test_offsets_without_rows_are_part_of_the_record(table: ParquetTable) -> None:
@@ -159,8 +159,8 @@ def test_pieces_of_one_task_have_names_of_their_own(table: ParquetTable) -> None
 
 def test_records_of_earlier_versions_are_understood(table: ParquetTable) -> None:
     files = [{"staged": "x.parquet", "topic": "a", "partition": 0, "start": 0, "end": 5, "rows": 5}]
-    record = table.folder / "_penstock" / "commits" / f"{0:020}.json"
+    record = table.path / "_penstock" / "commits" / f"{0:020}.json"
     record.write_text(json.dumps({"query": "q", "files": files}))
-    (table.folder / "_penstock" / "staging" / "x.parquet").write_text("first")
+    (table.path / "_penstock" / "staging" / "x.parquet").write_text("first")
     assert table.commit("q", 0, [staged(table, 0, 5, "second")]) == 5
     assert visible(table) == {name(0, 5): "first"}

@@ -14,9 +14,10 @@ from penstock import wall_clock
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
-from penstock.pipeline.jobs.state import JobState, Phase, Status, folder_of
+from penstock.pipeline.jobs.state import JobState, Phase, Status
 from penstock.pipeline.jobs.writing import writing_of
 from penstock.pipeline.session import open_session
+from penstock.pipeline.tables.interface import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ class Run:
     def __init__(self, config: PipelineConfig) -> None:
         self._config = config
         self._writing = writing_of(config)
-        self._state = JobState(folder_of(config.table))
+        self._state = JobState(state_folder(config.table))
         self._status = Status.of_this_process(config.topics, str(config.table))
         self._stop = threading.Event()
         self._began = time.monotonic()

@@ -127,11 +127,6 @@ class JobState:
         return self._stop.exists()
 
 
-def folder_of(table: Path) -> Path:
-    """Return where the state of the job is kept that writes this table."""
-    return table / "_penstock"
-
-
 def _lives(pid: int) -> bool:
     try:
         os.kill(pid, 0)

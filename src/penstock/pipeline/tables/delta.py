@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -21,12 +20,9 @@ from penstock.pipeline.tables.lake import (
     LiveFile,
     footer_of,
 )
-from penstock.pipeline.tables.locks import locked
 from penstock.pipeline.tables.storage import flush_folder, local_folder
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     import pyarrow.parquet as pq
 
     from penstock.pipeline.tables.evolution import Evolution
@@ -56,29 +52,17 @@ class DeltaLakeTable(LakeTable):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
-        self._path = Path(config.location).absolute()
-        self.folder = local_folder(self._path)
+        self.folder = local_folder(self.path)
         self._opened: DeltaTable | None = None
-
-    @property
-    def checkpoint(self) -> Path:
-        return self._path / "_checkpoint"
-
-    @property
-    def spark_log(self) -> Path:
-        return self._path / "_penstock" / "spark.log"
-
-    def only_writer(self) -> AbstractContextManager[None]:
-        return locked(self._path / "_penstock" / "lock", str(self._path))
 
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         try:
-            self._opened = DeltaTable(str(self._path))
+            self._opened = DeltaTable(str(self.path))
         except TableNotFoundError:
             self._refuse_other_files()
             parts = [field.name for field in fields]
             self._opened = DeltaTable.create(
-                str(self._path), delta_schema(columns), partition_by=parts
+                str(self.path), delta_schema(columns), partition_by=parts
             )
 
     def _evolve(self, change: Evolution) -> None:
@@ -89,15 +73,15 @@ class DeltaLakeTable(LakeTable):
         return list(self._table.metadata().partition_columns)
 
     def _refuse_other_files(self) -> None:
-        if any(self._path.glob("**/*.parquet")):
+        if any(self.path.glob("**/*.parquet")):
             raise TableError(
-                f"{self._path} holds Parquet files and is no Delta table: choose an empty folder"
+                f"{self.path} holds Parquet files and is no Delta table: choose an empty folder"
             )
 
     @property
     def _table(self) -> DeltaTable:
         if self._opened is None:
-            self._opened = DeltaTable(str(self._path))
+            self._opened = DeltaTable(str(self.path))
         return self._opened
 
     def _schema(self) -> pa.Schema:
@@ -169,7 +153,7 @@ class DeltaLakeTable(LakeTable):
     def _flush_log(self) -> None:
         """Have the newest commit survive a power cut, before Spark notes that it is done."""
         name = f"{self._table.version():020}.json"
-        log = self._path / "_delta_log"
+        log = self.path / "_delta_log"
         with (log / name).open("rb") as file:
             os.fsync(file.fileno())
         flush_folder(log)

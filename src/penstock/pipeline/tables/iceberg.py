@@ -24,12 +24,9 @@ from penstock.pipeline.tables.lake import (
     LiveFile,
     footer_of,
 )
-from penstock.pipeline.tables.locks import locked
 from penstock.pipeline.tables.storage import local_folder
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.schema import Schema as IcebergSchema
@@ -87,21 +84,9 @@ class IcebergTable(LakeTable):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
-        self._path = Path(config.location).absolute()
-        self.folder = local_folder(self._path)
+        self.folder = local_folder(self.path)
         self._loaded: Opened | None = None
         self._known: dict[str, list[DataFile]] = {}
-
-    @property
-    def checkpoint(self) -> Path:
-        return self._path / "_checkpoint"
-
-    @property
-    def spark_log(self) -> Path:
-        return self._path / "_penstock" / "spark.log"
-
-    def only_writer(self) -> AbstractContextManager[None]:
-        return locked(self._path / "_penstock" / "lock", str(self._path))
 
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         catalog = self._catalog()
@@ -121,15 +106,15 @@ class IcebergTable(LakeTable):
 
     @property
     def _identifier(self) -> tuple[str, str]:
-        return "default", self._path.name
+        return "default", self.path.name
 
     def _catalog(self) -> Catalog:
-        (self._path / "_penstock").mkdir(parents=True, exist_ok=True)
+        (self.path / "_penstock").mkdir(parents=True, exist_ok=True)
         return load_catalog(
             "penstock",
             type="sql",
-            uri=f"sqlite:///{self._path}/_penstock/catalog.db",
-            warehouse=str(self._path),
+            uri=f"sqlite:///{self.path}/_penstock/catalog.db",
+            warehouse=str(self.path),
             **{"py-io-impl": FILES},
         )
 
@@ -139,7 +124,7 @@ class IcebergTable(LakeTable):
         catalog.create_namespace_if_not_exists(self._identifier[:1])
         try:
             transaction = catalog.create_table_transaction(
-                self._identifier, columns, location=str(self._path), properties=CREATED_WITH
+                self._identifier, columns, location=str(self.path), properties=CREATED_WITH
             )
         except Exception as error:  # pyiceberg raises many kinds
             raise TableError(f"an Iceberg table can't have these columns: {error}") from error
@@ -151,9 +136,9 @@ class IcebergTable(LakeTable):
         return created
 
     def _refuse_other_files(self) -> None:
-        if any(self._path.glob("**/*.parquet")):
+        if any(self.path.glob("**/*.parquet")):
             raise TableError(
-                f"{self._path} holds Parquet files and is no Iceberg table of this catalogue: "
+                f"{self.path} holds Parquet files and is no Iceberg table of this catalogue: "
                 "choose an empty folder"
             )
 
@@ -207,7 +192,7 @@ class IcebergTable(LakeTable):
         return [entry.data_file for entry in entries]
 
     def _live(self, file: DataFile) -> LiveFile:
-        name = file.file_path.removeprefix(f"{self._path}/")
+        name = file.file_path.removeprefix(f"{self.path}/")
         values = tuple(self._part(file, index) for index in range(len(self._table.spec().fields)))
         return LiveFile(name, file.file_size_in_bytes, file.record_count, values, file)
 
@@ -244,7 +229,7 @@ class IcebergTable(LakeTable):
         )
         return DataFile.from_args(
             content=DataFileContent.DATA,
-            file_path=f"{self._path}/{DATA}/{file.staged}",
+            file_path=f"{self.path}/{DATA}/{file.staged}",
             file_format=FileFormat.PARQUET,
             partition=Record(*self._partition(file.values)),
             file_size_in_bytes=file.size,
@@ -267,9 +252,9 @@ class IcebergTable(LakeTable):
     def _write_hint(self, table: Opened) -> None:
         """Name the newest metadata for readers that know only the folder."""
         name = Path(table.metadata_location).name.removesuffix(".metadata.json")
-        draft = self._path / "_penstock" / "version-hint"
+        draft = self.path / "_penstock" / "version-hint"
         draft.write_text(name)
-        draft.rename(self._path / "metadata" / "version-hint.text")
+        draft.rename(self.path / "metadata" / "version-hint.text")
 
     def _expire(self) -> None:
         oldest = datetime.now(UTC) - SNAPSHOTS_KEPT
@@ -302,7 +287,7 @@ class IcebergTable(LakeTable):
             for snapshot in self._table.snapshots()
             for each in snapshot.manifests(self._table.io)
         ]
-        return {path.removeprefix(f"{self._path}/") for path in paths}
+        return {path.removeprefix(f"{self.path}/") for path in paths}
 
 
 def _properties(batch: Batch | None) -> dict[str, str]:

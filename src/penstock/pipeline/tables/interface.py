@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 TARGET_BYTES: Final = 128 << 20
 """Where a task begins its next file, and up to which small ones are merged."""
@@ -109,6 +110,11 @@ class Offsets(NamedTuple):
     partition: int
     start: int
     end: int
+
+
+def state_folder(table: Path) -> Path:
+    """Return where a table's folder has what no reader of it looks at."""
+    return table / "_penstock"
 
 
 def covered(files: Sequence[StagedFile]) -> tuple[Offsets, ...]:

@@ -30,7 +30,6 @@ from penstock.pipeline.tables.interface import (
     older_checkpoint,
     other_parts,
 )
-from penstock.pipeline.tables.locks import locked
 from penstock.pipeline.tables.partitions import hive_folder, parse_partitions
 from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.storage import flush_folder, local_folder
@@ -38,7 +37,6 @@ from penstock.pipeline.tables.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
 
 COMMITS_KEPT: Final = 100
 """As many as Spark keeps of its own batches."""
@@ -52,33 +50,20 @@ class ParquetTable(Table):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
-        self.folder = Path(config.location).absolute()
-        self._state = self.folder / "_penstock"
-        self._staging = self._state / "staging"
-        self._commits = self._state / "commits"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.folder / "_checkpoint"
-
-    @property
-    def spark_log(self) -> Path:
-        return self._state / "spark.log"
-
-    def only_writer(self) -> AbstractContextManager[None]:
-        return locked(self._state / "lock", str(self.folder))
+        self._staging = self.state / "staging"
+        self._commits = self.state / "commits"
 
     def prepare(self, schema: pa.Schema) -> Stager:
         config = self.config
         if config.keys:
             raise TableError(
-                f"{self.folder} can't be changed by key, for nothing could replace rows of several "
+                f"{self.path} can't be changed by key, for nothing could replace rows of several "
                 "Parquet files at once: use --table-format delta or iceberg"
             )
         mine = self._commits.is_dir()
-        if not mine and self.folder.is_dir() and any(self.folder.glob("**/*.parquet")):
+        if not mine and self.path.is_dir() and any(self.path.glob("**/*.parquet")):
             raise TableError(
-                f"{self.folder} holds Parquet files that no pipeline of Penstock wrote: choose an "
+                f"{self.path} holds Parquet files that no pipeline of Penstock wrote: choose an "
                 "empty folder"
             )
         fields = parse_partitions(config.partition_by, schema)
@@ -90,13 +75,13 @@ class ParquetTable(Table):
 
     def _columns(self, wanted: pa.Schema) -> pa.Schema:
         """Return the table's columns with those that are new; readers need no record of them."""
-        record = self._state / "columns.arrow"
+        record = self.state / "columns.arrow"
         parts = json.dumps(self.config.partition_by).encode()
         wanted = wanted.with_metadata({_PARTS: parts})
         known = pa.ipc.read_schema(record) if record.exists() else wanted
         if known.metadata[_PARTS] != parts:
-            raise other_parts(str(self.folder), json.loads(known.metadata[_PARTS]))
-        change = evolution(known, wanted, widens=False, location=str(self.folder))
+            raise other_parts(str(self.path), json.loads(known.metadata[_PARTS]))
+        change = evolution(known, wanted, widens=False, location=str(self.path))
         columns = pa.schema([*known, *change.added], known.metadata)
         if change.added or not record.exists():
             draft = f"{uuid.uuid4().hex}.arrow"
@@ -111,30 +96,30 @@ class ParquetTable(Table):
             self._publish(file)
         for folder in {self._target(file).parent for file in record}:
             flush_folder(folder)
-        flush_folder(self.folder)
+        flush_folder(self.path)
         self._clear(batch)
         return sum(file.rows for file in record)
 
     def _decide(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
         newest = max(self._commits.glob("*.json"), default=None)
         if newest is not None and json.loads(newest.read_bytes())["query"] != query:
-            raise another_query(str(self.folder))
+            raise another_query(str(self.path))
         path = self._commits / f"{batch:020d}.json"
         if not path.exists():
             if newest is not None and newest.name > path.name:
-                raise older_checkpoint(str(self.folder), batch)
+                raise older_checkpoint(str(self.path), batch)
             files = [replace(file, again=self._has(file)) for file in files]
             self._write_record(path, {"query": query, "files": [_recorded(file) for file in files]})
         decided = [StagedFile.from_record(file) for file in json.loads(path.read_bytes())["files"]]
         if covered(decided) != covered(files):
-            raise older_checkpoint(str(self.folder), batch)
+            raise older_checkpoint(str(self.path), batch)
         return decided
 
     def _has(self, file: StagedFile) -> bool:
         return self._target(file).exists()
 
     def _target(self, file: StagedFile) -> Path:
-        return self.folder / hive_folder(self.config.partition_by, file.values) / _name(file)
+        return self.path / hive_folder(self.config.partition_by, file.values) / _name(file)
 
     def _write_record(self, path: Path, record: dict[str, Any]) -> None:
         draft = self._staging / f"{uuid.uuid4().hex}.json"

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.tables.locks import locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import pyarrow as pa
 
@@ -25,20 +28,22 @@ class Table(ABC):
 
     def __init__(self, config: TableConfig) -> None:
         self.config = config
+        self.path = Path(config.location).absolute()
+        self.state = state_folder(self.path)
 
     @property
-    @abstractmethod
     def checkpoint(self) -> Path:
         """Where Spark keeps its offsets unless told otherwise."""
+        return self.path / "_checkpoint"
 
     @property
-    @abstractmethod
     def spark_log(self) -> Path:
         """Where what Java says goes."""
+        return self.state / "spark.log"
 
-    @abstractmethod
     def only_writer(self) -> AbstractContextManager[None]:
         """Return what keeps other runs away while it is open. It raises TableError."""
+        return locked(self.state / "lock", str(self.path))
 
     @abstractmethod
     def prepare(self, schema: pa.Schema) -> Stager:
