@@ -15,7 +15,7 @@ from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
 from penstock.pipeline.jobs.state import JobState, Phase, Status
-from penstock.pipeline.jobs.writing import writing_of
+from penstock.pipeline.jobs.writing import checkpoint_of, writing_of
 from penstock.pipeline.session import open_session
 from penstock.pipeline.tables.interface import state_folder
 
@@ -89,9 +89,9 @@ class Run:
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config = self._config
         rows = self._writing.begin(spark)
-        checkpoint = config.checkpoint or self._writing.table.checkpoint
+        checkpoint = checkpoint_of(config, self._writing.table)
         writer = rows.writeStream.foreachBatch(self._commit)
-        writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+        writer = writer.option("checkpointLocation", str(checkpoint))
         self._pace.add(time.monotonic(), 0)
         if config.interval_seconds is None:
             return writer.trigger(availableNow=True).start()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.pipeline.jobs.batch_ends import batch_end
 from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
 from penstock.pipeline.jobs.steps import MET, deduplicated, flattened, held_against
 from penstock.pipeline.source.options import columns_of
@@ -20,6 +21,7 @@ from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -75,7 +77,8 @@ class PastJava:
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
         files = [StagedFile.from_record(row) for row in rows]
-        return Written(self.table.commit(query.pop(), batch, files))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        return Written(self.table.commit(query.pop(), batch, files, end))
 
 
 class Stepped:
@@ -110,7 +113,8 @@ class Stepped:
         lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
         if self._quarantine:
             self._quarantine.commit(query, batch, _files(lines, QUARANTINE, batch))
-        committed = self.table.commit(query, batch, _files(lines, TABLE, batch))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        committed = self.table.commit(query, batch, _files(lines, TABLE, batch), end)
         return Written(committed, self._unmet(lines))
 
     def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:
@@ -119,6 +123,11 @@ class Stepped:
             for each, count in zip(self._config.expectations, line.unmet or (), strict=False):
                 unmet[each.name] += count
         return {name: count for name, count in unmet.items() if count}
+
+
+def checkpoint_of(config: PipelineConfig, table: Table) -> Path:
+    """Return where Spark keeps a job's offsets."""
+    return (config.checkpoint or table.checkpoint).absolute()
 
 
 def table_config(config: PipelineConfig) -> TableConfig:
