@@ -14,6 +14,7 @@ from penstock import wall_clock
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.jobs.state import JobState, Phase, Status
 from penstock.pipeline.jobs.writing import checkpoint_of, writing_of
 from penstock.pipeline.session import open_session
@@ -64,6 +65,7 @@ class Run:
         with table.only_writer(), self._stated():
             try:
                 look(self._config)
+                record(self._config)
                 spark = open_session("penstock pipeline", self._config.master, table.spark_log)
                 self._began = time.monotonic()
                 query = self._start(spark)
