@@ -14,6 +14,7 @@ from penstock import wall_clock
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.settings import checkpoint_of
 from penstock.pipeline.jobs.state import JobState, Phase, Status
 from penstock.pipeline.jobs.writing import writing_of
 from penstock.pipeline.session import open_session
@@ -95,9 +96,9 @@ class Run:
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config = self._config
         rows = self._writing.begin(spark)
-        checkpoint = config.checkpoint or self._writing.table.checkpoint
+        checkpoint = checkpoint_of(config, self._writing.table)
         writer = rows.writeStream.foreachBatch(self._commit)
-        writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+        writer = writer.option("checkpointLocation", str(checkpoint))
         self._pace.add(time.monotonic(), 0)
         if config.interval_seconds is None:
             return writer.trigger(availableNow=True).start()

@@ -11,9 +11,17 @@ from penstock.pipeline.tables.partitions import parse_partitions
 from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
 
     from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.tables.table import Table
+
+
+def checkpoint_of(config: PipelineConfig, table: Table) -> Path:
+    """Return where Spark keeps a job's offsets."""
+    return (config.checkpoint or table.checkpoint).absolute()
 
 
 def table_config(config: PipelineConfig) -> TableConfig:

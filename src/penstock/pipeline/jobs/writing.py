@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.pipeline.jobs.batch_ends import batch_end
 from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
 from penstock.pipeline.jobs.settings import (
     check_columns,
+    checkpoint_of,
     quarantine_config,
     source_options,
     table_config,
@@ -86,7 +88,8 @@ class PastJava:
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
         files = [StagedFile.from_record(row) for row in rows]
-        return Written(self.table.commit(query.pop(), batch, files))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        return Written(self.table.commit(query.pop(), batch, files, end))
 
 
 class Stepped:
@@ -123,7 +126,8 @@ class Stepped:
         lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
         if self._quarantine:
             self._quarantine.commit(query, batch, _files(lines, QUARANTINE, batch))
-        committed = self.table.commit(query, batch, _files(lines, TABLE, batch))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        committed = self.table.commit(query, batch, _files(lines, TABLE, batch), end)
         return Written(committed, self._unmet(lines))
 
     def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:
