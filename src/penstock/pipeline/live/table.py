@@ -69,8 +69,8 @@ def pipeline_of(place: Path | str | PipelineConfig) -> PipelineConfig:
         )
     if config.changes is not ChangeForm.ROWS:
         raise LiveTableError(
-            f'{config.table} follows changes = "{config.changes}", which only its job can: read the '
-            "table"
+            f'{config.table} follows changes = "{config.changes}", which only its job can: read '
+            "the table"
         )
     return config
 
