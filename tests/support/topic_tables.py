@@ -8,7 +8,7 @@ from penstock.pipeline.jobs.config import PipelineConfig
 from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.jobs.settings import source_options, table_config
 from penstock.pipeline.source.cluster import KafkaCluster
-from penstock.pipeline.source.offsets import to_json
+from penstock.pipeline.source.offsets import from_json, to_json
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.planning import Planner
 from penstock.pipeline.source.schema import arrow_schema
@@ -29,11 +29,7 @@ def write_all(config: PipelineConfig, batch: int = 0) -> None:
     with KafkaCluster(options) as cluster:
         planner = Planner(options, cluster)
         ends, ids = planner.latest(), planner.topic_ids()
-        starts = (
-            planner.starting()
-            if before is None
-            else {each: int(before.positions[each.topic][str(each.partition)]) for each in ends}
-        )
+        starts = planner.starting() if before is None else from_json(before.positions)
         for task in planner.tasks(starts, ends):
             rows: list[pa.RecordBatch] = list(read_task(task, options))
             place = (*task.range.source, task.range.start, task.range.end)

@@ -30,7 +30,6 @@ from spark_topics import create, fill, numbered
 from topic_tables import write_all
 
 FORMATS = list(TableFormat)
-LAKES = [TableFormat.DELTA, TableFormat.ICEBERG]
 
 
 def offsets(frame: DataFrame) -> list[int]:
@@ -78,6 +77,7 @@ def test_history_is_read_by_sparks_own_reader(
     assert "PushedFilters: [IsNotNull(offset), GreaterThan(offset,5)]" in plan
 
 
+@pytest.mark.soak
 def test_each_row_is_there_once_while_a_job_writes_and_merges(
     spark: SparkSession,
     shared_server: BrokerProcess,
@@ -87,22 +87,21 @@ def test_each_row_is_there_once_while_a_job_writes_and_merges(
     monkeypatch.setattr(merging, "SMALL_FILES_MAX", 2)
     delta = {"table_format": TableFormat.DELTA, "interval_seconds": 0.1}
     config = pipeline(shared_server, tmp_path / "table", **delta)
-    fill(shared_server.kafka, config.topics[0], numbered(0, 10))
-    write_first = replace(config, interval_seconds=None)
-    Run(write_first).run(lambda _: None)
     job = Run(config)
     beside = threading.Thread(target=job.run, args=[lambda _: None])
     beside.start()
     try:
-        for end in range(20, 70, 10):
+        for end in range(10, 70, 10):
             fill(shared_server.kafka, config.topics[0], numbered(end - 10, end))
-            assert offsets(live_table(spark, config.table)) == list(range(end))
+            assert offsets(live_table(spark, config)) == list(range(end))
     finally:
         job.stop()
         beside.join()
 
 
-@pytest.mark.parametrize("kind", LAKES)
+@pytest.mark.parametrize(
+    "kind", [TableFormat.DELTA, pytest.param(TableFormat.ICEBERG, marks=pytest.mark.soak)]
+)
 def test_of_each_key_there_is_the_newest_row(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
 ) -> None:
@@ -130,6 +129,7 @@ def values(frame: DataFrame) -> dict[bytes, bytes]:
     return found
 
 
+@pytest.mark.soak
 def test_the_end_goes_through_the_pipelines_steps(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
 ) -> None:
