@@ -13,8 +13,10 @@ from penstock.pipeline.jobs.config import (
     PipelineConfig,
 )
 from penstock.pipeline.jobs.definition import load
+from penstock.pipeline.jobs.settings import table_config
 from penstock.pipeline.jobs.template import TEMPLATE
 from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.tables.interface import ChangeForm
 from penstock.pipeline.values.options import OnParseError
 
 SMALL = """
@@ -158,6 +160,46 @@ def test_what_is_wrong_is_named_with_what_would_be_right(
         text = SMALL + "[expect]\n"
     with pytest.raises(DefinitionError, match=error):
         defined(tmp_path, text.replace(before, after))
+
+
+DEBEZIUM = """
+[read]
+server = "127.0.0.1:9092"
+topics = ["changes"]
+[parse]
+schema = "before STRUCT<id: BIGINT>, after STRUCT<id: BIGINT>, op STRING"
+[write]
+table = "t"
+format = "delta"
+mode = "upsert"
+key = ["id"]
+changes = "debezium"
+"""
+
+
+def test_envelopes_of_debezium_can_be_followed(tmp_path: Path) -> None:
+    config = defined(tmp_path, DEBEZIUM)
+    assert table_config(config).changes is ChangeForm.DEBEZIUM
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "error"),
+    [
+        ('mode = "upsert"\nkey = ["id"]', "", 'changes must be left out, or given with mode = "up'),
+        ("debezium", "debezum", "changes must be one of rows, debezium"),
+        (
+            DEBEZIUM[DEBEZIUM.index("[parse]") : DEBEZIUM.index("[write]")],
+            "",
+            r"\[parse\] is missing, with a schema of op, before and after",
+        ),
+    ],
+)
+def test_envelopes_need_keys_and_columns(
+    tmp_path: Path, before: str, after: str, error: str
+) -> None:
+    assert before in DEBEZIUM
+    with pytest.raises(DefinitionError, match=error):
+        defined(tmp_path, DEBEZIUM.replace(before, after))
 
 
 def test_the_newest_row_of_a_key_is_not_looked_for_among_the_first(tmp_path: Path) -> None:

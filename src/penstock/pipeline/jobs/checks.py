@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from penstock.pipeline.jobs.config import DefinitionError
+from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.steps import MET
-from penstock.pipeline.jobs.writing import Stepped, source_options
+from penstock.pipeline.jobs.writing import Stepped
 from penstock.pipeline.session import open_session
 from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.errors import SourceError

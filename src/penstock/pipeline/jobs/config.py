@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.tables.interface import ChangeForm, TableFormat
 from penstock.pipeline.values.options import OnParseError
 
 BATCH_ROWS: Final = 2_000_000
@@ -96,6 +96,8 @@ class PipelineConfig:
     mode: WriteMode = WriteMode.APPEND
     key: tuple[str, ...] = ()
     """The columns by which rows are upserted."""
+    changes: ChangeForm = ChangeForm.ROWS
+    """What the rows that are upserted say."""
     partition_by: tuple[str, ...] = ()
 
     @property

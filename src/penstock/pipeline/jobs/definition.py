@@ -22,7 +22,7 @@ from penstock.pipeline.jobs.config import (
 from penstock.pipeline.jobs.sections import Section
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.tables.interface import ChangeForm, TableFormat
 from penstock.pipeline.values.options import OnParseError
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def load(path: Path) -> PipelineConfig:
         expectations=_expectations(path, entries.get("expect", [])),
         deduplication=_deduplicate(path, entries.get("deduplicate", {})),
     )
+    if config.changes is ChangeForm.DEBEZIUM and not config.parsing:
+        raise DefinitionError(
+            f'{path}: write.changes = "debezium" is about columns that values have: [parse] is '
+            "missing, with a schema of op, before and after"
+        )
     if config.deduplication and config.mode is WriteMode.UPSERT:
         raise DefinitionError(
             f"{path}: [deduplicate] keeps the first row of some time and loses the order of those "
@@ -111,12 +116,15 @@ def _deduplicate(path: Path, entries: Any) -> Deduplication | None:
 
 
 def _write(path: Path, entries: Any) -> dict[str, Any]:
-    names = ("table", "format", "mode", "key", "partition_by", "checkpoint")
+    names = ("table", "format", "mode", "key", "changes", "partition_by", "checkpoint")
     write = Section(path, "write", entries, names)
     mode = write.word("mode", WriteMode, WriteMode.APPEND)
     key = write.texts("key")
     if (mode is WriteMode.UPSERT) != bool(key):
         raise write.wrong("key", 'a list of columns, with mode = "upsert" and only then')
+    changes = write.word("changes", ChangeForm, ChangeForm.ROWS)
+    if changes is ChangeForm.DEBEZIUM and mode is not WriteMode.UPSERT:
+        raise write.wrong("changes", 'left out, or given with mode = "upsert" and a key')
     checkpoint = write.text("checkpoint", "")
     return {
         "table": path.parent / write.text("table"),
@@ -124,6 +132,7 @@ def _write(path: Path, entries: Any) -> dict[str, Any]:
         "checkpoint": path.parent / checkpoint if checkpoint else None,
         "mode": mode,
         "key": key,
+        "changes": changes,
         "partition_by": write.texts("partition_by"),
     }
 

@@ -8,19 +8,20 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock import wall_clock
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.settings import checkpoint_of
 from penstock.pipeline.jobs.state import JobState, Phase, Status
 from penstock.pipeline.jobs.writing import writing_of
 from penstock.pipeline.session import open_session
 from penstock.pipeline.tables.interface import state_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -39,8 +40,14 @@ class PipelineError(Exception):
 class Run:
     """One run of the job; `stop` may be called from another thread or a signal handler."""
 
-    def __init__(self, config: PipelineConfig) -> None:
+    def __init__(
+        self,
+        config: PipelineConfig,
+        each_batch: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> None:
+        """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread."""
         self._config = config
+        self._each_batch = each_batch
         self._writing = writing_of(config)
         self._state = JobState(state_folder(config.table))
         self._status = Status.of_this_process(config.topics, str(config.table))
@@ -89,9 +96,9 @@ class Run:
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config = self._config
         rows = self._writing.begin(spark)
-        checkpoint = config.checkpoint or self._writing.table.checkpoint
+        checkpoint = checkpoint_of(config, self._writing.table)
         writer = rows.writeStream.foreachBatch(self._commit)
-        writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+        writer = writer.option("checkpointLocation", str(checkpoint))
         self._pace.add(time.monotonic(), 0)
         if config.interval_seconds is None:
             return writer.trigger(availableNow=True).start()
@@ -107,16 +114,16 @@ class Run:
         self._batches += 1
         now = time.monotonic()
         self._pace.add(now, self._rows)
-        self._state.add_batch(
-            {
-                "batch": batch,
-                "rows": written.rows,
-                "unmet": written.unmet,
-                "seconds": round(now - began, 3),
-                "rows_of_run": self._rows,
-                "ended_ms": wall_clock.now_ms(),
-            }
-        )
+        line = {
+            "batch": batch,
+            "rows": written.rows,
+            "unmet": written.unmet,
+            "seconds": round(now - began, 3),
+            "rows_of_run": self._rows,
+            "ended_ms": wall_clock.now_ms(),
+        }
+        self._state.add_batch(line)
+        self._each_batch(line)
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
         while not _has_ended(query):

@@ -37,6 +37,7 @@ table = "{table}"
 # format = "parquet"                # "delta", "iceberg"
 # mode = "append"                   # "upsert": the newest row of each key
 # key = ["id"]
+# changes = "rows"                  # "debezium": values are its envelopes
 # partition_by = []
 
 [run]

@@ -9,14 +9,27 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.pipeline.jobs.batch_ends import batch_end
 from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
-from penstock.pipeline.jobs.steps import MET, deduplicated, flattened, held_against
+from penstock.pipeline.jobs.settings import (
+    check_columns,
+    checkpoint_of,
+    quarantine_config,
+    source_options,
+    table_config,
+)
+from penstock.pipeline.jobs.steps import (
+    MET,
+    deduplicated,
+    flattened,
+    held_against,
+    path_of_envelope,
+)
 from penstock.pipeline.source.options import columns_of
 from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.tables.interface import StagedFile, TableConfig
+from penstock.pipeline.tables.interface import ChangeForm, StagedFile
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
-from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,7 +88,8 @@ class PastJava:
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
         files = [StagedFile.from_record(row) for row in rows]
-        return Written(self.table.commit(query.pop(), batch, files))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        return Written(self.table.commit(query.pop(), batch, files, end))
 
 
 class Stepped:
@@ -91,12 +105,14 @@ class Stepped:
         rows = spark.readStream.format("penstock").options(**source_options(config)).load()
         places = ("topic", "partition", "offset")
         if config.parsing:
-            rows = flattened(rows)
+            enveloped = config.changes is ChangeForm.DEBEZIUM
+            rows = flattened(rows, path_of_envelope(rows) if enveloped else ())
             places = ("_topic", "_partition", "_offset")
         if config.expectations:
             rows = held_against(rows, config.expectations)
         if config.deduplication:
             rows = deduplicated(rows, config.deduplication, config.expectations, places)
+        check_columns(config, to_arrow_schema(rows.drop(MET).schema, timezone="UTC"))
         return rows
 
     def write(self, frame: DataFrame, batch: int) -> Written:
@@ -110,7 +126,8 @@ class Stepped:
         lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
         if self._quarantine:
             self._quarantine.commit(query, batch, _files(lines, QUARANTINE, batch))
-        committed = self.table.commit(query, batch, _files(lines, TABLE, batch))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        committed = self.table.commit(query, batch, _files(lines, TABLE, batch), end)
         return Written(committed, self._unmet(lines))
 
     def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:
@@ -119,42 +136,6 @@ class Stepped:
             for each, count in zip(self._config.expectations, line.unmet or (), strict=False):
                 unmet[each.name] += count
         return {name: count for name, count in unmet.items() if count}
-
-
-def table_config(config: PipelineConfig) -> TableConfig:
-    """Return the table that a job writes."""
-    return TableConfig(
-        str(config.table.absolute()),
-        config.table_format,
-        config.compression,
-        partition_by=config.partition_by,
-        keys=config.key,
-    )
-
-
-def quarantine_config(config: PipelineConfig) -> TableConfig:
-    """Return the table of the rows that do not meet an expectation."""
-    location = f"{config.table.absolute()}-quarantine"
-    return TableConfig(location, config.table_format, config.compression)
-
-
-def source_options(config: PipelineConfig) -> dict[str, str]:
-    """Return the options by which the source reads what a job reads."""
-    options = {
-        "penstock.bootstrap.servers": config.servers,
-        "subscribe": ",".join(config.topics),
-        "startingOffsets": config.starting_offsets,
-        "maxOffsetsPerTrigger": str(config.batch_rows),
-        "includeHeaders": str(config.include_headers),
-        "failOnDataLoss": str(config.fail_on_data_loss),
-        "readMode": config.read_mode.value,
-    }
-    parsing = config.parsing
-    if parsing is not None:
-        options |= {SCHEMA: parsing.schema, ON_PARSE_ERROR: parsing.on_error.value}
-        if parsing.dead_letter is not None:
-            options[DEAD_LETTER] = str(parsing.dead_letter.absolute())
-    return options
 
 
 def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
