@@ -14,10 +14,9 @@ from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
-
+    from penstock.pipeline.logs.numbered import OpenSpark
     from penstock.pipeline.logs.progress import Report
 
 Master: TypeAlias = Annotated[str, typer.Option(help="Spark's master URL.")]
@@ -81,7 +80,7 @@ def import_command(
 
 
 @contextmanager
-def _failing_in_words(name: str, master: str) -> Iterator[Callable[[], SparkSession]]:
+def _failing_in_words(name: str, master: str) -> Iterator[OpenSpark]:
     """Hand out what opens the Spark session, which is closed at the end."""
     try:
         from penstock.pipeline.logs.manifest import ExportError

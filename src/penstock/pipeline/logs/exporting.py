@@ -23,7 +23,7 @@ from penstock.pipeline.logs.manifest import (
     ExportError,
     read_export,
 )
-from penstock.pipeline.logs.numbered import do_all
+from penstock.pipeline.logs.numbered import OpenSpark, do_all
 from penstock.pipeline.logs.progress import Report, reported
 from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.errors import DataLossError, SourceError
@@ -35,9 +35,8 @@ from penstock.pipeline.tables.interface import TableError
 from penstock.pipeline.tables.locks import locked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pyspark.sql import SparkSession
 
 _LOCK: Final = "_lock"
 
@@ -81,7 +80,7 @@ class Exporting:
         self._cluster.close()
         self._lock.__exit__(None, None, None)
 
-    def run(self, open_spark: Callable[[], SparkSession], report: Report) -> Exported:
+    def run(self, open_spark: OpenSpark, report: Report) -> Exported:
         """Write what is missing, and the manifest when all is there."""
         try:
             export, tasks = self._planned()
@@ -151,7 +150,7 @@ class Exporting:
 
     def _written(
         self,
-        open_spark: Callable[[], SparkSession],
+        open_spark: OpenSpark,
         files: list[ExportedFile],
         tasks: list[Task],
         report: Report,

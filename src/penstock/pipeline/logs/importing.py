@@ -20,7 +20,7 @@ from penstock.pipeline.logs.manifest import (
     ExportError,
     read_manifest,
 )
-from penstock.pipeline.logs.numbered import do_all
+from penstock.pipeline.logs.numbered import OpenSpark, do_all
 from penstock.pipeline.logs.progress import Report, reported
 from penstock.pipeline.logs.restoring import restore
 from penstock.pipeline.logs.targets import Targets
@@ -29,7 +29,7 @@ from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -79,7 +79,7 @@ class Importing:
                 )
         self._export = Export({name: export.topics[name] for name in topics or export.topics})
 
-    def run(self, open_spark: Callable[[], SparkSession], report: Report) -> Imported:
+    def run(self, open_spark: OpenSpark, report: Report) -> Imported:
         """Check all files, then write what is missing, and at last the topics' settings."""
         try:
             with KafkaClient(self._servers) as client:

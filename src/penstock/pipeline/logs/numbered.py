@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+OpenSpark: TypeAlias = "Callable[[], SparkSession]"
+"""Returns the session that does the work; it is called once all else is found well."""
+
 Work: TypeAlias = Callable[[int], int]
 """Does the piece of a number, and returns how many rows it had. Pickled to the executors."""
 
