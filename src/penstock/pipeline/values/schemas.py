@@ -18,7 +18,7 @@ from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.evolution import widened
 from penstock.pipeline.values.json_schema import parse_json_schema
 from penstock.pipeline.values.protobuf import compile_file, compile_proto, message_columns
-from penstock.pipeline.values.pulsar_schemas import SCHEME, full_names, latest_of_topic
+from penstock.pipeline.values.pulsar_schemas import SCHEME, full_names, latest_schema
 from penstock.pipeline.values.registry import Registry
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _from_broker(options: ColumnOptions, topics: Sequence[str], role: str) -> Co
         raise SchemaError("a Pulsar broker keeps schemas of values, and none of keys")
     subjects = [options.subject] * len(topics) if options.subject else topics
     latest = [
-        latest_of_topic(options.schema, options.option, full_names(subject)) for subject in subjects
+        latest_schema(options.schema, options.option, full_names(subject)) for subject in subjects
     ]
     first = _same(options, subjects, [_of_version(options, each) for each in latest])
     names = tuple((topic, each.topic) for topic, each in zip(topics, latest, strict=True))
