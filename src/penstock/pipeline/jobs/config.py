@@ -116,9 +116,9 @@ class PipelineConfig:
         return str(self.table) if self.target_topic is None else self.target_topic.topic
 
     @property
-    def has_steps(self) -> bool:
-        """Whether rows are more than what the source reads."""
-        return bool(self.parsing or self.expectations or self.deduplication)
+    def needs_spark(self) -> bool:
+        """Whether only Spark can compute the rows, and not the tasks that read them."""
+        return bool(self.expectations or self.deduplication)
 
     @property
     def quarantines(self) -> bool:

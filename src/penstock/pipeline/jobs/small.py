@@ -16,9 +16,7 @@ from penstock.pipeline.jobs.writing import Written
 from penstock.pipeline.session import LOCAL, is_open
 from penstock.pipeline.source.offsets import from_json
 from penstock.pipeline.source.options import parse
-from penstock.pipeline.source.readers import StreamReader, task_of
-from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.tables.staged_files import stage_task
+from penstock.pipeline.tables.staged_files import TableFilesReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +40,7 @@ def may_go_without_spark(config: PipelineConfig, table: Table) -> bool:
 
     Where Spark runs already nothing is saved, and whoever names a master wants it.
     """
-    past_java = not config.has_steps and config.target_topic is None
+    past_java = not config.needs_spark and config.target_topic is None
     if not past_java or config.interval_seconds is not None or config.master != LOCAL:
         return False
     return not is_open() and Checkpoint(checkpoint_of(config, table)).is_plain
@@ -56,7 +54,7 @@ def is_small(found: Found) -> bool:
 class SmallRun:
     """Reads what there is when it begins, batch by batch.
 
-    Methods raise SourceError, OptionError, TableError and OSError.
+    Methods raise SourceError, OptionError, SchemaError, ParseError, TableError and OSError.
     """
 
     def __init__(self, config: PipelineConfig, table: Table) -> None:
@@ -64,7 +62,7 @@ class SmallRun:
         self._limit = ReadMaxRows(config.batch_rows)
         self._table = table
         self._checkpoint = Checkpoint(checkpoint_of(config, table))
-        self._reader = StreamReader(self._options)
+        self._reader = TableFilesReader(self._options, table.config)
         self._done: OffsetsJson = {}
 
     def __enter__(self) -> Self:
@@ -78,9 +76,12 @@ class SmallRun:
     ) -> None:
         self._reader.stop()
 
+    def prepare(self) -> None:
+        """Make the table fit for what is to be read."""
+        self._reader.prepare()
+
     def batches(self) -> Iterator[tuple[int, Written]]:
         """Do what a run before left undone, and what has come since; yield each batch when done."""
-        stager = self._table.prepare(arrow_schema(self._options.columns))
         query = self._checkpoint.query()
         self._reader.prepareForTriggerAvailableNow()
         number, start, end = self._first()
@@ -91,12 +92,10 @@ class SmallRun:
                 if number and end == start:
                     return
                 self._checkpoint.plan(number, end)
-            tasks = map(task_of, self._reader.partitions(start, end))
             files = [
                 file
-                for task in tasks
-                if task is not None
-                for file in stage_task(task, self._options, stager, query, number)
+                for task in self._reader.partitions(start, end)
+                for file in self._reader.stage(task, query, number)
             ]
             rows = self._table.commit(query, number, files, end) if files else 0
             self._checkpoint.finish(number)

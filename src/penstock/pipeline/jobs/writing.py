@@ -25,10 +25,10 @@ from penstock.pipeline.jobs.steps import (
     held_against,
     path_of_envelope,
 )
-from penstock.pipeline.source.options import columns_of
-from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.source.options import parse
 from penstock.pipeline.tables.interface import ChangeForm, StagedFile
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.shaping import shape_of
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class PastJava:
 
     def begin(self, spark: SparkSession) -> DataFrame:
         options = source_options(self._config)
-        self.table.prepare(arrow_schema(columns_of(options)))
+        shape = shape_of(parse(options, streaming=True), self._config.changes)
+        self.table.prepare(shape.schema)
         options |= {"table": self._table_config.to_json()}
         return spark.readStream.format(TableFilesSource.name()).options(**options).load()
 

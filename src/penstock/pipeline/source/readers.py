@@ -184,13 +184,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(*self._latest) or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if self._typed is None:
+            self._typed = _typed(self._options, self._declared)
+        return as_partitions(self._tasks(start, end), self._typed)
+
+    def _tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         planner = self._planner()
         recorded = topic_ids(end)
         stop = planner.of_same_topics(from_json(end), recorded, planner.topic_ids())
         begin = without_changed(from_json(start), topic_ids(start), recorded)
-        if self._typed is None:
-            self._typed = _typed(self._options, self._declared)
-        return as_partitions(planner.tasks(begin, stop), self._typed)
+        return planner.tasks(begin, stop)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)

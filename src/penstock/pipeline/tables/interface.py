@@ -116,6 +116,13 @@ class Offsets(NamedTuple):
     end: int
 
 
+NO_ENVELOPE: Final = (
+    'write.changes = "debezium": the schema of [parse] has no op STRING beside before and after, '
+    "two structs of the same fields"
+)
+"""Why values are no changes of the form that was named."""
+
+
 class Snapshot(NamedTuple):
     """What a table is made of at one moment."""
 

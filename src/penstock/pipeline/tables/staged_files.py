@@ -1,7 +1,7 @@
 """The stream of a table's new files: tasks write them, and Spark carries only their names.
 
-Rows that pass through Spark are converted to its own form and back; a table of raw records needs
-neither, so the workers that decode segments write Parquet themselves.
+Rows that pass through Spark are converted to its own form and back; a table of records, parsed or
+raw, needs neither, so the workers that decode segments write Parquet themselves.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pyspark.sql.types import (
 )
 
 from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import StreamReader, failing_later, task_of
-from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.source.readers import StreamReader, TaskPartition, failing_later
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.shaping import Shape, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,40 +66,63 @@ class TableFilesSource(DataSource):
 
     def _reader(self) -> TableFilesReader:
         options = dict(self.options)
-        table = open_table(TableConfig.from_json(options.pop("table")))
-        source = parse(options, streaming=True)
-        return TableFilesReader(source, table.prepare(arrow_schema(source.columns)))
+        table = TableConfig.from_json(options.pop("table"))
+        return TableFilesReader(parse(options, streaming=True), table)
+
+
+class WritingPartition(TaskPartition):
+    """One task, and what it makes of its rows."""
+
+    def __init__(self, task: Task, shape: Shape, stager: Stager) -> None:
+        super().__init__(task, shape.typed)
+        self.shape = shape
+        self.stager = stager
 
 
 class TableFilesReader(StreamReader):
-    """Plans and limits like any stream of this source; only what a task yields differs."""
+    """Plans and limits like any stream of this source; only what a task yields differs.
 
-    def __init__(self, options: SourceOptions, stager: Stager) -> None:
+    The schema of values is looked up for each batch, so that the table follows it.
+    """
+
+    def __init__(self, options: SourceOptions, table: TableConfig) -> None:
         super().__init__(options)
-        self._stager = stager
+        self._table = table
+        self._shape: Shape | None = None
+        self._stager: Stager | None = None
+
+    def prepare(self) -> tuple[Shape, Stager]:
+        """Make the table fit for the rows of the next batch. Raises SchemaError and TableError."""
+        shape = shape_of(self._options, self._table.changes, self._shape)
+        if self._stager is None or shape != self._shape:
+            self._stager = open_table(self._table).prepare(shape.schema)
+            self._shape = shape
+        return shape, self._stager
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        how = self.prepare()
+        return [WritingPartition(task, *how) for task in self._tasks(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        task = task_of(partition)
-        if task is None:
-            return
         query, batch = _query_and_batch()
-        for file in stage_task(task, self._options, self._stager, query, batch):
+        for file in self.stage(partition, query, batch):
             fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
             yield (query, *(fields | {"values": list(file.values)}).values())
 
-
-def stage_task(
-    task: Task, options: SourceOptions, stager: Stager, query: str, batch: int
-) -> Iterator[StagedFile]:
-    """Write the rows of one task; yield each file when it is whole, an empty one for no rows."""
-    place = (*task.range.source, task.range.start, task.range.end)
-    number = -1
-    for number, piece in enumerate(stager.write(read_task(task, options), query, batch)):
-        yield StagedFile(
-            piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
-        )
-    if number < 0:
-        yield StagedFile("", *place, 0)
+    def stage(self, partition: InputPartition, query: str, batch: int) -> Iterator[StagedFile]:
+        """Write the rows of one task; yield each file when it is whole, an empty one for none."""
+        if not isinstance(partition, WritingPartition):
+            return
+        task, shape = partition.task, partition.shape
+        rows = shape.rows(read_task(task, self._options, shape.typed, (query, batch)))
+        place = (*task.range.source, task.range.start, task.range.end)
+        number = -1
+        for number, piece in enumerate(partition.stager.write(rows, query, batch)):
+            yield StagedFile(
+                piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
+            )
+        if number < 0:
+            yield StagedFile("", *place, 0)
 
 
 def _query_and_batch() -> tuple[str, int]:
