@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.config import DefinitionError
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.steps import MET
 from penstock.pipeline.jobs.writing import Stepped
 from penstock.pipeline.session import open_session
-from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.options import OptionError, parse
 from penstock.pipeline.source.planning import Planner
@@ -40,7 +40,7 @@ def look(config: PipelineConfig) -> Found:
     """Ask the broker for the topics and their offsets; raises CheckError."""
     try:
         options = parse(source_options(config), streaming=True)
-        with KafkaCluster(options) as cluster:
+        with open_cluster(options) as cluster:
             planner = Planner(options, cluster)
             starting, latest = planner.starting(), planner.latest()
     except (OptionError, SourceError) as error:
