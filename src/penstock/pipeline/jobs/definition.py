@@ -17,6 +17,7 @@ from penstock.pipeline.jobs.config import (
     Otherwise,
     Parsing,
     PipelineConfig,
+    TopicTarget,
     WriteMode,
 )
 from penstock.pipeline.jobs.sections import Section
@@ -26,9 +27,22 @@ from penstock.pipeline.tables.interface import ChangeForm, TableFormat
 from penstock.pipeline.values.options import OnParseError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 ENDING: Final = ".toml"
+
+_WRITE_TOPIC: Final = ("topic", "server", "state")
+_WRITE: Final = (
+    "table",
+    "format",
+    "mode",
+    "key",
+    "changes",
+    "partition_by",
+    "checkpoint",
+    *_WRITE_TOPIC,
+)
 
 
 def load(path: Path) -> PipelineConfig:
@@ -43,9 +57,11 @@ def load(path: Path) -> PipelineConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DefinitionError(f"{path} is no TOML: {error}") from error
     Section(path, "", entries, ("read", "parse", "expect", "deduplicate", "write", "run"))
+    read = _read(path, entries.get("read", {}))
+    written = Section(path, "write", entries.get("write", {}), _WRITE)
     config = PipelineConfig(
-        **_read(path, entries.get("read", {})),
-        **_write(path, entries.get("write", {})),
+        **read,
+        **(_to_topic(path, written, read) if "topic" in written else _to_table(path, written)),
         **_run(path, entries.get("run", {})),
         parsing=_parse(path, entries.get("parse", {})),
         expectations=_expectations(path, entries.get("expect", [])),
@@ -115,9 +131,21 @@ def _deduplicate(path: Path, entries: Any) -> Deduplication | None:
     return Deduplication(section.texts("by", required=True), section.text("time"), within)
 
 
-def _write(path: Path, entries: Any) -> dict[str, Any]:
-    names = ("table", "format", "mode", "key", "changes", "partition_by", "checkpoint")
-    write = Section(path, "write", entries, names)
+def _to_topic(path: Path, write: Section, read: Mapping[str, Any]) -> dict[str, Any]:
+    for name in _WRITE:
+        if name in write and name not in _WRITE_TOPIC:
+            raise write.wrong(name, "left out, for it is about a table and write.topic is given")
+    topic = TopicTarget(write.text("topic"), write.text("server", read["servers"]))
+    if topic.servers == read["servers"] and topic.topic in read["topics"]:
+        raise write.wrong("topic", "another one than those that are read")
+    state = write.text("state", f"{topic.topic}-state")
+    return {"table": path.parent / state, "target_topic": topic}
+
+
+def _to_table(path: Path, write: Section) -> dict[str, Any]:
+    for name in ("server", "state"):
+        if name in write:
+            raise write.wrong(name, "left out, for it is about a topic that is written to")
     mode = write.word("mode", WriteMode, WriteMode.APPEND)
     key = write.texts("key")
     if (mode is WriteMode.UPSERT) != bool(key):

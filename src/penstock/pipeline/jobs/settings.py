@@ -60,7 +60,7 @@ def source_options(config: PipelineConfig) -> dict[str, str]:
         "subscribe": ",".join(config.topics),
         "startingOffsets": config.starting_offsets,
         "maxOffsetsPerTrigger": str(config.batch_rows),
-        "includeHeaders": str(config.include_headers),
+        "includeHeaders": str(config.include_headers or config.target_topic is not None),
         "failOnDataLoss": str(config.fail_on_data_loss),
         "readMode": config.read_mode.value,
     }

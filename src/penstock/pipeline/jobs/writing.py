@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.pipeline.jobs.batch_ends import batch_end
-from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
+from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate, RowWriter
 from penstock.pipeline.jobs.settings import (
     check_columns,
     checkpoint_of,
@@ -32,7 +32,7 @@ from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -54,17 +54,16 @@ class Writing(Protocol):
     """How a job's rows get into its table."""
 
     table: Table
+    """In whose folder the job's lock, checkpoint and state are."""
+
+    def look(self) -> None:
+        """Look whether rows can be written, before Spark is started. Raises SinkError."""
 
     def begin(self, spark: SparkSession) -> DataFrame:
         """Return the stream. Raises DefinitionError, SourceError and TableError."""
 
     def write(self, frame: DataFrame, batch: int) -> Written:
         """Make one batch of the stream part of the table, once. Raises TableError."""
-
-
-def writing_of(config: PipelineConfig) -> Writing:
-    """Return how this job writes: past Java where nothing is asked that needs it."""
-    return Stepped(config) if config.has_steps else PastJava(config)
 
 
 class PastJava:
@@ -74,6 +73,9 @@ class PastJava:
         self._config = config
         self._table_config = table_config(config)
         self.table = open_table(self._table_config)
+
+    def look(self) -> None:
+        pass
 
     def begin(self, spark: SparkSession) -> DataFrame:
         options = source_options(self._config)
@@ -100,11 +102,21 @@ class Stepped:
         self.table = open_table(table_config(config))
         self._quarantine = open_table(quarantine_config(config)) if config.quarantines else None
 
+    def look(self) -> None:
+        pass
+
     def begin(self, spark: SparkSession) -> DataFrame:
+        rows = self.computed(spark)
+        check_columns(self._config, to_arrow_schema(rows.drop(MET).schema, timezone="UTC"))
+        return rows
+
+    def computed(self, spark: SparkSession) -> DataFrame:
+        """Return the rows after all steps. Raises DefinitionError and SourceError."""
         config = self._config
         rows = spark.readStream.format("penstock").options(**source_options(config)).load()
         places = ("topic", "partition", "offset")
         if config.parsing:
+            rows = self.with_value(rows)
             enveloped = config.changes is ChangeForm.DEBEZIUM
             rows = flattened(rows, path_of_envelope(rows) if enveloped else ())
             places = ("_topic", "_partition", "_offset")
@@ -112,23 +124,32 @@ class Stepped:
             rows = held_against(rows, config.expectations)
         if config.deduplication:
             rows = deduplicated(rows, config.deduplication, config.expectations, places)
-        check_columns(config, to_arrow_schema(rows.drop(MET).schema, timezone="UTC"))
         return rows
 
+    def with_value(self, rows: DataFrame) -> DataFrame:
+        """Add what the target needs of values before their fields become columns."""
+        return rows
+
+    def prepare(self, schema: pa.Schema) -> RowWriter:
+        """Return what tasks write rows with. Raises TableError."""
+        return self.table.prepare(schema)
+
+    def commit(self, query: str, batch: int, lines: Sequence[Row]) -> int:
+        """Make what tasks wrote part of the target, once; return the rows. Raises TableError."""
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        return self.table.commit(query, batch, files_of(lines, TABLE, batch), end)
+
     def write(self, frame: DataFrame, batch: int) -> Written:
-        query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert query is not None, "Spark names the query of each batch"
+        query = query_of(frame)
         schema = to_arrow_schema(frame.drop(MET).schema, timezone="UTC")
         with_reason = schema.append(pa.field(UNMET, pa.string()))
-        table = self.table.prepare(schema)
+        writer = self.prepare(schema)
         quarantine = self._quarantine.prepare(with_reason) if self._quarantine else None
-        gate = Gate(query, batch, table, quarantine, self._config.expectations)
+        gate = Gate(query, batch, writer, quarantine, self._config.expectations)
         lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
         if self._quarantine:
-            self._quarantine.commit(query, batch, _files(lines, QUARANTINE, batch))
-        end = batch_end(checkpoint_of(self._config, self.table), batch)
-        committed = self.table.commit(query, batch, _files(lines, TABLE, batch), end)
-        return Written(committed, self._unmet(lines))
+            self._quarantine.commit(query, batch, files_of(lines, QUARANTINE, batch))
+        return Written(self.commit(query, batch, lines), self._unmet(lines))
 
     def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:
         unmet: Counter[str] = Counter()
@@ -138,7 +159,14 @@ class Stepped:
         return {name: count for name, count in unmet.items() if count}
 
 
-def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
+def query_of(frame: DataFrame) -> str:
+    """Return the id of the query of which this is a batch."""
+    query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    assert query is not None, "Spark names the query of each batch"
+    return query
+
+
+def files_of(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
     """Return the files of one kind; they hold what Spark computed of a batch as a whole."""
     pieces = [line for line in lines if line.into == into]
     place = (into, 0, batch, batch + 1)
