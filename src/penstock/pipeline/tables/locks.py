@@ -35,3 +35,12 @@ def locked(file: Path, table: str) -> Iterator[None]:
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+@contextmanager
+def taking_turns(file: Path) -> Iterator[None]:
+    """Wait for a lock that others hold for the time of a commit, and hold it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
