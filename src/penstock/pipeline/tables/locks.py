@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 def locked(file: Path, table: str) -> Iterator[None]:
     """Hold a lock that ends with this process, however that ends.
 
-    Raises TableError where another run holds it, with the number of its process.
+    Raises TableError where another run holds it, with the number of its process, and where there
+    can be no such folder.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as lock:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        opened = file.open("a+")
+    except OSError as error:
+        raise TableError(f"{table} can't be written to: {error.strerror}") from error
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
