@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.limits import COMPRESSED_RUN_BYTES
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_DELETE_HORIZON,
@@ -321,7 +322,8 @@ def test_entries_of_pulsar_stay_sound() -> None:
         assert [header.base_offset for header, _ in found] == [0, 2, 3]
         for header, each in found:
             assert header.record_count == each.message_count == header.last_offset_delta + 1 == 1
-            assert each.metadata.compression == codec
+        # A run this short gains nothing from compression; an entry that stays whole keeps its own.
+        assert [each.metadata.compression for _, each in found] == [0, 0, codec]
         numbered = [
             numbered_message(memoryview(left)[position + HEADER_SIZE : position + header.size])
             for position, header in walk(left)
@@ -330,6 +332,51 @@ def test_entries_of_pulsar_stay_sound() -> None:
         assert numbered == [("maker", 7), ("maker", 7), ("maker", 5)]
         if codec == 0:
             assert [singles(bytes(each.payload))[0][1] for _, each in found] == [b"1", b"3", b"4"]
+
+
+def test_a_long_run_stays_compressed() -> None:
+    long = b"12345678" * COMPRESSED_RUN_BYTES
+    for codec in range(5):
+        batch = [Record(long, b"a"), Record(b"2", b"b"), Record(long, b"c"), Record(long, b"d")]
+        batch_and_new = log_of(of_pulsar(batch, codec), of_pulsar([Record(b"4", b"b")], codec))
+        left = compact(batch_and_new)
+        check_stored(batch_and_new, left)
+        assert [each.value for each in read(left)] == [long, long, long, b"4"]
+        for position, header in walk(left):
+            if header.record_count and header.magic == Magic.PULSAR:
+                stored = memoryview(left)[position + HEADER_SIZE : position + header.size]
+                assert read_entry(stored).metadata.compression == codec
+
+
+def test_a_run_says_what_its_entry_said() -> None:
+    """Fields that nobody knows too, and the highest sequence number where the producer gave one."""
+    messages = [
+        (SingleMessageMetadata(payload_size=0, partition_key=key, null_value=key == "b"), b"12")
+        for key in "abcd"
+    ]
+    said = metadata(
+        num_messages_in_batch=4, sequence_id=9, highest_sequence_id=30, replicated_from="there"
+    )
+    said.properties.add(key="k", value="v" * 300)
+    body = entry(said, batched(messages))
+    log = log_of(
+        (pulsar_batch(body, count=4), 4),
+        *(of_kafka([Record(b"new", b"a")]), of_kafka([Record(b"new", b"c")])),
+    )
+    left = compact(log)
+    check_stored(log, left)
+    found = [
+        read_entry(memoryview(left)[position + HEADER_SIZE : position + header.size])
+        for position, header in walk(left)
+        if header.magic == Magic.PULSAR
+    ]
+    assert [singles(bytes(each.payload))[0][0].partition_key for each in found] == ["b", "d"]
+    for each in found:
+        size = len(each.payload)
+        expected = {"num_messages_in_batch": 1, "uncompressed_size": size}
+        for name, value in expected.items():
+            setattr(said, name, value)
+        assert each.metadata == said
 
 
 def test_each_run_of_an_entrys_messages_has_its_own_time() -> None:
