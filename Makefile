@@ -46,8 +46,8 @@ bench: $(INSTALLED) kernels ## Throughput, broker CPU, start-up, memory; FLAGS=-
 newcomer: $(INSTALLED) ## Install it in five ways and use it for the first time; FLAGS=3.12 for one
 	$(BIN)/python benchmarks/newcomer.py $(FLAGS)
 
-versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help
-	PYTHONPATH=benchmarks $(BIN)/python -m versus --scale $(SCALE) $(FLAGS)
+versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help; SPARK=1: Spark's source
+	PYTHONPATH=benchmarks $(BIN)/python -m versus$(if $(SPARK),.spark) --scale $(SCALE) $(FLAGS)
 
 report: $(INSTALLED) ## docs/benchmarks.md and its plots, from RESULT=file of `make versus`
 	PYTHONPATH=benchmarks $(BIN)/python -m versus.report $(RESULT)

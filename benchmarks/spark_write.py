@@ -23,12 +23,11 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
 from penstock.pipeline.session import open_session
-from versus.peers.maven import fetch
 from versus.peers.peer import NotAvailableError
+from versus.spark import connector
 
 PARTITIONS = 4
 ROUNDS = 3
-CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 
 
 def make(spark: SparkSession, path: str, rows: int, size: int) -> DataFrame:
@@ -79,7 +78,7 @@ def measure(actions: dict[str, Callable[[], None]], rows: int) -> None:
 
 def jars(folder: Path) -> list[Path]:
     try:
-        return sorted(fetch(folder, "spark-kafka", [CONNECTOR]).glob("*.jar"))
+        return connector.jars(folder)
     except NotAvailableError as error:
         print(f"without Spark's own sink: {error}")
         return []

@@ -31,9 +31,8 @@ def look(pid: int) -> Look:
     for process in family(pid):
         with suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            cpu += times.user + times.system
-            if process.pid == pid:
-                cpu += times.children_user + times.children_system
+            # Children that have ended, at any depth, are counted by who waited for them.
+            cpu += times.user + times.system + times.children_user + times.children_system
             for thread in process.threads():
                 threads[thread.id] = thread.user_time + thread.system_time
     return Look(cpu, threads)

@@ -15,19 +15,11 @@ from typing import Any
 import pytest
 
 from broker_process import BrokerProcess
-from versus.peers import maven
 from versus.peers.peer import NotAvailableError
+from versus.spark import connector
 
 PROGRAM = Path(__file__).parents[1] / "support" / "spark_both_sources.py"
 LIBRARIES = Path.home() / ".cache" / "penstock" / "interop"
-ARTIFACTS = ["org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"]
-NEEDED = (
-    "spark-sql-kafka-0-10",
-    "spark-token-provider-kafka-0-10",
-    "kafka-clients",
-    "commons-pool2",
-)
-"""The others that Maven brings are Spark's own, which it has."""
 RUN_SECONDS = 1200
 
 REFUSED = {
@@ -50,11 +42,9 @@ REFUSED = {
 @pytest.mark.timeout(RUN_SECONDS + 300)
 def test_both_sources_answer_alike(server: BrokerProcess, tmp_path: Path) -> None:
     try:
-        libraries = maven.fetch(LIBRARIES, "spark-kafka", ARTIFACTS)
+        jars = [str(jar) for jar in connector.jars(LIBRARIES)]
     except NotAvailableError as reason:
         pytest.skip(f"Spark's Kafka source is not at hand: {reason}")
-    jars = [str(jar) for jar in libraries.glob("*.jar") if jar.name.startswith(NEEDED)]
-    assert len(jars) == len(NEEDED)
     ended = subprocess.run(
         [sys.executable, str(PROGRAM), server.kafka, ":".join(jars), str(tmp_path)],
         stdout=subprocess.PIPE,

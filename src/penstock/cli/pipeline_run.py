@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +11,12 @@ import typer
 
 from penstock.cli.client import DEFAULT_SERVER, Server
 from penstock.cli.failure import CommandError, UsageError
-from penstock.cli.output import Format, FormatOption, print_json
+from penstock.cli.output import Format, FormatOption, OutputClosed, print_json, print_line
 from penstock.cli.pipeline_files import is_definition, loaded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.pipeline.jobs.config import PipelineConfig
     from penstock.pipeline.jobs.job import Progress, Run
 
@@ -24,6 +27,16 @@ PartitionBy = Annotated[
 UpsertBy = Annotated[
     list[str] | None,
     typer.Option(help="A column to keep the newest row of each value of; repeatable."),
+]
+Checkpoint = Annotated[
+    Path | None, typer.Option(help="Folder of Spark's offsets; inside the table's unless given.")
+]
+Lines = Annotated[
+    bool,
+    typer.Option(
+        "--json-lines",
+        help="Print a line of JSON for each batch, and the result to standard error.",
+    ),
 ]
 
 
@@ -40,10 +53,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     ] = "parquet",
     partition_by: PartitionBy = None,
     upsert_by: UpsertBy = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Folder of Spark's offsets; inside the table's unless given."),
-    ] = None,
+    checkpoint: Checkpoint = None,
     every: Annotated[
         float | None,
         typer.Option(help="Seconds from batch to batch; without it the job ends when caught up."),
@@ -60,6 +70,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         bool, typer.Option("--ignore-data-loss", help="Go on where offsets are gone.")
     ] = False,
     master: Annotated[str, typer.Option(help="Spark's master URL.")] = "local[*]",
+    lines: Lines = False,
     output: Annotated[Format, FormatOption] = Format.TABLE,
 ) -> None:
     """Write topics to a table, each row once, until caught up or until Ctrl-C.
@@ -75,7 +86,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     if is_definition(Path(topics[0])):
         _refuse_flags(call, topics)
-        _show(_run(loaded(Path(topics[0]))), output)
+        _run_and_show(loaded(Path(topics[0])), output, lines=lines)
         return
     if table is None:
         raise UsageError("--table is missing: the folder of the table")
@@ -96,7 +107,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         fail_on_data_loss=not ignore_data_loss,
         master=master,
     )
-    _show(_run(config), output)
+    _run_and_show(config, output, lines=lines)
 
 
 def _refuse_flags(call: typer.Context, places: list[str]) -> None:
@@ -104,7 +115,7 @@ def _refuse_flags(call: typer.Context, places: list[str]) -> None:
         raise UsageError(f"{places[0]} is a pipeline's file, and one is run at a time")
     for name in call.params:
         source = call.get_parameter_source(name)
-        if source and source.name == "COMMANDLINE" and name not in {"topics", "output"}:
+        if source and source.name == "COMMANDLINE" and name not in {"topics", "output", "lines"}:
             flag = "--" + name.replace("_", "-")
             raise UsageError(
                 f"{flag} can't be given beside a pipeline's file: set it in {places[0]}"
@@ -117,15 +128,25 @@ def _choice(flag: str, word: str, choices: list[Any]) -> Any:
     return choices[choices.index(word)]
 
 
-def _run(config: PipelineConfig) -> Progress:
+def _run_and_show(config: PipelineConfig, output: Format, *, lines: bool) -> None:
+    _show(_run(config, lines=lines), output, to_errors=lines)
+
+
+def _run(config: PipelineConfig, *, lines: bool) -> Progress:
     from rich.console import Console
 
     from penstock.pipeline.jobs.job import PipelineError, Run
     from penstock.pipeline.session import JavaError, close_session
     from penstock.pipeline.tables.interface import TableError
 
+    def show_batch(line: Mapping[str, Any]) -> None:
+        try:
+            print_json(line)
+        except OutputClosed:  # The batch is written, and there is nobody to hear of further ones.
+            run.stop()
+
     try:
-        run = Run(config)
+        run = Run(config, show_batch) if lines else Run(config)
     except TableError as error:
         raise CommandError(str(error)) from error
     _stop_on_signals(run)
@@ -164,16 +185,17 @@ def _line(progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def _show(progress: Progress, output: Format) -> None:
+def _show(progress: Progress, output: Format, *, to_errors: bool) -> None:
+    text = f"{_line(progress)}, {progress.seconds:.1f} s"
     if output is Format.JSON:
-        seconds = round(progress.seconds, 1)
-        print_json(
-            {
-                "rows": progress.rows,
-                "batches": progress.batches,
-                "seconds": seconds,
-                "unmet": progress.unmet,
-            }
-        )
-        return
-    typer.echo(f"{_line(progress)}, {progress.seconds:.1f} s")
+        figures = {
+            "rows": progress.rows,
+            "batches": progress.batches,
+            "seconds": round(progress.seconds, 1),
+            "unmet": progress.unmet,
+        }
+        text = json.dumps(figures, ensure_ascii=False)
+    if to_errors:
+        typer.echo(text, err=True)
+    else:
+        print_line(text)

@@ -56,6 +56,13 @@ def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> Spa
     return spark
 
 
+def is_open() -> bool:
+    """Whether Spark runs in this process."""
+    from pyspark import SparkContext  # noqa: PLC0415  # see open_session
+
+    return SparkContext._active_spark_context is not None
+
+
 def close_session() -> None:
     """End this process's session, and return when its Java is gone."""
     from pyspark import SparkContext  # noqa: PLC0415  # see open_session

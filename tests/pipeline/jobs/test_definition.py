@@ -11,10 +11,13 @@ from penstock.pipeline.jobs.config import (
     Otherwise,
     Parsing,
     PipelineConfig,
+    TopicTarget,
 )
 from penstock.pipeline.jobs.definition import load
+from penstock.pipeline.jobs.settings import table_config
 from penstock.pipeline.jobs.template import TEMPLATE
 from penstock.pipeline.source.options import ReadMode
+from penstock.pipeline.tables.interface import ChangeForm
 from penstock.pipeline.values.options import OnParseError
 
 SMALL = """
@@ -158,6 +161,81 @@ def test_what_is_wrong_is_named_with_what_would_be_right(
         text = SMALL + "[expect]\n"
     with pytest.raises(DefinitionError, match=error):
         defined(tmp_path, text.replace(before, after))
+
+
+TO_TOPIC = """
+[read]
+server = "127.0.0.1:9092"
+topics = ["orders"]
+[write]
+topic = "checked"
+"""
+
+
+def test_a_topic_can_be_written(tmp_path: Path) -> None:
+    config = defined(tmp_path, TO_TOPIC)
+    assert config.target_topic == TopicTarget("checked", "127.0.0.1:9092")
+    assert (config.target, config.table) == ("checked", tmp_path / "checked-state")
+    elsewhere = defined(tmp_path, TO_TOPIC + 'server = "other:9092"\nstate = "kept"\n')
+    assert elsewhere.target_topic == TopicTarget("checked", "other:9092")
+    assert elsewhere.table == tmp_path / "kept"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "error"),
+    [
+        ('"checked"', '"orders"', "topic must be another one than those that are read"),
+        ('"checked"', '"checked"\ntable = "t"', "table must be left out, for it is about a table"),
+        ('"checked"', '"checked"\nkey = ["id"]', "key must be left out"),
+        ('topic = "checked"', 'table = "t"\nstate = "s"', "state must be left out"),
+    ],
+)
+def test_a_table_and_a_topic_are_two_things(
+    tmp_path: Path, before: str, after: str, error: str
+) -> None:
+    assert before in TO_TOPIC
+    with pytest.raises(DefinitionError, match=error):
+        defined(tmp_path, TO_TOPIC.replace(before, after))
+
+
+DEBEZIUM = """
+[read]
+server = "127.0.0.1:9092"
+topics = ["changes"]
+[parse]
+schema = "before STRUCT<id: BIGINT>, after STRUCT<id: BIGINT>, op STRING"
+[write]
+table = "t"
+format = "delta"
+mode = "upsert"
+key = ["id"]
+changes = "debezium"
+"""
+
+
+def test_envelopes_of_debezium_can_be_followed(tmp_path: Path) -> None:
+    config = defined(tmp_path, DEBEZIUM)
+    assert table_config(config).changes is ChangeForm.DEBEZIUM
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "error"),
+    [
+        ('mode = "upsert"\nkey = ["id"]', "", 'changes must be left out, or given with mode = "up'),
+        ("debezium", "debezum", "changes must be one of rows, debezium"),
+        (
+            DEBEZIUM[DEBEZIUM.index("[parse]") : DEBEZIUM.index("[write]")],
+            "",
+            r"\[parse\] is missing, with a schema of op, before and after",
+        ),
+    ],
+)
+def test_envelopes_need_keys_and_columns(
+    tmp_path: Path, before: str, after: str, error: str
+) -> None:
+    assert before in DEBEZIUM
+    with pytest.raises(DefinitionError, match=error):
+        defined(tmp_path, DEBEZIUM.replace(before, after))
 
 
 def test_the_newest_row_of_a_key_is_not_looked_for_among_the_first(tmp_path: Path) -> None:

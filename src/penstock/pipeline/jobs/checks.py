@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING
 from pyspark.errors import AnalysisException
 
 from penstock.pipeline.jobs.config import DefinitionError
+from penstock.pipeline.jobs.opening import computing
+from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.steps import MET
-from penstock.pipeline.jobs.writing import Stepped, source_options
 from penstock.pipeline.session import open_session
 from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.dividing import bytes_in
 from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.offsets import OffsetRange
 from penstock.pipeline.source.options import OptionError, parse
 from penstock.pipeline.source.planning import Planner
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.source.offsets import Offsets
 
 
 class CheckError(Exception):
@@ -32,20 +36,32 @@ class Found:
 
     partitions: int
     rows: int
-    """That lie between the starting offsets and the end: what a new table gets."""
+    """That are still to be read: of a new table, those from the starting offsets on."""
+    size_bytes: int
+    """What these rows take in the log, about."""
 
 
-def look(config: PipelineConfig) -> Found:
-    """Ask the broker for the topics and their offsets; raises CheckError."""
+def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
+    """Ask the broker for the topics and their offsets; raises CheckError.
+
+    `done` is where an earlier run ended.
+    """
     try:
         options = parse(source_options(config), streaming=True)
         with KafkaCluster(options) as cluster:
             planner = Planner(options, cluster)
             starting, latest = planner.starting(), planner.latest()
+            begin = starting if done is None else done
+            waiting = [
+                OffsetRange(source, begin.get(source, 0), end)
+                for source, end in latest.items()
+                if end > begin.get(source, 0)
+            ]
+            extents = cluster.extents([each.source for each in waiting]) if waiting else {}
     except (OptionError, SourceError) as error:
         raise CheckError(str(error)) from error
-    rows = sum(max(0, end - starting.get(source, 0)) for source, end in latest.items())
-    return Found(len(latest), rows)
+    size = sum(bytes_in(each, extents.get(each.source, ())) for each in waiting)
+    return Found(len(latest), sum(each.rows for each in waiting), size)
 
 
 def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
@@ -55,7 +71,7 @@ def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
     """
     spark = open_session("penstock pipeline", config.master, Path(os.devnull))
     try:
-        rows = Stepped(config).begin(spark).drop(MET)
+        rows = computing(config).begin(spark).drop(MET)
     except (DefinitionError, AnalysisException) as error:
         raise CheckError(str(error).splitlines()[0]) from error
     return rows.dtypes

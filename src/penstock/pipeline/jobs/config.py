@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.tables.interface import ChangeForm, TableFormat
 from penstock.pipeline.values.options import OnParseError
 
 BATCH_ROWS: Final = 2_000_000
@@ -72,12 +72,21 @@ class WriteMode(StrEnum):
 
 
 @dataclass(frozen=True)
+class TopicTarget:
+    """The topic that rows are written to, where they are kept in no table."""
+
+    topic: str
+    servers: str
+
+
+@dataclass(frozen=True)
 class PipelineConfig:
-    """One pipeline: topics, what is done with their rows, and the table that holds them."""
+    """One pipeline: topics, what is done with their rows, and the table or topic they go to."""
 
     servers: str
     topics: tuple[str, ...]
     table: Path
+    """The folder of the table, or of the job's own state where the rows go to a topic."""
     table_format: TableFormat = TableFormat.PARQUET
     checkpoint: Path | None = None
     """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
@@ -96,7 +105,15 @@ class PipelineConfig:
     mode: WriteMode = WriteMode.APPEND
     key: tuple[str, ...] = ()
     """The columns by which rows are upserted."""
+    changes: ChangeForm = ChangeForm.ROWS
+    """What the rows that are upserted say."""
     partition_by: tuple[str, ...] = ()
+    target_topic: TopicTarget | None = None
+
+    @property
+    def target(self) -> str:
+        """What is written, for people."""
+        return str(self.table) if self.target_topic is None else self.target_topic.topic
 
     @property
     def has_steps(self) -> bool:

@@ -17,18 +17,32 @@ from penstock.pipeline.jobs.config import (
     Otherwise,
     Parsing,
     PipelineConfig,
+    TopicTarget,
     WriteMode,
 )
 from penstock.pipeline.jobs.sections import Section
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.tables.interface import TableFormat
+from penstock.pipeline.tables.interface import ChangeForm, TableFormat
 from penstock.pipeline.values.options import OnParseError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 ENDING: Final = ".toml"
+
+_WRITE_TOPIC: Final = ("topic", "server", "state")
+_WRITE: Final = (
+    "table",
+    "format",
+    "mode",
+    "key",
+    "changes",
+    "partition_by",
+    "checkpoint",
+    *_WRITE_TOPIC,
+)
 
 
 def load(path: Path) -> PipelineConfig:
@@ -43,14 +57,21 @@ def load(path: Path) -> PipelineConfig:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DefinitionError(f"{path} is no TOML: {error}") from error
     Section(path, "", entries, ("read", "parse", "expect", "deduplicate", "write", "run"))
+    read = _read(path, entries.get("read", {}))
+    written = Section(path, "write", entries.get("write", {}), _WRITE)
     config = PipelineConfig(
-        **_read(path, entries.get("read", {})),
-        **_write(path, entries.get("write", {})),
+        **read,
+        **(_to_topic(path, written, read) if "topic" in written else _to_table(path, written)),
         **_run(path, entries.get("run", {})),
         parsing=_parse(path, entries.get("parse", {})),
         expectations=_expectations(path, entries.get("expect", [])),
         deduplication=_deduplicate(path, entries.get("deduplicate", {})),
     )
+    if config.changes is ChangeForm.DEBEZIUM and not config.parsing:
+        raise DefinitionError(
+            f'{path}: write.changes = "debezium" is about columns that values have: [parse] is '
+            "missing, with a schema of op, before and after"
+        )
     if config.deduplication and config.mode is WriteMode.UPSERT:
         raise DefinitionError(
             f"{path}: [deduplicate] keeps the first row of some time and loses the order of those "
@@ -110,13 +131,28 @@ def _deduplicate(path: Path, entries: Any) -> Deduplication | None:
     return Deduplication(section.texts("by", required=True), section.text("time"), within)
 
 
-def _write(path: Path, entries: Any) -> dict[str, Any]:
-    names = ("table", "format", "mode", "key", "partition_by", "checkpoint")
-    write = Section(path, "write", entries, names)
+def _to_topic(path: Path, write: Section, read: Mapping[str, Any]) -> dict[str, Any]:
+    for name in _WRITE:
+        if name in write and name not in _WRITE_TOPIC:
+            raise write.wrong(name, "left out, for it is about a table and write.topic is given")
+    topic = TopicTarget(write.text("topic"), write.text("server", read["servers"]))
+    if topic.servers == read["servers"] and topic.topic in read["topics"]:
+        raise write.wrong("topic", "another one than those that are read")
+    state = write.text("state", f"{topic.topic}-state")
+    return {"table": path.parent / state, "target_topic": topic}
+
+
+def _to_table(path: Path, write: Section) -> dict[str, Any]:
+    for name in ("server", "state"):
+        if name in write:
+            raise write.wrong(name, "left out, for it is about a topic that is written to")
     mode = write.word("mode", WriteMode, WriteMode.APPEND)
     key = write.texts("key")
     if (mode is WriteMode.UPSERT) != bool(key):
         raise write.wrong("key", 'a list of columns, with mode = "upsert" and only then')
+    changes = write.word("changes", ChangeForm, ChangeForm.ROWS)
+    if changes is ChangeForm.DEBEZIUM and mode is not WriteMode.UPSERT:
+        raise write.wrong("changes", 'left out, or given with mode = "upsert" and a key')
     checkpoint = write.text("checkpoint", "")
     return {
         "table": path.parent / write.text("table"),
@@ -124,6 +160,7 @@ def _write(path: Path, entries: Any) -> dict[str, Any]:
         "checkpoint": path.parent / checkpoint if checkpoint else None,
         "mode": mode,
         "key": key,
+        "changes": changes,
         "partition_by": write.texts("partition_by"),
     }
 

@@ -8,7 +8,7 @@ twice, and the counts are of the attempt that counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from penstock.pipeline.tables.staging import ROW_GROUP_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.pipeline.tables.staging import Piece, Stager
+    from penstock.pipeline.tables.staging import Piece
 
 TABLE: Final = "table"
 QUARANTINE: Final = "quarantine"
@@ -52,20 +52,27 @@ class UnmetError(Exception):
     """A row does not meet an expectation that ends the run."""
 
 
+class RowWriter(Protocol):
+    """What a task's rows are written with; pickled to the executors."""
+
+    def write(self, batches: Iterable[pa.RecordBatch], query: str, batch: int) -> Iterator[Piece]:
+        """Write rows; yield each piece of what was written when it is whole."""
+
+
 @dataclass(frozen=True)
 class Gate:
     """Writes one batch's rows; pickled to the executors."""
 
     query: str
     batch: int
-    table: Stager
-    quarantine: Stager | None
+    target: RowWriter
+    quarantine: RowWriter | None
     expectations: tuple[Expectation, ...]
 
     def stage(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write a task's rows; yield its manifest. Raises UnmetError."""
         sorting = _Sorting(self)
-        for piece in self.table.write(sorting.staying(batches), self.query, self.batch):
+        for piece in self.target.write(sorting.staying(batches), self.query, self.batch):
             yield _line(TABLE, piece)
         for piece in sorting.quarantined():
             yield _line(QUARANTINE, piece)

@@ -8,28 +8,47 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock import wall_clock
+from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
+from penstock.pipeline.jobs.opening import writing_of
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.settings import checkpoint_of
+from penstock.pipeline.jobs.small import SmallRun, is_small, may_go_without_spark
 from penstock.pipeline.jobs.state import JobState, Phase, Status
-from penstock.pipeline.jobs.writing import writing_of
 from penstock.pipeline.session import open_session
+from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.offsets import from_json
+from penstock.pipeline.source.options import OptionError
 from penstock.pipeline.tables.interface import state_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.pipeline.jobs.writing import Written
 
 __all__ = ["PipelineConfig", "PipelineError", "Progress", "Run"]
 
 STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
 _CAUSE: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
+
+
+_IN_WORDS: Final = (
+    CheckError,
+    DefinitionError,
+    OptionError,
+    SourceError,
+    SinkError,
+    OSError,
+)
 
 
 class PipelineError(Exception):
@@ -39,11 +58,17 @@ class PipelineError(Exception):
 class Run:
     """One run of the job; `stop` may be called from another thread or a signal handler."""
 
-    def __init__(self, config: PipelineConfig) -> None:
+    def __init__(
+        self,
+        config: PipelineConfig,
+        each_batch: Callable[[Mapping[str, Any]], None] = lambda _: None,
+    ) -> None:
+        """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread."""
         self._config = config
+        self._each_batch = each_batch
         self._writing = writing_of(config)
         self._state = JobState(state_folder(config.table))
-        self._status = Status.of_this_process(config.topics, str(config.table))
+        self._status = Status.of_this_process(config.topics, config.target)
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._pace = Pace()
@@ -63,17 +88,44 @@ class Run:
         table = self._writing.table
         with table.only_writer(), self._stated():
             try:
-                look(self._config)
-                spark = open_session("penstock pipeline", self._config.master, table.spark_log)
-                self._began = time.monotonic()
-                query = self._start(spark)
-            except (CheckError, DefinitionError) as error:
+                self._writing.look()
+                if self._is_small():
+                    return self._run_small(report)
+                return self._run_with_spark(report)
+            except _IN_WORDS as error:
                 raise PipelineError(str(error)) from error
-            try:
-                self._watch(query, report)
-            finally:
-                query.stop()
-            return self._progress(query)
+
+    def _is_small(self) -> bool:
+        table = self._writing.table
+        alone = may_go_without_spark(self._config, table)
+        newest = Checkpoint(checkpoint_of(self._config, table)).newest() if alone else None
+        found = look(self._config, None if newest is None else from_json(newest.end))
+        return alone and is_small(found)
+
+    def _run_small(self, report: Callable[[Progress], None]) -> Progress:
+        self._pace.add(time.monotonic(), 0)
+        with SmallRun(self._config, self._writing.table) as run:
+            began = time.monotonic()
+            for batch, written in run.batches():
+                self._count(batch, written, time.monotonic() - began)
+                progress = self._progress(run.rows_behind())
+                report(progress)
+                self._note(Phase.RUNNING, progress)
+                if self._stop.is_set() or self._state.is_to_stop():
+                    break
+                began = time.monotonic()
+            return self._progress(run.rows_behind())
+
+    def _run_with_spark(self, report: Callable[[Progress], None]) -> Progress:
+        log = self._writing.table.spark_log
+        spark = open_session("penstock pipeline", self._config.master, log)
+        self._began = time.monotonic()
+        query = self._start(spark)
+        try:
+            self._watch(query, report)
+        finally:
+            query.stop()
+        return self._progress(rows_behind(query.lastProgress))
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
@@ -89,9 +141,9 @@ class Run:
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config = self._config
         rows = self._writing.begin(spark)
-        checkpoint = config.checkpoint or self._writing.table.checkpoint
+        checkpoint = checkpoint_of(config, self._writing.table)
         writer = rows.writeStream.foreachBatch(self._commit)
-        writer = writer.option("checkpointLocation", str(checkpoint.absolute()))
+        writer = writer.option("checkpointLocation", str(checkpoint))
         self._pace.add(time.monotonic(), 0)
         if config.interval_seconds is None:
             return writer.trigger(availableNow=True).start()
@@ -100,27 +152,29 @@ class Run:
     def _commit(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
         written = self._writing.write(frame, batch)
+        self._count(batch, written, time.monotonic() - began)
+
+    def _count(self, batch: int, written: Written, seconds: float) -> None:
         self._unmet.update(written.unmet)
         if not written.rows and not written.unmet:
             return
         self._rows += written.rows
         self._batches += 1
-        now = time.monotonic()
-        self._pace.add(now, self._rows)
-        self._state.add_batch(
-            {
-                "batch": batch,
-                "rows": written.rows,
-                "unmet": written.unmet,
-                "seconds": round(now - began, 3),
-                "rows_of_run": self._rows,
-                "ended_ms": wall_clock.now_ms(),
-            }
-        )
+        self._pace.add(time.monotonic(), self._rows)
+        line = {
+            "batch": batch,
+            "rows": written.rows,
+            "unmet": written.unmet,
+            "seconds": round(seconds, 3),
+            "rows_of_run": self._rows,
+            "ended_ms": wall_clock.now_ms(),
+        }
+        self._state.add_batch(line)
+        self._each_batch(line)
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
         while not _has_ended(query):
-            progress = self._progress(query)
+            progress = self._progress(rows_behind(query.lastProgress))
             report(progress)
             self._note(Phase.RUNNING, progress)
             if self._stop.is_set() or self._state.is_to_stop():
@@ -128,12 +182,12 @@ class Run:
                 _finish_batch(query)
                 return
 
-    def _progress(self, query: StreamingQuery) -> Progress:
+    def _progress(self, behind: int | None) -> Progress:
         now = time.monotonic()
         return Progress(
             self._batches,
             self._rows,
-            rows_behind(query.lastProgress),
+            behind,
             now - self._began,
             self._pace.at(now),
             dict(self._unmet),

@@ -38,6 +38,9 @@ class Section:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
     def text(self, key: str, default: str | None = None) -> str:
         """Return a text; without a default it has to be there."""
         value = self._entries.get(key, default)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from penstock import wall_clock
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 BATCHES_BYTES: Final = 8 << 20
@@ -113,7 +114,7 @@ class JobState:
             return replace(status, phase=Phase.KILLED)
         return status
 
-    def add_batch(self, batch: dict[str, Any]) -> None:
+    def add_batch(self, batch: Mapping[str, Any]) -> None:
         """Append one batch's line."""
         if self._batches.exists() and self._batches.stat().st_size > BATCHES_BYTES:
             self._batches.replace(self._batches.with_suffix(".1.jsonl"))

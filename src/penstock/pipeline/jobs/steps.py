@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_type
 
 from penstock.pipeline.jobs.config import Deduplication, DefinitionError, Expectation, Otherwise
+from penstock.pipeline.values.debezium import envelope_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,10 +21,24 @@ MET: Final = "_met"
 _STAYS: Final = "_stays"
 
 
-def flattened(rows: DataFrame) -> DataFrame:
-    """Return typed rows with the fields of their value as columns, and all else as `_name`."""
+def flattened(rows: DataFrame, path: Sequence[str] = ()) -> DataFrame:
+    """Return typed rows with the fields of their value as columns, and all else as `_name`.
+
+    `path` leads to the struct inside the value whose fields are meant.
+    """
     others = [f.col(name).alias(f"_{name}") for name in rows.columns if name != "value"]
-    return rows.select("value.*", *others)
+    return rows.select(".".join(("value", *path, "*")), *others)
+
+
+def path_of_envelope(rows: DataFrame) -> tuple[str, ...]:
+    """Return where Debezium's envelope is in typed values. Raises DefinitionError for others."""
+    found = envelope_of(to_arrow_type(rows.schema["value"].dataType, timezone="UTC"))
+    if found is None:
+        raise DefinitionError(
+            'write.changes = "debezium": the schema of [parse] has no op STRING beside before and '
+            "after, two structs of the same fields"
+        )
+    return found.path
 
 
 def held_against(rows: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:

@@ -32,11 +32,12 @@ topics = ["{topic}"]
 # time = "placed"
 # within = "10 minutes"             # what is later than that is dropped
 
-[write]
+[write]                             # a topic in place of a table: docs/spark-pipelines.md
 table = "{table}"
 # format = "parquet"                # "delta", "iceberg"
 # mode = "append"                   # "upsert": the newest row of each key
 # key = ["id"]
+# changes = "rows"                  # "debezium": values are its envelopes
 # partition_by = []
 
 [run]

@@ -9,17 +9,30 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate
-from penstock.pipeline.jobs.steps import MET, deduplicated, flattened, held_against
+from penstock.pipeline.jobs.batch_ends import batch_end
+from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate, RowWriter
+from penstock.pipeline.jobs.settings import (
+    check_columns,
+    checkpoint_of,
+    quarantine_config,
+    source_options,
+    table_config,
+)
+from penstock.pipeline.jobs.steps import (
+    MET,
+    deduplicated,
+    flattened,
+    held_against,
+    path_of_envelope,
+)
 from penstock.pipeline.source.options import columns_of
 from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.tables.interface import StagedFile, TableConfig
+from penstock.pipeline.tables.interface import ChangeForm, StagedFile
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
-from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -41,17 +54,16 @@ class Writing(Protocol):
     """How a job's rows get into its table."""
 
     table: Table
+    """In whose folder the job's lock, checkpoint and state are."""
+
+    def look(self) -> None:
+        """Look whether rows can be written, before Spark is started. Raises SinkError."""
 
     def begin(self, spark: SparkSession) -> DataFrame:
         """Return the stream. Raises DefinitionError, SourceError and TableError."""
 
     def write(self, frame: DataFrame, batch: int) -> Written:
         """Make one batch of the stream part of the table, once. Raises TableError."""
-
-
-def writing_of(config: PipelineConfig) -> Writing:
-    """Return how this job writes: past Java where nothing is asked that needs it."""
-    return Stepped(config) if config.has_steps else PastJava(config)
 
 
 class PastJava:
@@ -61,6 +73,9 @@ class PastJava:
         self._config = config
         self._table_config = table_config(config)
         self.table = open_table(self._table_config)
+
+    def look(self) -> None:
+        pass
 
     def begin(self, spark: SparkSession) -> DataFrame:
         options = source_options(self._config)
@@ -75,7 +90,8 @@ class PastJava:
         query = {row.pop("query") for row in rows}
         assert len(query) == 1, "the tasks of one batch belong to one query"
         files = [StagedFile.from_record(row) for row in rows]
-        return Written(self.table.commit(query.pop(), batch, files))
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        return Written(self.table.commit(query.pop(), batch, files, end))
 
 
 class Stepped:
@@ -86,12 +102,23 @@ class Stepped:
         self.table = open_table(table_config(config))
         self._quarantine = open_table(quarantine_config(config)) if config.quarantines else None
 
+    def look(self) -> None:
+        pass
+
     def begin(self, spark: SparkSession) -> DataFrame:
+        rows = self.computed(spark)
+        check_columns(self._config, to_arrow_schema(rows.drop(MET).schema, timezone="UTC"))
+        return rows
+
+    def computed(self, spark: SparkSession) -> DataFrame:
+        """Return the rows after all steps. Raises DefinitionError and SourceError."""
         config = self._config
         rows = spark.readStream.format("penstock").options(**source_options(config)).load()
         places = ("topic", "partition", "offset")
         if config.parsing:
-            rows = flattened(rows)
+            rows = self.with_value(rows)
+            enveloped = config.changes is ChangeForm.DEBEZIUM
+            rows = flattened(rows, path_of_envelope(rows) if enveloped else ())
             places = ("_topic", "_partition", "_offset")
         if config.expectations:
             rows = held_against(rows, config.expectations)
@@ -99,19 +126,30 @@ class Stepped:
             rows = deduplicated(rows, config.deduplication, config.expectations, places)
         return rows
 
+    def with_value(self, rows: DataFrame) -> DataFrame:
+        """Add what the target needs of values before their fields become columns."""
+        return rows
+
+    def prepare(self, schema: pa.Schema) -> RowWriter:
+        """Return what tasks write rows with. Raises TableError."""
+        return self.table.prepare(schema)
+
+    def commit(self, query: str, batch: int, lines: Sequence[Row]) -> int:
+        """Make what tasks wrote part of the target, once; return the rows. Raises TableError."""
+        end = batch_end(checkpoint_of(self._config, self.table), batch)
+        return self.table.commit(query, batch, files_of(lines, TABLE, batch), end)
+
     def write(self, frame: DataFrame, batch: int) -> Written:
-        query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert query is not None, "Spark names the query of each batch"
+        query = query_of(frame)
         schema = to_arrow_schema(frame.drop(MET).schema, timezone="UTC")
         with_reason = schema.append(pa.field(UNMET, pa.string()))
-        table = self.table.prepare(schema)
+        writer = self.prepare(schema)
         quarantine = self._quarantine.prepare(with_reason) if self._quarantine else None
-        gate = Gate(query, batch, table, quarantine, self._config.expectations)
+        gate = Gate(query, batch, writer, quarantine, self._config.expectations)
         lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
         if self._quarantine:
-            self._quarantine.commit(query, batch, _files(lines, QUARANTINE, batch))
-        committed = self.table.commit(query, batch, _files(lines, TABLE, batch))
-        return Written(committed, self._unmet(lines))
+            self._quarantine.commit(query, batch, files_of(lines, QUARANTINE, batch))
+        return Written(self.commit(query, batch, lines), self._unmet(lines))
 
     def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:
         unmet: Counter[str] = Counter()
@@ -121,43 +159,14 @@ class Stepped:
         return {name: count for name, count in unmet.items() if count}
 
 
-def table_config(config: PipelineConfig) -> TableConfig:
-    """Return the table that a job writes."""
-    return TableConfig(
-        str(config.table.absolute()),
-        config.table_format,
-        config.compression,
-        partition_by=config.partition_by,
-        keys=config.key,
-    )
+def query_of(frame: DataFrame) -> str:
+    """Return the id of the query of which this is a batch."""
+    query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    assert query is not None, "Spark names the query of each batch"
+    return query
 
 
-def quarantine_config(config: PipelineConfig) -> TableConfig:
-    """Return the table of the rows that do not meet an expectation."""
-    location = f"{config.table.absolute()}-quarantine"
-    return TableConfig(location, config.table_format, config.compression)
-
-
-def source_options(config: PipelineConfig) -> dict[str, str]:
-    """Return the options by which the source reads what a job reads."""
-    options = {
-        "penstock.bootstrap.servers": config.servers,
-        "subscribe": ",".join(config.topics),
-        "startingOffsets": config.starting_offsets,
-        "maxOffsetsPerTrigger": str(config.batch_rows),
-        "includeHeaders": str(config.include_headers),
-        "failOnDataLoss": str(config.fail_on_data_loss),
-        "readMode": config.read_mode.value,
-    }
-    parsing = config.parsing
-    if parsing is not None:
-        options |= {SCHEMA: parsing.schema, ON_PARSE_ERROR: parsing.on_error.value}
-        if parsing.dead_letter is not None:
-            options[DEAD_LETTER] = str(parsing.dead_letter.absolute())
-    return options
-
-
-def _files(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
+def files_of(lines: Iterable[Row], into: str, batch: int) -> list[StagedFile]:
     """Return the files of one kind; they hold what Spark computed of a batch as a whole."""
     pieces = [line for line in lines if line.into == into]
     place = (into, 0, batch, batch + 1)

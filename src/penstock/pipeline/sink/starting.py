@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def batch_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> BatchWriter:
     """Return the writer of one batch. Raises OptionError and SinkError."""
     parsed = _checked(options, schema, overwrite=overwrite, streaming=False)
-    _ask_broker(parsed)
+    ask_broker(parsed)
     return BatchWriter(parsed)
 
 
@@ -37,7 +37,7 @@ def stream_writer(
     """
     parsed = _checked(options, schema, overwrite=overwrite, streaming=True)
     with suppress(UnreachableError):
-        _ask_broker(parsed)
+        ask_broker(parsed)
     return StreamWriter(parsed)
 
 
@@ -52,7 +52,8 @@ def _checked(
     return parsed
 
 
-def _ask_broker(options: SinkOptions) -> None:
+def ask_broker(options: SinkOptions) -> None:
+    """Raise SinkError where the broker can't be written to as it is asked to."""
     with (
         errors_in_words(options.servers),
         KafkaClient(options.servers, client_id=CLIENT_ID) as client,

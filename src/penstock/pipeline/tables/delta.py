@@ -25,6 +25,7 @@ from penstock.pipeline.tables.storage import flush_folder, local_folder
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+    from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.evolution import Evolution
     from penstock.pipeline.tables.interface import StagedFile
     from penstock.pipeline.tables.partitions import PartitionField
@@ -39,6 +40,9 @@ except ModuleNotFoundError as missing:
 
 QUERY: Final = "penstock.query"
 """The property of the table that names the query that writes to it."""
+
+NEWEST_COMMITS: Final = 100
+"""In which a batch is looked for before all are read that the log has."""
 
 STATISTICS_LENGTH_MAX: Final = 64
 """Text that is longer has no statistics: it would fill the log."""
@@ -90,8 +94,14 @@ class DeltaLakeTable(LakeTable):
     def _refresh(self) -> None:
         self._table.update_incremental()
 
+    def _is_there(self) -> bool:
+        return DeltaTable.is_deltatable(str(self.path))
+
+    def _owner(self) -> str | None:
+        return self._table.metadata().configuration.get(QUERY)
+
     def _own(self, query: str) -> None:
-        owner = self._table.metadata().configuration.get(QUERY)
+        owner = self._owner()
         if owner is None:
             self._table.alter.set_table_properties({QUERY: query}, raise_if_not_exists=False)
             self._refresh()
@@ -102,9 +112,22 @@ class DeltaLakeTable(LakeTable):
         return self._table.transaction_version(query)
 
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
-        for commit in self._table.history():
-            if (commit.get("penstock.query"), commit.get("penstock.batch")) == (query, batch):
-                return tuple(Offsets(*each) for each in json.loads(commit["penstock.offsets"]))
+        commit = self._commit_of(query, batch)
+        if commit is None:
+            return None
+        return tuple(Offsets(*each) for each in json.loads(commit["penstock.offsets"]))
+
+    def _positions(self, query: str, batch: int) -> OffsetsJson | None:
+        commit = self._commit_of(query, batch) or {}
+        positions: OffsetsJson | None = json.loads(commit.get("penstock.positions", "null"))
+        return positions
+
+    def _commit_of(self, query: str, batch: int) -> dict[str, Any] | None:
+        """Return what the log says of a batch's commit; it may be read beyond the version open."""
+        for looked_at in (NEWEST_COMMITS, None):
+            for commit in self._table.history(looked_at):
+                if (commit.get("penstock.query"), commit.get("penstock.batch")) == (query, batch):
+                    return commit
         return None
 
     def _files(self) -> list[LiveFile]:
@@ -173,6 +196,7 @@ def _properties(batch: Batch | None) -> CommitProperties:
             "penstock.query": batch.query,
             "penstock.batch": batch.number,
             "penstock.offsets": json.dumps(batch.offsets),
+            "penstock.positions": json.dumps(batch.positions),
         },
     )
 

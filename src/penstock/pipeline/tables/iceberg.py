@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import Table as Opened
 
+    from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.evolution import Evolution
     from penstock.pipeline.tables.interface import StagedFile, Values
     from penstock.pipeline.tables.partitions import PartitionField
@@ -59,6 +60,7 @@ except ModuleNotFoundError as missing:
 QUERY: Final = "penstock.query"
 BATCH: Final = "penstock.batch"
 OFFSETS: Final = "penstock.offsets"
+POSITIONS: Final = "penstock.positions"
 """The newest batch that the table holds: properties of the table."""
 
 SNAPSHOTS_KEPT: Final = timedelta(days=1)
@@ -154,8 +156,14 @@ class IcebergTable(LakeTable):
     def _refresh(self) -> None:
         self._table.refresh()
 
+    def _is_there(self) -> bool:
+        return self._catalog().table_exists(self._identifier)
+
+    def _owner(self) -> str | None:
+        return self._table.properties.get(QUERY)
+
     def _own(self, query: str) -> None:
-        owner = self._table.properties.get(QUERY)
+        owner = self._owner()
         if owner is None:
             with self._table.transaction() as transaction:
                 transaction.set_properties({QUERY: query})
@@ -168,6 +176,10 @@ class IcebergTable(LakeTable):
 
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:  # noqa: ARG002
         return tuple(Offsets(*each) for each in json.loads(self._table.properties[OFFSETS]))
+
+    def _positions(self, query: str, batch: int) -> OffsetsJson | None:  # noqa: ARG002
+        positions: OffsetsJson | None = json.loads(self._table.properties.get(POSITIONS, "null"))
+        return positions
 
     def _files(self) -> list[LiveFile]:
         manifests = self._manifests()
@@ -203,8 +215,10 @@ class IcebergTable(LakeTable):
     def _apply(self, change: Change) -> None:
         summary = _properties(change.batch)
         transaction = self._table.transaction()
-        if summary:
-            transaction.set_properties(summary)
+        if change.batch is not None:
+            # Not in the summary, of which there is one for each snapshot.
+            positions = {POSITIONS: json.dumps(change.batch.positions)}
+            transaction.set_properties(summary | positions)
         if change.added or change.removed:
             update = transaction.update_snapshot(snapshot_properties=summary)
             with update.overwrite() if change.removed else update.merge_append() as files:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
+    from penstock.pipeline.source.offsets import OffsetsJson
+
 TARGET_BYTES: Final = 128 << 20
 """Where a task begins its next file, and up to which small ones are merged."""
 
@@ -112,6 +116,17 @@ class Offsets(NamedTuple):
     end: int
 
 
+class Snapshot(NamedTuple):
+    """What a table is made of at one moment."""
+
+    files: tuple[str, ...]
+    """Their paths."""
+    schema: pa.Schema
+    """The table's columns; files of earlier batches may lack some, or have narrower ones."""
+    positions: OffsetsJson
+    """Where the batch after the newest one begins: all before it is in the files, or is no row."""
+
+
 def state_folder(table: Path) -> Path:
     """Return where a table's folder has what no reader of it looks at."""
     return table / "_penstock"
@@ -138,6 +153,13 @@ def older_checkpoint(location: str, batch: int) -> TableError:
     return TableError(
         f"batch {batch} of {location} was committed with other offsets than the checkpoint holds: "
         "the checkpoint is older than the table, and can't go on with it"
+    )
+
+
+def unknown_positions(location: str) -> TableError:
+    return TableError(
+        f"the newest batch of {location} does not say up to which offsets it goes: it is of an "
+        "earlier version of Penstock. Run the pipeline once more, with something new in its topics"
     )
 
 

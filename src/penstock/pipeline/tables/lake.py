@@ -22,6 +22,7 @@ from penstock.pipeline.tables.changes import check_keys, columns_of, staged_sche
 from penstock.pipeline.tables.evolution import Evolution, evolution
 from penstock.pipeline.tables.interface import (
     Offsets,
+    Snapshot,
     StagedFile,
     TableConfig,
     TableError,
@@ -29,6 +30,7 @@ from penstock.pipeline.tables.interface import (
     covered,
     older_checkpoint,
     other_parts,
+    unknown_positions,
 )
 from penstock.pipeline.tables.merging import choose, rows_of
 from penstock.pipeline.tables.partitions import parse_partitions, with_derived
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
+    from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.partitions import PartitionField
     from penstock.pipeline.tables.staging import Piece
     from penstock.pipeline.tables.storage import Folder
@@ -83,6 +86,7 @@ class Batch(NamedTuple):
     query: str
     number: int
     offsets: tuple[Offsets, ...]
+    positions: OffsetsJson | None = None
 
 
 @dataclass(frozen=True)
@@ -135,12 +139,24 @@ class LakeTable(Table):
         """Note that a query writes to the table; raises TableError where another one does."""
 
     @abstractmethod
+    def _is_there(self) -> bool:
+        """Whether somebody has made the table."""
+
+    @abstractmethod
+    def _owner(self) -> str | None:
+        """Return the query that writes to the table."""
+
+    @abstractmethod
     def _committed(self, query: str) -> int | None:
         """Return the number of the newest batch that the table holds of a query."""
 
     @abstractmethod
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
         """Return what the newest batch covers; None where the table does not know any more."""
+
+    @abstractmethod
+    def _positions(self, query: str, batch: int) -> OffsetsJson | None:
+        """Return where the newest batch ends; None where the table does not know."""
 
     @abstractmethod
     def _files(self) -> list[LiveFile]:
@@ -199,14 +215,20 @@ class LakeTable(Table):
             changes=Changes(config.changes, config.keys),
         )
 
-    def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
+    def commit(
+        self,
+        query: str,
+        batch: int,
+        files: Sequence[StagedFile],
+        positions: OffsetsJson | None = None,
+    ) -> int:
         self._refresh()
         self._own(query)
         offsets = covered(files)
         newest = self._committed(query)
         staged = [file for file in files if file.staged]
         if newest is None or batch > newest:
-            self._add(staged, Batch(query, batch, offsets))
+            self._add(staged, Batch(query, batch, offsets, positions))
         elif batch < newest or self._offsets(query, batch) not in {None, offsets}:
             raise older_checkpoint(self.config.location, batch)
         # Files that were staged once more stay until they are old: they might be the very same.
@@ -214,6 +236,23 @@ class LakeTable(Table):
             _empty(self.folder.below(f"{CHANGES}/{query}-{batch}"), set())
         self.compact()
         return sum(file.rows for file in staged)
+
+    def snapshot(self) -> Snapshot | None:
+        if not self._is_there():
+            return None
+        self._refresh()
+        query = self._owner()
+        newest = None if query is None else self._committed(query)
+        if query is None or newest is None:
+            return None
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            raise TableError(f"{self.config.location} can't be read by its files: {obstacle}")
+        positions = self._positions(query, newest)
+        if positions is None:
+            raise unknown_positions(self.config.location)
+        files = tuple(f"{self.folder.path}/{file.name}" for file in self._files())
+        return Snapshot(files, self._schema(), positions)
 
     def compact(self) -> int:
         """Merge small files while there are enough of them; return how many were merged.

@@ -16,12 +16,13 @@ import os
 import uuid
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 
 from penstock.pipeline.tables.evolution import evolution
 from penstock.pipeline.tables.interface import (
+    Snapshot,
     StagedFile,
     TableConfig,
     TableError,
@@ -29,6 +30,7 @@ from penstock.pipeline.tables.interface import (
     covered,
     older_checkpoint,
     other_parts,
+    unknown_positions,
 )
 from penstock.pipeline.tables.partitions import hive_folder, parse_partitions
 from penstock.pipeline.tables.staging import Stager
@@ -36,13 +38,29 @@ from penstock.pipeline.tables.storage import flush_folder, local_folder
 from penstock.pipeline.tables.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from penstock.pipeline.source.offsets import OffsetsJson
 
 COMMITS_KEPT: Final = 100
 """As many as Spark keeps of its own batches."""
 
 
 _PARTS: Final = b"penstock.partition_by"
+
+
+class Decision(NamedTuple):
+    """One batch's record."""
+
+    files: list[StagedFile]
+    positions: OffsetsJson | None
+    """Where the batch after it begins; earlier versions did not say."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        record = json.loads(path.read_bytes())
+        files = [StagedFile.from_record(file) for file in record["files"]]
+        return cls(files, record.get("positions"))
 
 
 class ParquetTable(Table):
@@ -90,8 +108,14 @@ class ParquetTable(Table):
             (self._staging / draft).replace(record)
         return columns.remove_metadata()
 
-    def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
-        record = self._decide(query, batch, files)
+    def commit(
+        self,
+        query: str,
+        batch: int,
+        files: Sequence[StagedFile],
+        positions: OffsetsJson | None = None,
+    ) -> int:
+        record = self._decide(query, batch, files, positions)
         for file in record:
             self._publish(file)
         for folder in {self._target(file).parent for file in record}:
@@ -100,7 +124,13 @@ class ParquetTable(Table):
         self._clear(batch)
         return sum(file.rows for file in record)
 
-    def _decide(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
+    def _decide(
+        self,
+        query: str,
+        batch: int,
+        files: Sequence[StagedFile],
+        positions: OffsetsJson | None,
+    ) -> list[StagedFile]:
         newest = max(self._commits.glob("*.json"), default=None)
         if newest is not None and json.loads(newest.read_bytes())["query"] != query:
             raise another_query(str(self.path))
@@ -109,11 +139,45 @@ class ParquetTable(Table):
             if newest is not None and newest.name > path.name:
                 raise older_checkpoint(str(self.path), batch)
             files = [replace(file, again=self._has(file)) for file in files]
-            self._write_record(path, {"query": query, "files": [_recorded(file) for file in files]})
-        decided = [StagedFile.from_record(file) for file in json.loads(path.read_bytes())["files"]]
+            record = {"query": query, "files": [_recorded(file) for file in files]}
+            self._write_record(path, record | {"positions": positions})
+        decided = Decision.read(path).files
         if covered(decided) != covered(files):
             raise older_checkpoint(str(self.path), batch)
         return decided
+
+    def snapshot(self) -> Snapshot | None:
+        """See `Table.snapshot`: files appear one by one, so those of a batch count once all have.
+
+        Batches before the newest one are whole before the folder is looked at, and what has
+        appeared in it is of a batch that was decided before the decisions are looked at again.
+        """
+        newest = max(self._commits.glob("*.json"), default=None)
+        if newest is None:
+            return None
+        found = set(self._found())
+        decisions = sorted(self._commits.glob("*.json"))
+        whole = max((each for each in decisions if each < newest), default=None)
+        pending: set[Path] = set()
+        for path in (each for each in decisions if each >= newest):
+            pending |= {self._target(file) for file in Decision.read(path).files if file.staged}
+            if pending <= found:
+                whole, pending = path, set()
+        if whole is None:
+            return None
+        positions = Decision.read(whole).positions
+        if positions is None:
+            raise unknown_positions(str(self.path))
+        schema = pa.ipc.read_schema(self.state / "columns.arrow").remove_metadata()
+        return Snapshot(tuple(map(str, sorted(found - pending))), schema, positions)
+
+    def _found(self) -> Iterator[Path]:
+        """Yield the files that readers of the folder see."""
+        for folder, inside, names in os.walk(self.path):
+            inside[:] = [name for name in inside if not name.startswith(("_", "."))]
+            for name in names:
+                if name.endswith(".parquet") and not name.startswith(("_", ".")):
+                    yield Path(folder, name)
 
     def _has(self, file: StagedFile) -> bool:
         return self._target(file).exists()

@@ -24,13 +24,13 @@ from penstock.pipeline.source.options import SourceOptions, parse
 from penstock.pipeline.source.readers import StreamReader, failing_later, task_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.tasks import read_task
-from penstock.pipeline.tables.interface import TableConfig
+from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
-from penstock.pipeline.tables.staging import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.pipeline.source.planning import Task
     from penstock.pipeline.tables.staging import Stager
 
 SCHEMA: Final = StructType(
@@ -83,18 +83,23 @@ class TableFilesReader(StreamReader):
         if task is None:
             return
         query, batch = _query_and_batch()
-        place = (*task.range.source, task.range.start, task.range.end)
-        batches = read_task(task, self._options)
-        number = -1
-        for number, piece in enumerate(self._stager.write(batches, query, batch)):
-            yield _row(query, place, number, piece)
-        if number < 0:
-            yield _row(query, place, 0, Piece("", 0, 0, (), b""))
+        for file in stage_task(task, self._options, self._stager, query, batch):
+            fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
+            yield (query, *(fields | {"values": list(file.values)}).values())
 
 
-def _row(query: str, place: tuple[Any, ...], number: int, piece: Piece) -> tuple[Any, ...]:
-    values = list(piece.values)
-    return (query, piece.staged, *place, piece.rows, piece.size, number, values, piece.footer)
+def stage_task(
+    task: Task, options: SourceOptions, stager: Stager, query: str, batch: int
+) -> Iterator[StagedFile]:
+    """Write the rows of one task; yield each file when it is whole, an empty one for no rows."""
+    place = (*task.range.source, task.range.start, task.range.end)
+    number = -1
+    for number, piece in enumerate(stager.write(read_task(task, options), query, batch)):
+        yield StagedFile(
+            piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
+        )
+    if number < 0:
+        yield StagedFile("", *place, 0)
 
 
 def _query_and_batch() -> tuple[str, int]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.pipeline.tables.interface import StagedFile, TableConfig
+    from penstock.pipeline.source.offsets import OffsetsJson
+    from penstock.pipeline.tables.interface import Snapshot, StagedFile, TableConfig
     from penstock.pipeline.tables.staging import Stager
 
 
@@ -53,9 +54,24 @@ class Table(ABC):
         """
 
     @abstractmethod
-    def commit(self, query: str, batch: int, files: Sequence[StagedFile]) -> int:
+    def commit(
+        self,
+        query: str,
+        batch: int,
+        files: Sequence[StagedFile],
+        positions: OffsetsJson | None = None,
+    ) -> int:
         """Make one batch's files part of the table, durably; return its rows.
 
-        A batch that is committed already keeps its first files, and those given now are dropped.
-        Raises TableError where another query has written to the table.
+        `positions` is where the next batch begins, for those who read on from there. A batch that
+        is committed already keeps its first files, and those given now are dropped. Raises
+        TableError where another query has written to the table.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot | None:
+        """Return what the table is made of now; None where it has no batch yet.
+
+        It is whole whatever a run writes or merges meanwhile. Raises TableError where the table's
+        rows are more than those of its files, or the newest batch does not say where it ends.
         """

@@ -1,0 +1,195 @@
+"""Read and write tables with Spark from Penstock and from Apache Kafka, and compare them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from versus import machine, results
+from versus.accounting import Watch
+from versus.peers.kafka import Kafka
+from versus.peers.peer import Durability, NotAvailableError, Peer
+from versus.peers.penstock import Penstock
+from versus.processes import running, tail, wait_for_port
+from versus.spark import connector
+from versus.spark.cases import BARS, CASES, EFFICIENCY, SPEED, Bar, Case
+from versus.spark.topics import SMALL, Topic, fill
+
+BUILD: Final = Path("build/versus").resolve()
+RESULTS: Final = Path("benchmarks/results")
+SCALES: Final = {"quick": (10, 1), "medium": (4, 3), "full": (1, 3)}
+"""By which the rows of the topics are divided, and the rounds."""
+START_SECONDS: Final = 120
+CASE_SECONDS: Final = 1800
+
+Run = dict[str, Any]
+
+
+def main() -> None:
+    options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    divisor, rounds = SCALES[options.scale]
+    cases = [case for case in CASES.values() if any(word in case.name for word in options.cases)]
+    peers: dict[str, Peer] = {"penstock": Penstock(), "kafka": Kafka()}
+    try:
+        jars = ",".join(str(jar.resolve()) for jar in connector.jars(BUILD / "peers"))
+        for peer in peers.values():
+            peer.obtain(BUILD / "peers")
+    except NotAvailableError as error:
+        sys.exit(f"nothing to compare with: {error}")
+    folder = BUILD / "spark"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(started(peer, folder / name)) for name, peer in peers.items()
+        }
+        filled(servers, cases, divisor)
+        result = {
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "scale": {"name": options.scale, "rows_divided_by": divisor, "rounds": rounds},
+            **machine.describe(),
+            "kafka": peers["kafka"].version,
+            "connector": connector.VERSION,
+            "runs": [],
+        }
+        path = options.output or RESULTS / f"spark-{time.strftime('%Y%m%d-%H%M%S')}.json"
+        for number in range(1, rounds + 1):
+            for case in cases:
+                print(f"round {number}: {case.name} ...", end=" ", flush=True)
+                run = measured(case, servers[case.reads], jars, folder / "case", divisor)
+                result["runs"].append({"round": number, "case": case.name, **run})
+                print(run.get("failure") or f"{run['seconds']:.1f} s", flush=True)
+                results.save(path, result)
+    print("\n" + "\n".join(table(result["runs"])) + f"\n\nThe result is in {path}.")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make versus SPARK=1", description=__doc__)
+    parser.add_argument("--scale", choices=SCALES, default="quick")
+    parser.add_argument(
+        "--cases", nargs="+", metavar="WORD", default=[""], help="only those that have this word"
+    )
+    parser.add_argument("--output", type=Path, help="result file")
+    return parser.parse_args()
+
+
+@contextmanager
+def started(peer: Peer, folder: Path) -> Iterator[str]:
+    """Run a broker, with its defaults, on all processors; yields its address."""
+    folder.mkdir()
+    launch = peer.prepare(folder, Durability.WRITTEN)
+    log = folder / "log"
+    cpus = sorted(os.sched_getaffinity(0))
+    with running(
+        launch.command, folder=folder, log=log, cpus=cpus, environment=launch.environment
+    ) as process:
+        wait_for_port(launch.ports["kafka"], process, START_SECONDS, log)
+        yield f"127.0.0.1:{launch.ports['kafka']}"
+
+
+def filled(servers: dict[str, str], cases: list[Case], divisor: int) -> None:
+    topics = {case.topic.name: case.topic for case in cases}
+    for topic in topics.values():
+        for name, address in servers.items():
+            print(f"{rows_of(topic, divisor):,} rows of {topic.name} to {name}", flush=True)
+            fill(address, topic, rows_of(topic, divisor))
+
+
+def rows_of(topic: Topic, divisor: int) -> int:
+    return topic.rows if topic is SMALL else topic.rows // divisor
+
+
+def measured(case: Case, address: str, jars: str, folder: Path, divisor: int) -> Run:
+    """Run an application for the case, and return what it took."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    order = {"case": case.name, "address": address, "jars": jars, "folder": str(folder)}
+    log = folder / "log"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    cpus = sorted(os.sched_getaffinity(0))
+    with running(
+        [sys.executable, "-m", "versus.spark.application", json.dumps(order)],
+        folder=folder,
+        log=log,
+        cpus=cpus,
+        environment=environment,
+        talks=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if process.stdout.readline() != "begin\n":
+            return {"failure": tail(log).splitlines()[-1:] or "it ended"}
+        watch = Watch(process.pid, folder)
+        watch.begin()
+        began = time.perf_counter()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        if process.stdout.readline() != "end\n":
+            return {"failure": tail(log).splitlines()[-1:] or "it ended"}
+        seconds = time.perf_counter() - began
+        use = watch.end()
+    rows = rows_of(case.topic, divisor)
+    return {
+        "rows": rows,
+        "seconds": seconds,
+        "cpu_seconds": use["broker_cpu_seconds"],
+        "resident_mib": use["broker_resident_mib"],
+        SPEED: rows / seconds,
+        EFFICIENCY: rows / use["broker_cpu_seconds"],
+    }
+
+
+def table(runs: list[Run]) -> Iterator[str]:
+    """The cases and the bars as tables of Markdown."""
+    good = [run for run in runs if "failure" not in run]
+    yield f"| case | {SPEED} | {EFFICIENCY} | seconds | peak memory, MiB |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for case in dict.fromkeys(run["case"] for run in good):
+        cells = [f"{middle(good, case, SPEED):,.0f}", f"{middle(good, case, EFFICIENCY):,.0f}"]
+        cells += [
+            f"{middle(good, case, 'seconds'):.1f}",
+            f"{middle(good, case, 'resident_mib'):.0f}",
+        ]
+        yield f"| {case} | {' | '.join(cells)} |"
+    yield ""
+    yield "| ours ÷ theirs | of | bar | median | rounds |"
+    yield "| --- | --- | ---: | ---: | --- |"
+    for bar in BARS:
+        if ratios := by_round(good, bar):
+            cells = [f"{bar.at_least}", f"{statistics.median(ratios):.2f}"]
+            cells.append(" ".join(f"{ratio:.2f}" for ratio in ratios))
+            yield f"| {bar.ours} ÷ {bar.theirs} | {bar.figure} | {' | '.join(cells)} |"
+
+
+def middle(runs: list[Run], case: str, figure: str) -> float:
+    return statistics.median(run[figure] for run in runs if run["case"] == case)
+
+
+def by_round(runs: list[Run], bar: Bar) -> list[float]:
+    """Ours ÷ theirs in each round that has both: what ran next to each other is compared."""
+    figures = {(run["round"], run["case"]): run[bar.figure] for run in runs}
+    rounds = sorted({run["round"] for run in runs})
+    return [
+        figures[number, bar.ours] / figures[number, bar.theirs]
+        for number in rounds
+        if {(number, bar.ours), (number, bar.theirs)} <= figures.keys()
+    ]
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("\nstopped; all that was started is ended")

@@ -1,0 +1,55 @@
+"""One Spark application: does a case's work, and says on standard output when it begins and ends.
+
+Says `begin` and waits for a line on standard input, so that whoever measures can look first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from versus.spark.cases import CASES, Case, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def main() -> None:
+    order = json.loads(sys.argv[1])
+    said = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    case = CASES[order["case"]]
+
+    def session() -> SparkSession:
+        return open_spark(order["jars"])
+
+    if case.warm:
+        do(case, session, order, "warm")
+    print("begin", file=said, flush=True)
+    sys.stdin.readline()
+    do(case, session, order, "measured")
+    print("end", file=said, flush=True)
+    sys.stdin.readline()  # what ended here must still be there to be looked at
+
+
+def do(case: Case, session: object, order: dict[str, str], name: str) -> None:
+    folder = Path(order["folder"]) / name
+    folder.mkdir()
+    case.do(session, Work(order["address"], case.topic.name, folder))  # type: ignore[arg-type]
+
+
+def open_spark(jars: str) -> SparkSession:
+    """A session as a user has it: Java's heap and its compilers by default."""
+    from pyspark.sql import SparkSession  # only where a case needs it
+
+    builder = SparkSession.builder.master("local[2]").appName("versus")
+    builder = builder.config("spark.jars", jars).config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+    return builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+
+
+if __name__ == "__main__":
+    main()

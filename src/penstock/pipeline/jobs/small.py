@@ -1,0 +1,122 @@
+"""A run that has little to read goes without Spark, whose start alone takes ten times as long.
+
+It does what Spark does with the same stream, with the same reader, the same table and the same
+checkpoint. So it is one run among others: each goes on where another one ended, in whatever way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.streaming.datasource import ReadMaxRows
+
+from penstock.pipeline.jobs.checkpoint import Checkpoint
+from penstock.pipeline.jobs.settings import checkpoint_of, source_options
+from penstock.pipeline.jobs.writing import Written
+from penstock.pipeline.session import LOCAL, is_open
+from penstock.pipeline.source.offsets import from_json
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.readers import StreamReader, task_of
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.tables.staged_files import stage_task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from penstock.pipeline.jobs.checks import Found
+    from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.source.offsets import OffsetsJson
+    from penstock.pipeline.tables.table import Table
+
+SMALL_BYTES: Final = 64 << 20
+"""Stored bytes, one of Spark's tasks; a second or two for this process."""
+
+SMALL_ROWS: Final = 1_000_000
+"""However well these bytes are compressed."""
+
+
+def may_go_without_spark(config: PipelineConfig, table: Table) -> bool:
+    """Whether a run could do without Spark, if there is little to read.
+
+    Where Spark runs already nothing is saved, and whoever names a master wants it.
+    """
+    past_java = not config.has_steps and config.target_topic is None
+    if not past_java or config.interval_seconds is not None or config.master != LOCAL:
+        return False
+    return not is_open() and Checkpoint(checkpoint_of(config, table)).is_plain
+
+
+def is_small(found: Found) -> bool:
+    """Whether what waits to be read is little."""
+    return found.rows <= SMALL_ROWS and found.size_bytes <= SMALL_BYTES
+
+
+class SmallRun:
+    """Reads what there is when it begins, batch by batch.
+
+    Methods raise SourceError, OptionError, TableError and OSError.
+    """
+
+    def __init__(self, config: PipelineConfig, table: Table) -> None:
+        self._options = parse(source_options(config), streaming=True)
+        self._limit = ReadMaxRows(config.batch_rows)
+        self._table = table
+        self._checkpoint = Checkpoint(checkpoint_of(config, table))
+        self._reader = StreamReader(self._options)
+        self._done: OffsetsJson = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._reader.stop()
+
+    def batches(self) -> Iterator[tuple[int, Written]]:
+        """Do what a run before left undone, and what has come since; yield each batch when done."""
+        stager = self._table.prepare(arrow_schema(self._options.columns))
+        query = self._checkpoint.query()
+        self._reader.prepareForTriggerAvailableNow()
+        number, start, end = self._first()
+        while True:
+            self._done = start
+            if end is None:
+                end = self._reader.latestOffset(start, self._limit)
+                if number and end == start:
+                    return
+                self._checkpoint.plan(number, end)
+            tasks = map(task_of, self._reader.partitions(start, end))
+            files = [
+                file
+                for task in tasks
+                if task is not None
+                for file in stage_task(task, self._options, stager, query, number)
+            ]
+            rows = self._table.commit(query, number, files, end) if files else 0
+            self._checkpoint.finish(number)
+            self._done = end
+            yield number, Written(rows)
+            number, start, end = number + 1, end, None
+
+    def rows_behind(self) -> int:
+        """Return how many rows wait of those that were there at the beginning."""
+        latest = from_json(self._reader.reportLatestOffset() or {})
+        done = from_json(self._done)
+        return sum(max(0, offset - done.get(source, 0)) for source, offset in latest.items())
+
+    def _first(self) -> tuple[int, OffsetsJson, OffsetsJson | None]:
+        """Return the number of the first batch, its start, and its end if that is planned."""
+        newest = self._checkpoint.newest()
+        if newest is None:
+            return 0, self._reader.initialOffset(), None
+        if newest.is_done:
+            return newest.number + 1, newest.end, None
+        if newest.number == 0:
+            return 0, self._reader.initialOffset(), newest.end
+        return newest.number, self._checkpoint.end_of(newest.number - 1), newest.end

@@ -1,0 +1,207 @@
+"""Runs that read little: without Spark, and taken up by runs with it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from broker_process import BrokerProcess
+from penstock.pipeline.jobs import job, small
+from penstock.pipeline.jobs.checkpoint import Checkpoint
+from penstock.pipeline.jobs.checks import Found
+from penstock.pipeline.jobs.config import Expectation, PipelineConfig
+from penstock.pipeline.jobs.job import PipelineError, Run
+from penstock.pipeline.jobs.small import is_small, may_go_without_spark
+from penstock.pipeline.jobs.state import JobState, Phase
+from penstock.pipeline.source.readers import StreamReader
+from penstock.pipeline.tables.interface import TableConfig, TableFormat, state_folder
+from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.parquet import ParquetTable
+from spark_topics import create, fill, numbered
+from table_readers import READERS, offsets_seen
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a run take no notice of the Spark of other tests, and start none."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("no Spark was to be started")
+
+    monkeypatch.setattr(small, "is_open", lambda: False)
+    monkeypatch.setattr(job, "open_session", refuse)
+
+
+def config_of(server: BrokerProcess, topic: str, table: Path, **settings: Any) -> PipelineConfig:
+    return PipelineConfig(server.kafka, (topic,), table, **settings)
+
+
+def run(config: PipelineConfig) -> int:
+    return Run(config).run(lambda _: None).rows
+
+
+def holds(config: PipelineConfig, rows: int) -> None:
+    for reader in READERS[config.table_format]:
+        table = TableConfig(str(config.table), config.table_format)
+        assert offsets_seen(reader, table) == list(range(rows))
+
+
+@pytest.mark.parametrize("kind", list(TableFormat))
+@pytest.mark.usefixtures("no_spark")
+def test_a_small_table_is_brought_up_to_date(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 100))
+    settings = {"table_format": kind, "batch_rows": 60}
+    config = config_of(shared_server, topic, tmp_path / "table", **settings)
+    lines: list[Any] = []
+    progress = Run(config, lines.append).run(lambda _: None)
+    assert (progress.rows, progress.batches, progress.behind) == (100, 2, 0)
+    assert [(line["batch"], line["rows"]) for line in lines] == [(0, 60), (1, 40)]
+    assert run(config) == 0
+    fill(shared_server.kafka, topic, numbered(100, 130))
+    assert run(config) == 30
+    holds(config, 130)
+    status = JobState(state_folder(config.table)).read()
+    assert status is not None
+    assert (status.phase, status.rows) == (Phase.ENDED, 30)
+
+
+def test_runs_with_spark_and_without_it_go_on_from_each_other(
+    spark: SparkSession,
+    shared_server: BrokerProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = create(shared_server.kafka)
+    config = config_of(shared_server, topic, tmp_path / "table")
+    rows = 0
+    for without_spark in (True, False, True):
+        monkeypatch.setattr(small, "is_open", lambda without=without_spark: not without)
+        fill(shared_server.kafka, topic, numbered(rows, rows + 50))
+        assert run(config) == 50
+        rows += 50
+    assert (tmp_path / "table" / "_checkpoint" / "offsets" / ".1.crc").exists()
+    holds(config, 150)
+
+
+class CutError(Exception):
+    """A run ends in the middle."""
+
+
+def cut(*_: object) -> None:
+    raise CutError
+
+
+CUTS: dict[str, tuple[type, str]] = {
+    "a batch is planned": (StreamReader, "partitions"),
+    "its rows are staged": (ParquetTable, "commit"),
+    "it is part of the table": (Checkpoint, "finish"),
+}
+
+
+@pytest.mark.parametrize("after", CUTS)
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.usefixtures("no_spark")
+def test_a_run_that_is_cut_off_neither_loses_nor_doubles_a_row(
+    shared_server: BrokerProcess, tmp_path: Path, after: str, batch: int
+) -> None:
+    topic = create(shared_server.kafka)
+    config = config_of(shared_server, topic, tmp_path / "table")
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    if batch:
+        run(config)
+        fill(shared_server.kafka, topic, numbered(10, 20))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(*CUTS[after], cut)
+        with pytest.raises(CutError):
+            run(config)
+    fill(shared_server.kafka, topic, numbered(10 * (batch + 1), 10 * (batch + 2)))
+    assert run(config) == 20
+    holds(config, 10 * (batch + 2))
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_run_from_the_latest_offsets_keeps_where_it_began(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    config = config_of(shared_server, topic, tmp_path / "table", starting_offsets="latest")
+    assert run(config) == 0
+    fill(shared_server.kafka, topic, numbered(10, 15))
+    assert run(config) == 5
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_small_run_can_be_stopped_between_batches(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 30))
+    stopped = Run(config_of(shared_server, topic, tmp_path / "table", batch_rows=10))
+    progress = stopped.run(lambda _: stopped.stop())
+    assert (progress.rows, progress.behind) == (10, 20)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_topic_that_was_made_anew_ends_a_small_run(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    config = config_of(shared_server, topic, tmp_path / "table")
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    run(config)
+    checkpoint = tmp_path / "table" / "_checkpoint" / "offsets" / "0"
+    checkpoint.write_text(checkpoint.read_text().replace('"id": "', '"id": "0'))
+    with pytest.raises(PipelineError, match="was deleted and made anew"):
+        run(config)
+
+
+def test_what_needs_spark_is_left_to_it(tmp_path: Path, no_spark: None) -> None:
+    config = PipelineConfig("127.0.0.1:1", ("orders",), tmp_path)
+    table = open_table(TableConfig(str(tmp_path)))
+    assert may_go_without_spark(config, table)
+    for other in (
+        replace(config, interval_seconds=1.0),
+        replace(config, master="local[2]"),
+        replace(config, expectations=(Expectation("one", "true"),)),
+    ):
+        assert not may_go_without_spark(other, table)
+    table.checkpoint.joinpath("state").mkdir(parents=True)
+    assert not may_go_without_spark(config, table)
+
+
+def test_where_spark_runs_it_is_used(
+    tmp_path: Path, no_spark: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small, "is_open", lambda: True)
+    table = open_table(TableConfig(str(tmp_path)))
+    assert not may_go_without_spark(PipelineConfig("127.0.0.1:1", ("orders",), tmp_path), table)
+
+
+def test_much_is_left_to_spark() -> None:
+    assert is_small(Found(1, small.SMALL_ROWS, small.SMALL_BYTES))
+    assert not is_small(Found(1, small.SMALL_ROWS + 1, 0))
+    assert not is_small(Found(1, 1, small.SMALL_BYTES + 1))
+
+
+def test_the_command_prints_a_line_a_batch(shared_server: BrokerProcess, tmp_path: Path) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 30))
+    command = [sys.executable, "-m", "penstock", "pipeline", "run", topic, "--json-lines"]
+    command += ["--server", shared_server.kafka, "--table", str(tmp_path / "table")]
+    done = subprocess.run([*command, "--batch-rows", "10"], capture_output=True, check=True)
+    stored = (tmp_path / "table" / "_penstock" / "batches.jsonl").read_bytes()
+    assert done.stdout == stored
+    assert [json.loads(line)["rows"] for line in stored.splitlines()] == [10, 10, 10]
+    assert b"30 rows in 3 batches" in done.stderr
+    assert not (tmp_path / "table" / "_penstock" / "spark.log").exists()
