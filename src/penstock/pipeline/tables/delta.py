@@ -188,9 +188,12 @@ class DeltaLakeTable(LakeTable):
 
 
 def _properties(batch: Batch | None) -> CommitProperties:
+    # deltalake would try again by itself, and takes it for no conflict that a file which this
+    # commit replaces was merged into another one meanwhile: its rows would be there twice.
     if batch is None:
-        return CommitProperties()
+        return CommitProperties(max_commit_retries=0)
     return CommitProperties(
+        max_commit_retries=0,
         app_transactions=[Transaction(batch.query, batch.number)],
         custom_metadata={
             "penstock.query": batch.query,

@@ -106,6 +106,13 @@ class IcebergTable(LakeTable):
     def _parts(self) -> list[str]:
         return [field.name for field in self._table.spec().fields]
 
+    def _expressions(self) -> list[str]:
+        schema = self._table.schema()
+        return [
+            f"{field.transform}({schema.find_column_name(field.source_id)})"
+            for field in self._table.spec().fields
+        ]
+
     @property
     def _identifier(self) -> tuple[str, str]:
         return "default", self.path.name

@@ -127,6 +127,14 @@ class Snapshot(NamedTuple):
     """Where the batch after the newest one begins: all before it is in the files, or is no row."""
 
 
+class Merged(NamedTuple):
+    """What a look for small files did."""
+
+    files: int
+    """So many became others."""
+    into: int
+
+
 def state_folder(table: Path) -> Path:
     """Return where a table's folder has what no reader of it looks at."""
     return table / "_penstock"
@@ -140,6 +148,10 @@ def covered(files: Sequence[StagedFile]) -> tuple[Offsets, ...]:
         start, end = found.get(source, (file.start, file.end))
         found[source] = (min(start, file.start), max(end, file.end))
     return tuple(sorted(Offsets(*source, *offsets) for source, offsets in found.items()))
+
+
+def no_pipeline_s(location: str) -> TableError:
+    return TableError(f"no pipeline has written to {location}: its files stay as they are")
 
 
 def another_query(location: str) -> TableError:

@@ -12,15 +12,17 @@ import logging
 import time
 import uuid
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.changes import check_keys, columns_of, staged_schema
 from penstock.pipeline.tables.evolution import Evolution, evolution
 from penstock.pipeline.tables.interface import (
+    Merged,
     Offsets,
     Snapshot,
     StagedFile,
@@ -28,18 +30,18 @@ from penstock.pipeline.tables.interface import (
     TableError,
     Values,
     covered,
+    no_pipeline_s,
     older_checkpoint,
     other_parts,
     unknown_positions,
 )
-from penstock.pipeline.tables.merging import choose, rows_of
 from penstock.pipeline.tables.partitions import parse_partitions, with_derived
 from penstock.pipeline.tables.staging import Changes, Stager
 from penstock.pipeline.tables.table import Table
 from penstock.pipeline.tables.upserting import ChangedKeys, KeyRange, filtered, key_range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from penstock.pipeline.source.offsets import OffsetsJson
@@ -58,7 +60,7 @@ CHANGES: Final = "_penstock/changes"
 EXPIRY_SECONDS: Final = 3600
 """How often a run that merges looks for versions and files that nobody needs any more."""
 
-CONFLICTS_MAX: Final = 3
+CONFLICTS_MAX: Final = 10
 """How often a commit is tried where somebody else commits at the same time."""
 
 
@@ -125,6 +127,10 @@ class LakeTable(Table):
     @abstractmethod
     def _parts(self) -> list[str]:
         """Return the names of what the table is partitioned by."""
+
+    def _expressions(self) -> list[str]:
+        """Return by what the rows of the table's files are cut into parts."""
+        return self._parts()
 
     @abstractmethod
     def _schema(self) -> pa.Schema:
@@ -234,7 +240,11 @@ class LakeTable(Table):
         # Files that were staged once more stay until they are old: they might be the very same.
         if self.config.keys:
             _empty(self.folder.below(f"{CHANGES}/{query}-{batch}"), set())
-        self.compact()
+        if self._obstacle() is None:
+            try:
+                self._merge_small(most=merging.SMALL_FILES_MAX)
+            except ConflictError as error:
+                logger.warning("small files stay for now: %s", error)
         return sum(file.rows for file in staged)
 
     def snapshot(self) -> Snapshot | None:
@@ -254,27 +264,37 @@ class LakeTable(Table):
         files = tuple(f"{self.folder.path}/{file.name}" for file in self._files())
         return Snapshot(files, self._schema(), positions)
 
-    def compact(self) -> int:
-        """Merge small files while there are enough of them; return how many were merged.
+    def compact(self) -> Merged:
+        if not self._is_there() or self._owner() is None:
+            raise no_pipeline_s(self.config.location)
+        self._refresh()
+        obstacle = self._obstacle()
+        if obstacle is not None:
+            raise TableError(f"files of {self.config.location} can't be merged: {obstacle}")
+        try:
+            return self._merge_small(most=1)
+        except ConflictError as error:
+            raise TableError(
+                f"a run commits to {self.config.location} again and again before a merge is done: "
+                f"the job itself merges its files, or try again later ({error})"
+            ) from error
 
-        Each row is there once for every reader at any moment.
-        """
-        if self._obstacle() is not None:
-            return 0
-        merged = 0
+    def _merge_small(self, *, most: int) -> Merged:
+        """Merge small files while there are more of them; raises ConflictError."""
+        merged = Merged(0, 0)
         conflicts = 0
-        while group := choose(self._files(), self.config.target_bytes):
+        while group := merging.choose(self._files(), self.config.target_bytes, most=most):
             try:
-                self._merge(group)
-            except ConflictError as error:
+                into = self._merge(group)
+            except ConflictError:
                 conflicts += 1
                 if conflicts == CONFLICTS_MAX:
-                    logger.warning("small files stay for now: %s", error)
-                    break
+                    raise
                 self._refresh()
             else:
-                merged += len(group)
-        if merged and time.monotonic() - self._expired_at > EXPIRY_SECONDS:
+                conflicts = 0
+                merged = Merged(merged.files + len(group), merged.into + into)
+        if merged.files and time.monotonic() - self._expired_at > EXPIRY_SECONDS:
             self._expire()
             self._expired_at = time.monotonic()
         return merged
@@ -319,20 +339,29 @@ class LakeTable(Table):
             and (kept := changed.kept(self.folder, file.name)) is not None
         ]
         rows = itertools.chain(
-            *(filtered(rows_of(self.folder, [file.name], schema), kept) for file, kept in touched),
+            *(
+                filtered(merging.rows_of(self.folder, [file.name], schema), kept)
+                for file, kept in touched
+            ),
             changed.new_rows(schema),
         )
         pieces = list(self._stager().write(rows, batch.query, batch.number))
         return Change(pieces, [file for file, _ in touched], batch)
+
+    def _rows_of(self, files: Sequence[LiveFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return merging.rows_of(self.folder, [file.name for file in files], schema)
 
     def _key_range(self, file: LiveFile) -> KeyRange | None:
         if file.name not in self._ranges:
             self._ranges[file.name] = key_range(self.folder, file.name, self.config.keys[0])
         return self._ranges[file.name]
 
-    def _merge(self, group: Sequence[LiveFile]) -> None:
-        rows = rows_of(self.folder, [file.name for file in group], self._schema())
-        pieces = list(self._stager().write(rows, f"merged-{uuid.uuid4().hex}", 0))
+    def _merge(self, group: Sequence[LiveFile]) -> int:
+        """Have fewer files in place of some; return how many. Raises ConflictError."""
+        schema = self._schema()
+        rows = self._rows_of(group, schema)
+        stager = replace(self._stager(), fields=parse_partitions(self._expressions(), schema))
+        pieces = list(stager.write(rows, f"merged-{uuid.uuid4().hex}", 0))
         self._data.flush(piece.staged for piece in pieces)
         assert sum(piece.rows for piece in pieces) == sum(file.rows for file in group)
         try:
@@ -340,6 +369,7 @@ class LakeTable(Table):
         except ConflictError:
             self._data.remove(piece.staged for piece in pieces)
             raise
+        return len(pieces)
 
 
 def _empty(folder: Folder, kept: AbstractSet[str]) -> None:

@@ -33,12 +33,12 @@ class Sized(Protocol):
 File = TypeVar("File", bound=Sized)
 
 
-def choose(files: Sequence[File], target: int) -> list[File]:
+def choose(files: Sequence[File], target: int, *, most: int) -> list[File]:
     """Return small files of one partition of the table that are worth one merge; else none.
 
-    They are when they make up a file of the target's size, or are too many. So a byte is written
-    again a few times at most, however small the batches are: what is merged is no longer small, or
-    is counted as one.
+    They are when they make up a file of the target's size, or are more than `most`. So a byte is
+    written again a few times at most, however small the batches are: what is merged is no longer
+    small, or is counted as one.
     """
     partitions: dict[tuple[str | None, ...], list[File]] = {}
     for file in files:
@@ -46,7 +46,7 @@ def choose(files: Sequence[File], target: int) -> list[File]:
             partitions.setdefault(file.values, []).append(file)
     for small in partitions.values():
         size = sum(file.size for file in small)
-        if len(small) > 1 and (size >= target or len(small) > SMALL_FILES_MAX):
+        if len(small) > 1 and (size >= target or len(small) > most):
             return _up_to(small, target)
     return []
 

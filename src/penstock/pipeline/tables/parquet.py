@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from penstock.pipeline.tables.evolution import evolution
 from penstock.pipeline.tables.interface import (
+    Merged,
     Snapshot,
     StagedFile,
     TableConfig,
@@ -170,6 +171,13 @@ class ParquetTable(Table):
             raise unknown_positions(str(self.path))
         schema = pa.ipc.read_schema(self.state / "columns.arrow").remove_metadata()
         return Snapshot(tuple(map(str, sorted(found - pending))), schema, positions)
+
+    def compact(self) -> Merged:
+        """Refuse: readers that list a folder would see rows twice, or miss some, meanwhile."""
+        raise TableError(
+            f"files of {self.path} can't be merged, for nothing could replace several Parquet "
+            "files at once for those who list a folder: use --table-format delta or iceberg"
+        )
 
     def _found(self) -> Iterator[Path]:
         """Yield the files that readers of the folder see."""

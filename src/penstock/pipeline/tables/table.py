@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.pipeline.source.offsets import OffsetsJson
-    from penstock.pipeline.tables.interface import Snapshot, StagedFile, TableConfig
+    from penstock.pipeline.tables.interface import Merged, Snapshot, StagedFile, TableConfig
     from penstock.pipeline.tables.staging import Stager
 
 
@@ -74,4 +74,11 @@ class Table(ABC):
 
         It is whole whatever a run writes or merges meanwhile. Raises TableError where the table's
         rows are more than those of its files, or the newest batch does not say where it ends.
+        """
+
+    @abstractmethod
+    def compact(self) -> Merged:
+        """Merge all small files, beside a run too; each row is there once at any moment.
+
+        Raises TableError where the table can't have that, or no query has written to it.
         """
