@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.kafka.wire.messages import (
+        DescribeConfigsResponse,
         ListOffsetsRequest,
         MetadataResponse,
         OffsetCommitRequest,
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 ALTER_CONFIGS: Final = api("IncrementalAlterConfigs")
+APPEND_AT: Final = api("AppendAt")
 CONSUMER_GROUP_DESCRIBE: Final = api("ConsumerGroupDescribe")
 CREATE_PARTITIONS: Final = api("CreatePartitions")
 CREATE_TOPICS: Final = api("CreateTopics")
@@ -232,13 +234,11 @@ class KafkaClient(FetchingClient):
 
     def topic_config(self, name: str) -> dict[str, str | None]:
         """Every configuration key of a topic with its value."""
-        resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
-            resource_type=ConfigResource.TOPIC, resource_name=name, configuration_keys=None
-        )
-        request = DESCRIBE_CONFIGS.request(resources=[resource])
-        (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
-        check(result.error_code, result.error_message)
-        return {each.name: each.value for each in result.configs}
+        return {each.name: each.value for each in self._configs(name)}
+
+    def own_topic_config(self, name: str) -> dict[str, str | None]:
+        """Those configuration keys of a topic that were set for it, with their values."""
+        return {each.name: each.value for each in self._configs(name) if each.config_source == 1}
 
     def alter_topic_config(self, name: str, changes: Mapping[str, str | None]) -> None:
         """Set configuration keys of a topic, or remove those that are None: all or none."""
@@ -254,6 +254,15 @@ class KafkaClient(FetchingClient):
         )
         (result,) = self._connection.send(ALTER_CONFIGS, types(resources=[asked])).responses
         check(result.error_code, result.error_message)
+
+    def _configs(self, topic: str) -> list[DescribeConfigsResponse.DescribeConfigsResourceResult]:
+        resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
+            resource_type=ConfigResource.TOPIC, resource_name=topic, configuration_keys=None
+        )
+        request = DESCRIBE_CONFIGS.request(resources=[resource])
+        (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
+        check(result.error_code, result.error_message)
+        return result.configs
 
     def segments(self, topic: str, partitions: Sequence[int]) -> dict[int, Segments]:
         """In which pieces partitions are stored; in one that is not known, elsewhere than here."""
@@ -306,6 +315,19 @@ class KafkaClient(FetchingClient):
         result = response.responses[0].partition_responses[0]
         check(result.error_code, result.error_message)
         return result.base_offset
+
+    def append_at(
+        self, topic: str, partition: int, end: int, offset: int, batch: Buffer | None
+    ) -> None:
+        """Append one batch at an offset to a partition that ends at `end`; without one, what lies
+        between the two becomes a gap. A broker that is not Penstock can't.
+        """
+        request = APPEND_AT.request(
+            topic=topic, partition_index=partition, end_offset=end, base_offset=offset
+        )
+        request.records = batch
+        response = self._connection.send(APPEND_AT, request)
+        check(response.error_code, response.error_message)
 
     def list_offsets(
         self, timestamps: Mapping[tuple[str, int], int], *, committed: bool = False
