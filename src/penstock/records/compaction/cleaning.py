@@ -8,7 +8,6 @@ offsets have no gaps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -42,6 +41,7 @@ from penstock.records.compaction.choosing import (
 from penstock.records.compaction.iggy import iggy_bodies
 from penstock.records.compaction.kafka import kafka_bodies
 from penstock.records.compaction.pulsar import pulsar_runs
+from penstock.records.compaction.tally import Tally
 from penstock.records.decoding import decode, in_pieces
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kafka.compression import compress_kafka
@@ -62,16 +62,6 @@ class Cleaned(NamedTuple):
     positions: list[int]
     last_offsets: list[int]
     timestamps: list[int]
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a pass has come to."""
-
-    records: int = 0
-    records_kept: int = 0
-    batches_changed: int = 0
-    """Those that are there still, with fewer records or a delete horizon."""
 
 
 class _Gap(NamedTuple):
