@@ -151,7 +151,7 @@ async def test_a_broker_that_closes_does_not_wait_for_it(tmp_path: Path) -> None
 
 def worker(parent: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "penstock.broker.compaction.worker", str(parent)]
-    root = str(Path(process.penstock.__file__).parents[1])
+    root = str(Path(process.__file__).parents[3])
     return subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": root})
 
 

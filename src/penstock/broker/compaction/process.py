@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import penstock
 from penstock.broker.compaction.cleaner import Cleaner, StoppedError
 from penstock.limits import COMPACTED_IN_THREAD_BYTES
 from penstock.log.errors import LogError
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.log.interface import Rewriting, RewritingPlan, Sealed
 
 _WORKER: Final = "penstock.broker.compaction.worker"
-_ROOT: Final = str(Path(penstock.__file__).parents[1])
+_ROOT: Final = str(Path(__file__).parents[3])
 _END_SECONDS: Final = 10
 
 
