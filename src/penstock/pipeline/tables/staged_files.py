@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -21,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import StreamReader, TaskPartition, failing_later
+from penstock.pipeline.source.readers import BatchReader, StreamReader, TaskPartition, failing_later
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
@@ -61,13 +66,19 @@ class TableFilesSource(DataSource):
     def schema(self) -> StructType:
         return SCHEMA
 
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return TableFilesBatchReader(*self._opened(streaming=False))
+
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         return failing_later(self._reader)
 
     def _reader(self) -> TableFilesReader:
+        return TableFilesReader(*self._opened(streaming=True))
+
+    def _opened(self, *, streaming: bool) -> tuple[SourceOptions, TableConfig]:
         options = dict(self.options)
         table = TableConfig.from_json(options.pop("table"))
-        return TableFilesReader(parse(options, streaming=True), table)
+        return parse(options, streaming=streaming), table
 
 
 class WritingPartition(TaskPartition):
@@ -104,25 +115,49 @@ class TableFilesReader(StreamReader):
         return [WritingPartition(task, *how) for task in self._tasks(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        query, batch = _query_and_batch()
-        for file in self.stage(partition, query, batch):
-            fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
-            yield (query, *(fields | {"values": list(file.values)}).values())
+        return _rows(partition, self._options)
 
-    def stage(self, partition: InputPartition, query: str, batch: int) -> Iterator[StagedFile]:
-        """Write the rows of one task; yield each file when it is whole, an empty one for none."""
-        if not isinstance(partition, WritingPartition):
-            return
-        task, shape = partition.task, partition.shape
-        rows = shape.rows(read_task(task, self._options, shape.typed, (query, batch)))
-        place = (*task.range.source, task.range.start, task.range.end)
-        number = -1
-        for number, piece in enumerate(partition.stager.write(rows, query, batch)):
-            yield StagedFile(
-                piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
-            )
-        if number < 0:
-            yield StagedFile("", *place, 0)
+
+class TableFilesBatchReader(BatchReader):
+    """The same between two positions; its caller says which batch of which query that is."""
+
+    def __init__(self, options: SourceOptions, table: TableConfig) -> None:
+        super().__init__(options)
+        self._table = table
+
+    def partitions(self) -> list[InputPartition]:
+        shape = shape_of(self._options, self._table.changes)
+        stager = open_table(self._table).prepare(shape.schema)
+        planned = (each for each in super().partitions() if isinstance(each, TaskPartition))
+        return [WritingPartition(each.task, shape, stager) for each in planned]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return _rows(partition, self._options)
+
+
+def _rows(partition: InputPartition, options: SourceOptions) -> Iterator[tuple[Any, ...]]:
+    query, batch = _query_and_batch()
+    for file in stage_task(partition, options, query, batch):
+        fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
+        yield (query, *(fields | {"values": list(file.values)}).values())
+
+
+def stage_task(
+    partition: InputPartition, options: SourceOptions, query: str, batch: int
+) -> Iterator[StagedFile]:
+    """Write the rows of one task; yield each file when it is whole, an empty one for no rows."""
+    if not isinstance(partition, WritingPartition):
+        return
+    task, shape = partition.task, partition.shape
+    rows = shape.rows(read_task(task, options, shape.typed, (query, batch)))
+    place = (*task.range.source, task.range.start, task.range.end)
+    number = -1
+    for number, piece in enumerate(partition.stager.write(rows, query, batch)):
+        yield StagedFile(
+            piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
+        )
+    if number < 0:
+        yield StagedFile("", *place, 0)
 
 
 def _query_and_batch() -> tuple[str, int]:
