@@ -69,6 +69,12 @@ class ParquetTable(Table):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
+        if self.place.local is None:
+            raise TableError(
+                f"{self.place.uri}: a plain folder of Parquet needs a disk that can rename files: "
+                "use --table-format delta or iceberg, or a local folder"
+            )
+        self.path = self.place.local
         self._staging = self.state / "staging"
         self._commits = self.state / "commits"
 
