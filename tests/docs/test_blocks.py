@@ -25,6 +25,8 @@ RUN = {
     if (found := [block for block in blocks if not block.not_run])
 }
 LONG = {
+    "docs/spark-export.md",
+    "docs/spark-live-table.md",
     "docs/spark-pipelines.md",
     "docs/spark-sink.md",
     "docs/spark-source.md",

@@ -63,6 +63,16 @@ COMMANDS: Final = {
         "Give brokers names, and choose the one that commands speak to.",
     ),
     "pipeline": Place("penstock.cli.pipeline", "pipeline_app", "Topics as tables, with Spark."),
+    "export": Place(
+        "penstock.cli.exports",
+        "export_command",
+        "Write topics as Parquet files, of which 'penstock import' makes the same topics again.",
+    ),
+    "import": Place(
+        "penstock.cli.exports",
+        "import_command",
+        "Make the topics of an export: the same records at the same offsets, the same settings.",
+    ),
     "audit": Place(
         "penstock.cli.audit",
         "audit_command",

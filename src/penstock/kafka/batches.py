@@ -48,6 +48,18 @@ def check_batch(records: Buffer, version: int) -> BatchHeader:
 
     Raises RequestError.
     """
+    header = check_frame(records)
+    if header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
+        raise RequestError(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records with a last offset of {header.last_offset_delta}",
+        )
+    _check_attributes(header, version)
+    return header
+
+
+def check_frame(records: Buffer) -> BatchHeader:
+    """Return the header of one whole batch of Kafka's whose checksum fits. Raises RequestError."""
     if not records:
         raise RequestError(ErrorCode.INVALID_RECORD, "there is no batch")
     if len(records) < HEADER_SIZE:
@@ -58,12 +70,6 @@ def check_batch(records: Buffer, version: int) -> BatchHeader:
         raise RequestError(ErrorCode.INVALID_RECORD, f"magic {header.magic}, not {Magic.KAFKA}")
     if not checksum_matches(records):
         raise RequestError(ErrorCode.CORRUPT_MESSAGE, "the checksum does not fit the batch")
-    if header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
-        raise RequestError(
-            ErrorCode.INVALID_RECORD,
-            f"{header.record_count} records with a last offset of {header.last_offset_delta}",
-        )
-    _check_attributes(header, version)
     return header
 
 

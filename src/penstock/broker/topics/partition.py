@@ -19,6 +19,8 @@ from penstock.log.errors import LogError, LogFailedError, LogNotOpenError, Offse
 from penstock.log.header import (
     ATTRIBUTE_TRANSACTIONAL,
     NO_PRODUCER_ID,
+    Magic,
+    build_gap,
     read_header,
     stamp_append_time,
 )
@@ -163,6 +165,21 @@ class Partition(Readable):
         if header.attributes & ATTRIBUTE_TRANSACTIONAL or header.producer_id >= 0:
             self._check_transaction(header)
         return self._put(parts, header)
+
+    def append_at(self, base_offset: int, batch: Buffer, header: BatchHeader | None) -> None:
+        """Put a batch in line at an offset from the end on, behind a batch without records where
+        it is further on; without a header only that. The caller has checked it: it is of no
+        producer, and its times stay. What `append` says of `durable` holds for this, too.
+
+        Raises UnknownTopicError, LogNotOpenError, LogFailedError and InvalidBatchError.
+        """
+        self._check_alive()
+        assert base_offset >= self._log.end_offset, "the caller has looked"
+        if base_offset > self._log.end_offset:
+            gap = build_gap(Magic.KAFKA, self._log.end_offset, base_offset, self.leader_epoch)
+            self._log.append([gap], read_header(gap))
+        if header is not None:
+            self._log.append([batch], header)
 
     def end_transaction(
         self, producer_id: int, producer_epoch: int, *, committed: bool, coordinator_epoch: int

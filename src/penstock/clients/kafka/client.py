@@ -5,8 +5,9 @@
         client.produce("orders", 0, encode_batch([Record(b"value")]))
         fetched = client.fetch("orders", 0, 0)
 
-It speaks with one broker over one connection and hands out stored batches as bytes: what the
-records in them mean is for `penstock.records` to say. It is not safe to share between threads.
+It asks one broker, and those beside it for what they lead, and hands out stored batches as bytes:
+what the records in them mean is for `penstock.records` to say. It is not safe to share between
+threads.
 
 Every method raises KafkaError for an error that the broker answered and OSError (TimeoutError
 among them) for a connection that failed, after which the next call connects anew.
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
+from penstock.clients.access import OPEN, Access
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
 from penstock.clients.kafka.fetched import DamagedBatchError, Fetched
 from penstock.clients.kafka.fetching import FetchingClient
@@ -27,6 +29,7 @@ from penstock.clients.kafka.groups import (
     of_classic,
     of_consumers,
 )
+from penstock.clients.kafka.leaders import Leaders
 from penstock.clients.kafka.readers import Reader, described, of_group
 from penstock.clients.kafka.segments import Segments, holding, of_kafka, of_partition
 from penstock.kafka.wire import ErrorCode, api
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.kafka.wire.messages import (
+        DescribeConfigsResponse,
         ListOffsetsRequest,
         MetadataResponse,
         OffsetCommitRequest,
@@ -60,6 +64,7 @@ __all__ = [
 ]
 
 ALTER_CONFIGS: Final = api("IncrementalAlterConfigs")
+APPEND_AT: Final = api("AppendAt")
 CONSUMER_GROUP_DESCRIBE: Final = api("ConsumerGroupDescribe")
 CREATE_PARTITIONS: Final = api("CreatePartitions")
 CREATE_TOPICS: Final = api("CreateTopics")
@@ -121,8 +126,10 @@ class KafkaClient(FetchingClient):
         *,
         client_id: str = "penstock",
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        access: Access = OPEN,
     ) -> None:
-        super().__init__(ClientConnection(servers, client_id, timeout_s))
+        super().__init__(ClientConnection(servers, client_id, timeout_s, access))
+        self._leaders = Leaders(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +143,14 @@ class KafkaClient(FetchingClient):
         self.close()
 
     def close(self) -> None:
+        self._leaders.close()
         self._connection.close()
+
+    def _leader(self, topic: str, partition: int) -> ClientConnection:
+        return self._leaders.of(topic, partition)
+
+    def _check_leader(self, code: int, place: str) -> None:
+        self._leaders.check(code, place)
 
     # The cluster
 
@@ -232,13 +246,11 @@ class KafkaClient(FetchingClient):
 
     def topic_config(self, name: str) -> dict[str, str | None]:
         """Every configuration key of a topic with its value."""
-        resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
-            resource_type=ConfigResource.TOPIC, resource_name=name, configuration_keys=None
-        )
-        request = DESCRIBE_CONFIGS.request(resources=[resource])
-        (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
-        check(result.error_code, result.error_message)
-        return {each.name: each.value for each in result.configs}
+        return {each.name: each.value for each in self._configs(name)}
+
+    def own_topic_config(self, name: str) -> dict[str, str | None]:
+        """Those configuration keys of a topic that were set for it, with their values."""
+        return {each.name: each.value for each in self._configs(name) if each.config_source == 1}
 
     def alter_topic_config(self, name: str, changes: Mapping[str, str | None]) -> None:
         """Set configuration keys of a topic, or remove those that are None: all or none."""
@@ -254,6 +266,15 @@ class KafkaClient(FetchingClient):
         )
         (result,) = self._connection.send(ALTER_CONFIGS, types(resources=[asked])).responses
         check(result.error_code, result.error_message)
+
+    def _configs(self, topic: str) -> list[DescribeConfigsResponse.DescribeConfigsResourceResult]:
+        resource = DESCRIBE_CONFIGS.request.DescribeConfigsResource(
+            resource_type=ConfigResource.TOPIC, resource_name=topic, configuration_keys=None
+        )
+        request = DESCRIBE_CONFIGS.request(resources=[resource])
+        (result,) = self._connection.send(DESCRIBE_CONFIGS, request).results
+        check(result.error_code, result.error_message)
+        return result.configs
 
     def segments(self, topic: str, partitions: Sequence[int]) -> dict[int, Segments]:
         """In which pieces partitions are stored; in one that is not known, elsewhere than here."""
@@ -307,6 +328,19 @@ class KafkaClient(FetchingClient):
         check(result.error_code, result.error_message)
         return result.base_offset
 
+    def append_at(
+        self, topic: str, partition: int, end: int, offset: int, batch: Buffer | None
+    ) -> None:
+        """Append one batch at an offset to a partition that ends at `end`; without one, what lies
+        between the two becomes a gap. A broker that is not Penstock can't.
+        """
+        request = APPEND_AT.request(
+            topic=topic, partition_index=partition, end_offset=end, base_offset=offset
+        )
+        request.records = batch
+        response = self._connection.send(APPEND_AT, request)
+        check(response.error_code, response.error_message)
+
     def list_offsets(
         self, timestamps: Mapping[tuple[str, int], int], *, committed: bool = False
     ) -> dict[tuple[str, int], int | None]:
@@ -315,24 +349,14 @@ class KafkaClient(FetchingClient):
         None where there is none. EARLIEST and LATEST stand for the ends; with `committed` all lies
         below the last stable offset.
         """
-        by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
-        for (topic, partition), timestamp in timestamps.items():
-            by_topic.setdefault(topic, []).append(
-                LIST_OFFSETS.request.ListOffsetsPartition(
-                    partition_index=partition, timestamp=timestamp
-                )
-            )
-        topics = [
-            LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
-            for name, partitions in by_topic.items()
-        ]
-        request = LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
         offsets: dict[tuple[str, int], int | None] = {}
-        for result in self._connection.send(LIST_OFFSETS, request).topics:
-            for each in result.partitions:
-                check(each.error_code, f"{result.name}-{each.partition_index}")
-                found = each.offset if each.offset >= 0 else None
-                offsets[result.name, each.partition_index] = found
+        for leader, places in self._leaders.grouped(timestamps).items():
+            asked = {place: timestamps[place] for place in places}
+            for result in leader.send(LIST_OFFSETS, _listing(asked, committed=committed)).topics:
+                for each in result.partitions:
+                    place = result.name, each.partition_index
+                    self._check_leader(each.error_code, f"{result.name}-{each.partition_index}")
+                    offsets[place] = each.offset if each.offset >= 0 else None
         return offsets
 
     # Groups
@@ -384,11 +408,12 @@ class KafkaClient(FetchingClient):
             types.OffsetCommitRequestTopic(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
-        for result in self._connection.send(
+        coordinator = self._leaders.coordinator(group_id)
+        for result in coordinator.send(
             OFFSET_COMMIT, types(group_id=group_id, topics=topics)
         ).topics:
             for each in result.partitions:
-                check(each.error_code, f"{result.name}-{each.partition_index}")
+                self._check_leader(each.error_code, f"{result.name}-{each.partition_index}")
 
     def delete_group(self, group_id: str) -> None:
         request = DELETE_GROUPS.request(groups_names=[group_id])
@@ -419,6 +444,20 @@ class KafkaClient(FetchingClient):
             [each.assigned for each in members],
             {place: (offset, ends[place]) for place, offset in committed.items()},
         )
+
+
+def _listing(timestamps: Mapping[tuple[str, int], int], *, committed: bool) -> ListOffsetsRequest:
+    by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
+    for (topic, partition), timestamp in timestamps.items():
+        asked = LIST_OFFSETS.request.ListOffsetsPartition(
+            partition_index=partition, timestamp=timestamp
+        )
+        by_topic.setdefault(topic, []).append(asked)
+    topics = [
+        LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
+        for name, partitions in by_topic.items()
+    ]
+    return LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
 
 
 def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:

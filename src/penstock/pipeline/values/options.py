@@ -28,6 +28,10 @@ NAMES: Final = (
 )
 
 
+SCHEMA_VERSION: Final = "schemaVersion"
+"""The column by which rows say with which version of its topic's schema a value was written."""
+
+
 class OnParseError(StrEnum):
     """What a record that is not of its schema does."""
 
@@ -35,6 +39,8 @@ class OnParseError(StrEnum):
     """It ends the read with an error that names it."""
     NULL = "null"
     """Its typed column is null."""
+    DROP = "drop"
+    """It is no row."""
     DEAD_LETTER = "deadLetter"
     """It is written to a folder with the reason, and is no row."""
 

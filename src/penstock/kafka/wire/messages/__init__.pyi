@@ -38,6 +38,7 @@ from penstock.kafka.wire.messages.api_30002_hold_offsets import HoldOffsetsApi, 
 from penstock.kafka.wire.messages.api_30003_end_epoch import EndEpochApi, EndEpochRequest, EndEpochResponse
 from penstock.kafka.wire.messages.api_30004_heartbeat_writer import HeartbeatWriterApi, HeartbeatWriterRequest, HeartbeatWriterResponse
 from penstock.kafka.wire.messages.api_30005_fetch_stored import FetchStoredApi, FetchStoredRequest, FetchStoredResponse
+from penstock.kafka.wire.messages.api_30006_append_at import AppendAtApi, AppendAtRequest, AppendAtResponse
 from penstock.kafka.wire.messages.api_30_create_acls import CreateAclsApi, CreateAclsRequest, CreateAclsResponse
 from penstock.kafka.wire.messages.api_31_delete_acls import DeleteAclsApi, DeleteAclsRequest, DeleteAclsResponse
 from penstock.kafka.wire.messages.api_32_describe_configs import DescribeConfigsApi, DescribeConfigsRequest, DescribeConfigsResponse
@@ -131,6 +132,8 @@ __all__ = [
     "AlterUserScramCredentialsResponse",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "AppendAtRequest",
+    "AppendAtResponse",
     "AssignReplicasToDirsRequest",
     "AssignReplicasToDirsResponse",
     "BeginQuorumEpochRequest",
@@ -386,6 +389,8 @@ def api(name: Literal["EndEpoch"]) -> EndEpochApi: ...
 def api(name: Literal["HeartbeatWriter"]) -> HeartbeatWriterApi: ...
 @overload
 def api(name: Literal["FetchStored"]) -> FetchStoredApi: ...
+@overload
+def api(name: Literal["AppendAt"]) -> AppendAtApi: ...
 @overload
 def api(name: Literal["CreateAcls"]) -> CreateAclsApi: ...
 @overload
