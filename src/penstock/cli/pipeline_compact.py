@@ -38,6 +38,8 @@ def compact_command(
         merged = _table(place, catalog).compact()
     except TableError as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"files of {place} can't be merged: {error.strerror}") from error
     if output is Format.JSON:
         print_json({"merged": merged.files, "into": merged.into})
     elif merged.files:

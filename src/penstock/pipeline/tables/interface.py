@@ -63,6 +63,8 @@ class TableConfig:
     """Iceberg's: the URL of a REST catalogue, or of a database; a file beside the table if None."""
     home: str | None = None
     """The local folder of a run's own state; the table's if None, which an object store has not."""
+    backfill: bool = False
+    """Whether rows are added beside the query that the table belongs to."""
 
     def to_json(self) -> str:
         """Return the form in which Spark's options carry it."""
@@ -163,6 +165,10 @@ def another_query(location: str) -> TableError:
         f"{location} was written by another query: give the checkpoint that belongs to it, or an "
         "empty folder for the table"
     )
+
+
+def nothing_to_fill(location: str) -> TableError:
+    return TableError(f"{location} is no table of a pipeline yet: run the pipeline first")
 
 
 def older_checkpoint(location: str, batch: int) -> TableError:

@@ -246,8 +246,8 @@ class LakeTable(Table):
         if self._obstacle() is None:
             try:
                 self._merge_small(most=merging.SMALL_FILES_MAX)
-            except ConflictError as error:
-                logger.warning("small files stay for now: %s", error)
+            except (ConflictError, OSError) as error:
+                logger.warning("small files of %s stay for now: %s", self.place.uri, error)
         return sum(file.rows for file in staged)
 
     def snapshot(self) -> Snapshot | None:
@@ -367,7 +367,13 @@ class LakeTable(Table):
         schema = self._schema()
         rows = self._rows_of(group, schema)
         stager = replace(self._stager(), fields=parse_partitions(self._expressions(), schema))
-        pieces = list(stager.write(rows, f"merged-{uuid.uuid4().hex}", 0))
+        inside = f"merged-{uuid.uuid4().hex}"
+        try:
+            pieces = list(stager.write(rows, inside, 0))
+        except OSError:
+            # A disk that is full gets no fuller by what can't be ended.
+            _empty(self._data.below(f"{inside}-0"), set())
+            raise
         self._data.flush(piece.staged for piece in pieces)
         assert sum(piece.rows for piece in pieces) == sum(file.rows for file in group)
         try:

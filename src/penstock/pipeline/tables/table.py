@@ -7,12 +7,12 @@ part of the table, once for each (query, batch), however often Spark runs the ba
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.tables.interface import TableError, state_folder
-from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.locks import locked, taking_turns
 from penstock.pipeline.tables.places import place_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Table(ABC):
-    """One table; one query writes to it, any number of tasks stage files for it."""
+    """One table; one query writes to it, and at times a backfill; any tasks stage files."""
 
     def __init__(self, config: TableConfig) -> None:
         self.config = config
@@ -63,11 +63,16 @@ class Table(ABC):
     def only_writer(self) -> Iterator[None]:
         """Keep other runs away, of a table that can be written. Raises TableError.
 
-        Of runs on other machines, one of two commits fails.
+        A backfill keeps other backfills away. Of runs on other machines, one of two commits fails.
         """
-        with locked(self.state / "lock", self.place.uri):
+        name = "backfill.lock" if self.config.backfill else "lock"
+        with locked(self.state / name, self.place.uri):
             self.place.check()
             yield
+
+    def committing(self) -> AbstractContextManager[None]:
+        """Return what a run and a backfill beside it take turns by: each of their commits."""
+        return taking_turns(self.state / "commit.lock")
 
     @abstractmethod
     def prepare(self, schema: pa.Schema) -> Stager:
