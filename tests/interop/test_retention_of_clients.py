@@ -134,9 +134,9 @@ def test_pulsar_producers_wait_for_who_is_behind(
 ) -> None:
     consumer = client.subscribe("quota", "s")
     producer = client.create_producer("quota", send_timeout_millis=0)
-    alter(server, "quota", penstock_backlog_quota_bytes="1000")
     for _ in range(3):
         producer.send(bytes(1_000))
+    alter(server, "quota", penstock_backlog_quota_bytes="1000")
     wait_until(lambda: not producer.is_connected())
     with pytest.raises(pulsar.ProducerBlockedQuotaExceededError):
         client.create_producer("quota")

@@ -17,6 +17,7 @@ from penstock.pipeline.source.corruption import Damage
 from penstock.pipeline.source.options import HEADERS
 from penstock.pipeline.source.runs import may_hold_chunks
 from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.records import MalformedBatchError, field
 from penstock.records.arrow import to_arrow
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.pipeline.source.offsets import OffsetRange
     from penstock.records.columns import Columns, Numbers
+    from penstock.records.pulsar.schema_versions import SchemaVersions
     from penstock.session import Buffer
 
 BATCH_BYTES: Final = 4 << 20
@@ -62,20 +64,21 @@ class Rows:
                     yield from self._counted()
                 continue
             yield from self._counted()
-            for columns in self._readable(memoryview(run)):
-                rows = self._decoded(columns)
+            for columns, versions in self._readable(memoryview(run)):
+                rows = self._decoded(columns, versions)
                 if rows.num_rows:
                     yield from _cut(rows)
         yield from self._counted()
 
     # From bodies
 
-    def _readable(self, run: memoryview) -> Iterator[Columns]:
+    def _readable(self, run: memoryview) -> Iterator[tuple[Columns, SchemaVersions | None]]:
         """Yield what can be read of a run, and have `met` hear of the rest."""
         done = -1
         try:
+            versions = self._versions(run)
             for columns in self._columns(run):
-                yield columns
+                yield columns, versions
                 done = _end_of(columns, done)
         except MalformedBatchError as error:
             parts = _around(run, done, error.base_offset)
@@ -94,11 +97,20 @@ class Rows:
             for batches in records.convert(whole, Magic.KAFKA):
                 yield from records.decode_run(batches)
 
-    def _decoded(self, columns: Columns) -> pa.RecordBatch:
+    def _versions(self, run: memoryview) -> SchemaVersions | None:
+        if SCHEMA_VERSION not in self._schema.names:
+            return None
+        from penstock.records.pulsar.schema_versions import schema_versions  # noqa: PLC0415  # see records
+
+        return schema_versions(run)
+
+    def _decoded(self, columns: Columns, versions: SchemaVersions | None) -> pa.RecordBatch:
         """Return the rows that are in the range."""
         first, last = np.searchsorted(columns.offsets, (self._span.start, self._span.end))
         count = int(last - first)
         arrays = to_arrow(columns, self._schema.names)
+        if versions is not None:
+            arrays[SCHEMA_VERSION] = pa.array(versions.of(columns.offsets))
         return self._batch({name: each.slice(first, count) for name, each in arrays.items()}, count)
 
     def _batch(self, arrays: dict[str, pa.Array], count: int) -> pa.RecordBatch:

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.records.arrow import HEADERS, TIMESTAMP
 
 _HEADER: Final = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
@@ -31,6 +32,7 @@ _TYPES: Final[dict[str, tuple[DataType, pa.DataType]]] = {
     "timestamp": (TimestampType(), TIMESTAMP),
     "timestampType": (IntegerType(), pa.int32()),
     "headers": (ArrayType(_HEADER), HEADERS),
+    SCHEMA_VERSION: (LongType(), pa.int64()),
 }
 
 

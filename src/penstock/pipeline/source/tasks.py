@@ -11,6 +11,7 @@ from penstock.pipeline.source.rows import Rows
 from penstock.pipeline.source.runs import may_hold_transactions
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.stored import StoredBatches
+from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.pipeline.values.origin import Origin, running_batch
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ def read_task(
     if typed is None:
         return _read(task, options, options.columns)
     with_headers = options.include_headers or typed.needs_headers
-    raw = _read(task, options, (*COLUMNS, HEADERS) if with_headers else COLUMNS)
+    columns = (*COLUMNS, HEADERS) if with_headers else COLUMNS
+    if typed.needs_versions:
+        columns = (*columns, SCHEMA_VERSION)
+    raw = _read(task, options, columns)
     origin = Origin(*running_batch(), *task.range.source, task.range.start, task.range.end)
     return typed.rows(raw, arrow_schema(options.columns), origin)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +15,14 @@ from penstock.pipeline.values.decoding import Values, values_of
 from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.json_decoder import JsonDecoder
 from penstock.pipeline.values.protobuf import ProtobufDecoder, message_path
+from penstock.pipeline.values.pulsar_schemas import schema_of_version
 from penstock.pipeline.values.registry import RegistryError, UnknownSchemaError, schema_by_id
 from penstock.pipeline.values.schemas import Encoding
 
 if TYPE_CHECKING:
     from penstock.pipeline.values.avro_schema import Avro
     from penstock.pipeline.values.decoding import Decoder
+    from penstock.pipeline.values.registry import RegisteredSchema
     from penstock.pipeline.values.schemas import ColumnSchema
     from penstock.records.columns import Numbers
 
@@ -30,6 +32,7 @@ _NO_FORMAT = (
     "it does not begin with a schema's id (a zero byte and four of the id), as values of a "
     "registry do"
 )
+_NO_VERSION: Final = "it was sent without a schema"
 
 
 class Rejected(NamedTuple):
@@ -41,24 +44,31 @@ class Rejected(NamedTuple):
 
 
 class ColumnDecoder:
-    """Reads a binary column as structs."""
+    """Reads a binary column of one topic as structs."""
 
-    def __init__(self, schema: ColumnSchema) -> None:
+    def __init__(self, schema: ColumnSchema, topic: str = "") -> None:
         self._schema = schema
-        self._by_writer: dict[int, Decoder | str] = {}
+        self._topic = dict(schema.names).get(topic, topic)
+        self._by_writer: dict[int | None, Decoder | str] = {}
 
-    def decode(self, column: pa.Array) -> tuple[pa.StructArray, list[Rejected]]:
+    def decode(
+        self, column: pa.Array, versions: Numbers | None = None
+    ) -> tuple[pa.StructArray, list[Rejected]]:
         """Return a struct for each value: null for a null, and for what is rejected.
 
-        Raises SchemaError where the registry does not answer.
+        With the schemas of a Pulsar broker, `versions` says with which each was written. Raises
+        SchemaError where the registry does not answer.
         """
         there = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         whole = len(there) == len(column)
         values = values_of(column if whole else column.drop_null())
         if self._schema.registry:
-            rows, rejected = self._by_id(values)
+            ids, spans = wire_format.take_ids(values)
+            rows, rejected = self._by_number(ids, Values(values.data, spans))
+        elif self._schema.pulsar and versions is not None:
+            rows, rejected = self._by_number(versions[there], values)
         else:
-            rows, rejected = self._plain(0, values, None)
+            rows, rejected = self._plain(None, values, None)
         if not whole:
             places = np.full(len(column), -1, np.int64)
             places[there] = np.arange(len(there))
@@ -66,15 +76,14 @@ class ColumnDecoder:
             rejected = [each._replace(row=int(there[each.row])) for each in rejected]
         return rows, rejected
 
-    def _by_id(self, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
-        ids, spans = wire_format.take_ids(values)
-        behind = Values(values.data, spans)
+    def _by_number(self, ids: Numbers, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
+        """Read values by the numbers of their writers' schemas, below 0 where they have none."""
         parts: list[pa.StructArray] = []
         rejected: list[Rejected] = []
         order: list[Numbers] = []
         for number in np.unique(ids).tolist():
             rows = np.flatnonzero(ids == number)
-            part, found = self._of_writer(number, behind.chosen(rows))
+            part, found = self._of_writer(number, values.chosen(rows))
             parts.append(part)
             order.append(rows)
             rejected += [each._replace(row=int(rows[each.row])) for each in found]
@@ -87,18 +96,19 @@ class ColumnDecoder:
 
     def _of_writer(self, number: int, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
         if number < 0:
-            return self._none(values, _NO_FORMAT, None)
+            return self._none(values, _NO_VERSION if self._schema.pulsar else _NO_FORMAT, None)
         if self._schema.encoding is Encoding.PROTOBUF:
             return self._messages(number, values)
-        return self._plain(number if self._schema.encoding is Encoding.AVRO else 0, values, number)
+        is_avro = self._schema.encoding is Encoding.AVRO
+        return self._plain(number if is_avro else None, values, number)
 
     def _messages(self, number: int, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
         path = message_path(self._schema.descriptors, self._schema.message)
         spans, matches = wire_format.behind_path(values, path)
         if matches.all():
-            return self._plain(0, Values(values.data, spans), number)
+            return self._plain(None, Values(values.data, spans), number)
         places = np.flatnonzero(matches)
-        rows, found = self._plain(0, Values(values.data, spans).chosen(places), number)
+        rows, found = self._plain(None, Values(values.data, spans).chosen(places), number)
         reason = f"it is another message of its file than {self._schema.message}"
         others = [Rejected(row, reason, number) for row in np.flatnonzero(~matches).tolist()]
         found = [each._replace(row=int(places[each.row])) for each in found]
@@ -106,7 +116,7 @@ class ColumnDecoder:
         return rows.take(pa.array(taken, mask=~matches)), sorted([*found, *others])
 
     def _plain(
-        self, writer: int, values: Values, number: int | None
+        self, writer: int | None, values: Values, number: int | None
     ) -> tuple[pa.StructArray, list[Rejected]]:
         decoder = self._decoder(writer)
         if isinstance(decoder, str):
@@ -122,8 +132,8 @@ class ColumnDecoder:
         rows = pa.nulls(count, self._schema.struct)
         return rows, [Rejected(row, reason, number) for row in range(count)]
 
-    def _decoder(self, writer: int) -> Decoder | str:
-        """Return the decoder of a writer's schema, 0 being the reader's; or why there is none."""
+    def _decoder(self, writer: int | None) -> Decoder | str:
+        """Return the decoder of a writer's schema, or why there is none; None is the reader's."""
         known = self._by_writer.get(writer)
         if known is None:
             if len(self._by_writer) >= MOST_SCHEMAS:
@@ -131,19 +141,18 @@ class ColumnDecoder:
             known = self._by_writer[writer] = self._new_decoder(writer)
         return known
 
-    def _new_decoder(self, writer: int) -> Decoder | str:
+    def _new_decoder(self, writer: int | None) -> Decoder | str:
         schema = self._schema
         if schema.encoding is Encoding.JSON:
             return JsonDecoder(schema.struct)
         if schema.encoding is Encoding.PROTOBUF:
             return ProtobufDecoder(schema.descriptors, schema.message)
         reader = parse_avro(schema.text, schema.references)
-        return self._avro(writer, reader) if writer else AvroDecoder(reader, reader)
+        return AvroDecoder(reader, reader) if writer is None else self._avro(writer, reader)
 
     def _avro(self, writer: int, reader: Avro) -> Decoder | str:
-        schema = self._schema
         try:
-            found = schema_by_id(schema.registry, schema.option, writer)
+            found = self._registered(writer)
             if found.kind != Encoding.AVRO:
                 return f"schema {writer} is of type {found.kind}, and that of the reader of AVRO"
             texts = tuple(each.text for each in found.references)
@@ -154,3 +163,9 @@ class ColumnDecoder:
             raise
         except SchemaError as error:
             return f"schema {writer} can't be read with that of the reader: {error}"
+
+    def _registered(self, writer: int) -> RegisteredSchema:
+        schema = self._schema
+        if schema.pulsar:
+            return schema_of_version(schema.pulsar, schema.option, self._topic, writer)
+        return schema_by_id(schema.registry, schema.option, writer)

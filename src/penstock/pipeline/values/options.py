@@ -28,6 +28,10 @@ NAMES: Final = (
 )
 
 
+SCHEMA_VERSION: Final = "schemaVersion"
+"""The column by which rows say with which version of its topic's schema a value was written."""
+
+
 class OnParseError(StrEnum):
     """What a record that is not of its schema does."""
 

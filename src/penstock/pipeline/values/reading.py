@@ -40,6 +40,11 @@ class TypedReading:
         """Whether batches must have headers, for records that are written elsewhere with them."""
         return self.folder is not None
 
+    @property
+    def needs_versions(self) -> bool:
+        """Whether batches must have the column SCHEMA_VERSION."""
+        return self.columns.have_versions
+
     def rows(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, origin: Origin
     ) -> Iterator[pa.RecordBatch]:
@@ -47,7 +52,7 @@ class TypedReading:
 
         Raises ParseError and SchemaError.
         """
-        typing = Typing(self.columns)
+        typing = Typing(self.columns, origin.topic)
         of = self.columns.schema(schema)
         letters = DeadLetters(self.folder, origin) if self.folder else nullcontext(None)
         with letters as dead:

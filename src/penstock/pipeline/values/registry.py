@@ -59,6 +59,8 @@ class RegisteredSchema:
     id: int
     version: int
     """0 where it was asked for by its id."""
+    topic: str = ""
+    """The topic that it is a version of, where a Pulsar broker keeps it."""
 
 
 class Registry:

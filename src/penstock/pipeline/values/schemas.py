@@ -18,6 +18,7 @@ from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.evolution import widened
 from penstock.pipeline.values.json_schema import parse_json_schema
 from penstock.pipeline.values.protobuf import compile_file, compile_proto, message_columns
+from penstock.pipeline.values.pulsar_schemas import SCHEME, full_names, latest_schema
 from penstock.pipeline.values.registry import Registry
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class ColumnSchema:
     message: str = ""
     registry: str = ""
     """The URL of the registry whose ids values begin with; empty where they begin with none."""
+    pulsar: str = ""
+    """The URL of the broker whose versions messages name, instead of a registry's."""
+    names: tuple[tuple[str, str], ...] = ()
+    """What topics are called there."""
 
 
 def resolve_column(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
@@ -66,6 +71,8 @@ def resolve_column(options: ColumnOptions, topics: Sequence[str], role: str) -> 
     try:
         if options.schema.startswith(("http://", "https://")):
             return _from_registry(options, topics, role)
+        if options.schema.startswith(SCHEME):
+            return _from_broker(options, topics, role)
         path = Path(options.schema)
         if path.suffix.lower() in _SUFFIXES or _is_file(path):
             return _from_file(options, path)
@@ -131,6 +138,30 @@ def _from_registry(options: ColumnOptions, topics: Sequence[str], role: str) -> 
     registry = Registry(options.schema, options.option)
     subjects = [options.subject] if options.subject else [f"{topic}-{role}" for topic in topics]
     found = [_registered(options, registry.latest(subject)) for subject in subjects]
+    return replace(_same(options, subjects, found), registry=options.schema)
+
+
+def _from_broker(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
+    if role != "value":
+        raise SchemaError("a Pulsar broker keeps schemas of values, and none of keys")
+    subjects = [options.subject] * len(topics) if options.subject else topics
+    latest = [
+        latest_schema(options.schema, options.option, full_names(subject)) for subject in subjects
+    ]
+    first = _same(options, subjects, [_of_version(options, each) for each in latest])
+    names = tuple((topic, each.topic) for topic, each in zip(topics, latest, strict=True))
+    return replace(first, pulsar=options.schema, names=names)
+
+
+def _of_version(options: ColumnOptions, schema: RegisteredSchema) -> ColumnSchema:
+    column = _of_avro(options, schema.text, ())
+    return column if schema.kind == Encoding.AVRO else replace(column, encoding=Encoding.JSON)
+
+
+def _same(
+    options: ColumnOptions, subjects: Sequence[str], found: Sequence[ColumnSchema]
+) -> ColumnSchema:
+    """Return the first schema; raises SchemaError where another one has other columns."""
     first = found[0]
     for subject, other in zip(subjects, found, strict=True):
         if (other.encoding, other.struct) != (first.encoding, first.struct):
@@ -152,7 +183,7 @@ def _registered(options: ColumnOptions, schema: RegisteredSchema) -> ColumnSchem
         files = {each.name: each.text for each in schema.references}
         compiled = compile_proto({**files, _MAIN_FILE: schema.text}, _MAIN_FILE)
         column = _of_message(options, compiled)
-    return replace(column, registry=options.schema)
+    return column
 
 
 def _of_columns(options: ColumnOptions, struct: pa.StructType) -> ColumnSchema:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.pipeline.values.column_decoder import ColumnDecoder
+from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.pipeline.values.schemas import ColumnSchema, resolve_again, resolve_column
 
 if TYPE_CHECKING:
@@ -51,20 +52,27 @@ class TypedColumns:
         both = ((KEY, self.key), (VALUE, self.value))
         return [(name, column) for name, column in both if column is not None]
 
+    @property
+    def have_versions(self) -> bool:
+        """Whether rows must say the version that each value was written with."""
+        return any(column.pulsar for _, column in self.columns())
+
 
 class Typing:
-    """What a task does with each of its batches; it keeps the decoders."""
+    """What a task does with each of its batches, all of one topic; it keeps the decoders."""
 
-    def __init__(self, columns: TypedColumns) -> None:
-        self._decoders = {name: ColumnDecoder(column) for name, column in columns.columns()}
+    def __init__(self, columns: TypedColumns, topic: str = "") -> None:
+        self._has_versions = columns.have_versions
+        self._decoders = {name: ColumnDecoder(column, topic) for name, column in columns.columns()}
 
     def apply(self, raw: pa.RecordBatch) -> Typed:
         """Return the batch with typed columns. Raises SchemaError."""
         rows = raw
+        versions = raw.column(SCHEMA_VERSION).to_numpy() if self._has_versions else None
         faults: dict[int, Rejected] = {}
         for name, decoder in self._decoders.items():
             place = raw.schema.get_field_index(name)
-            column, rejected = decoder.decode(raw.column(place))
+            column, rejected = decoder.decode(raw.column(place), versions)
             rows = rows.set_column(place, pa.field(name, column.type), column)
             for each in rejected:
                 reason = f"{name}: {each.reason}" if name == KEY else each.reason

@@ -1,0 +1,1 @@
+"""A client of Pulsar's protocol, of as much as pipelines need."""

@@ -1,0 +1,164 @@
+"""Columns of what Pulsar's own client wrote with schemas that the broker keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pyarrow.parquet as pq
+import pytest
+
+from broker_process import BrokerProcess
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.values.errors import ParseError, SchemaError
+from penstock.pipeline.values.pulsar_schemas import full_names, schema_of_version
+from penstock.pipeline.values.reading import resolve_reading
+from spark_topics import create, fill
+
+schema = pulsar.schema
+
+
+class First(schema.Record):  # type: ignore[misc]  # the client has no types
+    _avro_namespace = "shop"
+    number = schema.Integer()
+    text = schema.String()
+
+
+class Second(schema.Record):  # type: ignore[misc]
+    _avro_namespace = "shop"
+    number = schema.Integer()
+    text = schema.String()
+    note = schema.String(required_default=True)
+
+
+First.__name__ = Second.__name__ = "Order"
+
+
+@pytest.fixture
+def client(shared_server: BrokerProcess) -> Iterator[pulsar.Client]:
+    schema_of_version.cache_clear()
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client(shared_server.pulsar, logger=logger)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def topic(shared_server: BrokerProcess) -> str:
+    return create(shared_server.kafka)
+
+
+def send(client: pulsar.Client, topic: str, kind: Any, *orders: Any, batched: bool = True) -> None:
+    producer = client.create_producer(topic, schema=kind, batching_enabled=batched)
+    for order in orders:
+        producer.send_async(order, lambda *_: None)
+    producer.flush()
+
+
+def read(server: BrokerProcess, topic: str, **options: str) -> list[dict[str, Any]]:
+    found = parse(
+        {
+            "penstock.bootstrap.servers": server.kafka,
+            "subscribe": topic,
+            "schema": server.pulsar,
+            **options,
+        },
+        streaming=False,
+    )
+    assert found.values is not None
+    typed = resolve_reading(found.values, found.topics)
+    with KafkaCluster(found) as cluster:
+        planner = Planner(found, cluster)
+        tasks = planner.tasks(*planner.batch())
+    batches = [batch for task in tasks for batch in read_task(task, found, typed)]
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def values(rows: list[dict[str, Any]]) -> list[Any]:
+    return [row["value"] for row in rows]
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_each_message_is_read_by_the_version_that_it_was_written_with(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str, batched: bool
+) -> None:
+    first, second = schema.AvroSchema(First), schema.AvroSchema(Second)
+    send(
+        client, topic, first, First(number=1, text="a"), First(number=2, text="b"), batched=batched
+    )
+    send(client, topic, second, Second(number=3, text="c", note="new"), batched=batched)
+    send(client, topic, first, First(number=4, text="d"), batched=batched)
+    rows = read(shared_server, topic)
+    assert values(rows) == [
+        {"number": 1, "text": "a", "note": None},
+        {"number": 2, "text": "b", "note": None},
+        {"number": 3, "text": "c", "note": "new"},
+        {"number": 4, "text": "d", "note": None},
+    ]
+    assert set(rows[0]) == {
+        "key", "value", "topic", "partition", "offset", "timestamp", "timestampType",
+    }  # fmt: skip
+
+
+def test_json_of_a_schema_is_read(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str
+) -> None:
+    send(client, topic, schema.JsonSchema(First), First(number=1, text="ü"))
+    assert values(read(shared_server, topic)) == [{"number": 1, "text": "ü"}]
+
+
+def test_what_was_sent_without_a_schema_is_a_dead_letter(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str, tmp_path: Path
+) -> None:
+    fill(shared_server.kafka, topic, [(b"k", b"not Avro")])
+    send(client, topic, schema.AvroSchema(First), First(number=1, text="a"))
+    with pytest.raises(ParseError, match="sent without a schema"):
+        read(shared_server, topic)
+    rows = read(shared_server, topic, deadLetter=str(tmp_path))
+    assert values(rows) == [{"number": 1, "text": "a"}]
+    (letter,) = pq.read_table(tmp_path).to_pylist()
+    assert (letter["offset"], letter["value"], letter["schemaId"]) == (0, b"not Avro", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"schema": "pulsar://127.0.0.1:1"}, "does not answer"),
+        ({"schema": "pulsar://"}, "pulsar://host:port"),
+        ({"schema": "pulsar://127.0.0.1/shop"}, "pulsar://host:port"),
+        ({"schemaSubject": "persistent://public/default/nothing"}, "nothing"),
+        ({"keySchema": "pulsar://127.0.0.1:1"}, "none of keys"),
+    ],
+)
+def test_schemas_that_can_not_be_had(
+    shared_server: BrokerProcess,
+    client: pulsar.Client,
+    topic: str,
+    options: dict[str, str],
+    words: str,
+) -> None:
+    send(client, topic, schema.AvroSchema(First), First(number=1, text="a"))
+    with pytest.raises(SchemaError, match=words):
+        read(shared_server, topic, **options)
+
+
+def test_values_that_are_no_records_have_no_columns(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str
+) -> None:
+    send(client, topic, schema.StringSchema(), "text")
+    with pytest.raises(SchemaError, match="String"):
+        read(shared_server, topic)
+
+
+def test_a_dot_may_stand_between_the_parts_of_a_name() -> None:
+    assert full_names("orders") == ("persistent://public/default/orders",)
+    assert full_names("a.b.c") == (
+        "persistent://public/default/a.b.c",
+        "persistent://public/a/b.c",
+        "persistent://a/b/c",
+    )
