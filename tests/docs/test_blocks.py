@@ -26,6 +26,7 @@ RUN = {
 }
 LONG = {
     "docs/spark-export.md",
+    "docs/spark-live-table.md",
     "docs/spark-pipelines.md",
     "docs/spark-sink.md",
     "docs/spark-source.md",

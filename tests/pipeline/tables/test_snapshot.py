@@ -122,7 +122,7 @@ def test_it_is_whole_while_a_run_writes_and_merges(
     give(table, 0)
 
     def run() -> None:
-        for batch in range(1, 13):
+        for batch in range(1, 7):
             give(table, batch)
 
     run_beside = threading.Thread(target=run)
@@ -136,7 +136,7 @@ def test_it_is_whole_while_a_run_writes_and_merges(
     run_beside.join()
     found = reader.snapshot()
     assert found is not None
-    assert len(offsets(found)) == 13 * ROWS
+    assert len(offsets(found)) == 7 * ROWS
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -16,6 +16,7 @@ from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.opening import writing_of
 from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.jobs.settings import checkpoint_of
 from penstock.pipeline.jobs.small import SmallRun, is_small, may_go_without_spark
 from penstock.pipeline.jobs.state import JobState, Phase, Status
@@ -141,6 +142,7 @@ class Run:
     def _start(self, spark: SparkSession) -> StreamingQuery:
         config = self._config
         rows = self._writing.begin(spark)
+        record(config)
         checkpoint = checkpoint_of(config, self._writing.table)
         writer = rows.writeStream.foreachBatch(self._commit)
         writer = writer.option("checkpointLocation", str(checkpoint))

@@ -39,6 +39,8 @@ class OnParseError(StrEnum):
     """It ends the read with an error that names it."""
     NULL = "null"
     """Its typed column is null."""
+    DROP = "drop"
+    """It is no row."""
     DEAD_LETTER = "deadLetter"
     """It is written to a folder with the reason, and is no row."""
 

@@ -62,6 +62,7 @@ class TypedReading:
                     raise _unreadable(rejected)
                 if dead is not None:
                     dead.add(rejected)
+                if self.on_parse_error is not OnParseError.NULL:
                     rows = without(rows, places)
                 if rows.num_rows:
                     yield rows.select(of.names)

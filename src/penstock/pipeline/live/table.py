@@ -1,0 +1,104 @@
+"""A live table as Spark's rows: history natively from its files, the rest from the logs' end.
+
+    live_table(spark, Path("orders-table")).createOrReplaceTempView("orders")
+
+Spark reads the files itself, with pruning and statistics. Each commit says up to which offsets its
+table goes, and the source reads on from there, so each row is there once.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
+from penstock.pipeline.jobs.definition import ENDING, load
+from penstock.pipeline.jobs.recording import recorded
+from penstock.pipeline.jobs.settings import table_config
+from penstock.pipeline.live.end import live_end
+from penstock.pipeline.live.errors import LiveTableError
+from penstock.pipeline.live.steps import as_written, is_deletion, newest_of_each_key
+from penstock.pipeline.tables.interface import ChangeForm, TableError
+from penstock.pipeline.tables.opening import open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.pipeline.live.end import LiveEnd
+    from penstock.pipeline.tables.interface import Snapshot
+
+BROADCAST_ROWS: Final = 1_000_000
+"""Changed keys up to which each task gets all of them; more are exchanged, as is the table."""
+
+
+def live_table(spark: SparkSession, place: Path | str | PipelineConfig) -> DataFrame:
+    """Return all rows of a table, and those that its job has yet to write.
+
+    `place` is the table's folder, a pipeline's file, or the pipeline itself. What comes after this
+    call is no part of it. Raises LiveTableError.
+    """
+    config = pipeline_of(place)
+    try:
+        snapshot = open_table(table_config(config)).snapshot()
+    except TableError as error:
+        raise LiveTableError(str(error)) from error
+    end = live_end(config, snapshot)
+    history = None if snapshot is None or not snapshot.files else _history(spark, snapshot)
+    if history is not None and not end.rows:
+        return history
+    newest = as_written(_end(spark, end), config)
+    if config.key:
+        return _upserted(config, history, newest, end.rows)
+    return newest if history is None else history.unionByName(newest, allowMissingColumns=True)
+
+
+def pipeline_of(place: Path | str | PipelineConfig) -> PipelineConfig:
+    """Return the pipeline that writes a table. Raises LiveTableError where it can't be live."""
+    try:
+        config = place if isinstance(place, PipelineConfig) else _found(Path(place))
+    except DefinitionError as error:
+        raise LiveTableError(str(error)) from error
+    if config.deduplication:
+        raise LiveTableError(
+            f"{config.table} is written by a pipeline with [deduplicate], and only its job knows "
+            "which rows were there before: read the table, or leave that step out"
+        )
+    if config.changes is not ChangeForm.ROWS:
+        raise LiveTableError(
+            f'{config.table} follows changes = "{config.changes}", which only its job can: read '
+            "the table"
+        )
+    return config
+
+
+def _found(place: Path) -> PipelineConfig:
+    return load(place) if place.suffix == ENDING else recorded(place.absolute())
+
+
+def _upserted(
+    config: PipelineConfig, history: DataFrame | None, changes: DataFrame, count: int
+) -> DataFrame:
+    newest = newest_of_each_key(changes, config)
+    staying = newest.where(~is_deletion(newest.columns))
+    if history is None:
+        return staying
+    changed = newest.select(*config.key)
+    if count <= BROADCAST_ROWS:
+        changed = f.broadcast(changed)
+    unchanged = history.join(changed, list(config.key), "left_anti")
+    return unchanged.unionByName(staying, allowMissingColumns=True)
+
+
+def _history(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    schema = from_arrow_schema(snapshot.schema)
+    # To Spark a path is a pattern.
+    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", file) for file in snapshot.files]
+    return spark.read.schema(schema).parquet(*paths)
+
+
+def _end(spark: SparkSession, end: LiveEnd) -> DataFrame:
+    return spark.read.format("penstock").options(**end.options).load()
