@@ -38,14 +38,14 @@ def _unpacked(content: bytes, version: str) -> Any:
         "or have PYSPARK_PYTHON name a Python that has it on every machine of the cluster"
     )
     try:
-        import penstock  # noqa: PLC0415
+        from penstock import __version__ as installed  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name != "penstock":
             raise
         raise ModuleNotFoundError(f"Penstock is missing in {where}. {advice}") from None
-    if penstock.__version__ != version:
+    if installed != version:
         raise ImportError(
-            f"Penstock {penstock.__version__} is in {where}, and {version} on the driver. {advice}"
+            f"Penstock {installed} is in {where}, and {version} on the driver. {advice}"
         )
     kind, state = pickle.loads(content)  # noqa: S301
     made = kind.__new__(kind)
