@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = SOURCE / "penstock"
@@ -110,8 +109,13 @@ def module_name(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(file: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(file: Path) -> list[tuple[int, str]]:
     """Every module that `file` names in an import, at any depth, with the line."""
+    return list(_imports(file))
+
+
+def _imports(file: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             for name in node.names:
@@ -168,35 +172,43 @@ def permitted(importer: str, imported: str) -> bool:
 FILES = sorted(file for file in PACKAGE.rglob("*.py") if file != PACKAGE / "__init__.py")
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_name)
-def test_imports_point_down(file: Path) -> None:
-    importer = module_name(file)
-    wrong = [
-        f"{file}:{line}: {importer} must not import {imported}"
+def files_of(packages: set[str]) -> list[Path]:
+    return [file for file in FILES if inside(module_name(file), packages)]
+
+
+def refused(files: list[Path], is_wrong: Callable[[str, str], bool]) -> list[str]:
+    """The imports, of importer and imported, that are wrong."""
+    return [
+        f"{file}:{line}: {module_name(file)} must not import {imported}"
+        for file in files
         for line, imported in imports(file)
-        if imported.split(".")[0] == "penstock" and not permitted(importer, imported)
+        if is_wrong(module_name(file), imported)
     ]
+
+
+def test_imports_point_down() -> None:
+    def points_up(importer: str, imported: str) -> bool:
+        return imported.split(".", maxsplit=1)[0] == "penstock" and not permitted(
+            importer, imported
+        )
+
+    wrong = refused(FILES, points_up)
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_name)
-def test_wire_packages_do_no_input_or_output(file: Path) -> None:
-    importer = module_name(file)
-    if not inside(importer, NO_INPUT_OUTPUT):
-        return
-    wrong = [imported for _, imported in imports(file) if imported.split(".")[0] in INPUT_OUTPUT]
-    assert not wrong, f"{importer} imports {wrong}"
+def test_wire_packages_do_no_input_or_output() -> None:
+    wire = files_of(NO_INPUT_OUTPUT)
+    wrong = refused(wire, lambda _, imported: imported.split(".")[0] in INPUT_OUTPUT)
+    assert wire
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_name)
-def test_libraries_stay_where_they_are_needed(file: Path) -> None:
-    importer = module_name(file)
-    wrong = [
-        f"{file}:{line}: {importer} must not import {imported}"
-        for line, imported in imports(file)
-        if imported.split(".")[0] in ONLY_IN
-        and not inside(importer, ONLY_IN[imported.split(".")[0]])
-    ]
+def test_libraries_stay_where_they_are_needed() -> None:
+    def is_astray(importer: str, imported: str) -> bool:
+        library = imported.split(".", maxsplit=1)[0]
+        return library in ONLY_IN and not inside(importer, ONLY_IN[library])
+
+    wrong = refused(FILES, is_astray)
     assert not wrong, "\n".join(wrong)
 
 
@@ -216,12 +228,10 @@ def touches_a_log(file: Path) -> Iterator[str]:
                 yield f"{file}:{node.lineno}: {owner}.{node.attr}"
 
 
-@pytest.mark.parametrize(
-    "file", [each for each in FILES if inside(module_name(each), PROTOCOLS)], ids=module_name
-)
-def test_no_protocol_touches_a_log(file: Path) -> None:
+def test_no_protocol_touches_a_log() -> None:
     # A partition is the only door: it knows what is safe, what is committed and who waits.
-    assert not list(touches_a_log(file))
+    wrong = [place for file in files_of(PROTOCOLS) for place in touches_a_log(file)]
+    assert not wrong, "\n".join(wrong)
 
 
 LOG_INTERFACE = {
@@ -245,13 +255,11 @@ def knows_how_logs_are_stored(file: Path) -> Iterator[str]:
             yield f"{file}:{line}: imports {imported}"
 
 
-@pytest.mark.parametrize(
-    "file",
-    [each for each in FILES if inside(module_name(each), {"penstock.broker"})],
-    ids=module_name,
-)
-def test_the_broker_knows_logs_by_their_interface(file: Path) -> None:
-    assert bool(list(knows_how_logs_are_stored(file))) == (module_name(file) == STORAGE)
+def test_the_broker_knows_logs_by_their_interface() -> None:
+    broker = files_of({"penstock.broker"})
+    assert {module_name(file) for file in broker if any(knows_how_logs_are_stored(file))} == {
+        STORAGE
+    }
 
 
 OWNERSHIP = {"node_id", "leader_id", "broker_id", "controller_id", "leader_epoch"}
@@ -267,19 +275,16 @@ def names_a_node(file: Path) -> Iterator[str]:
                 yield f"{file}:{node.lineno}: {name}"
 
 
-@pytest.mark.parametrize(
-    "file", [each for each in FILES if inside(module_name(each), PROTOCOLS)], ids=module_name
-)
-def test_no_handler_knows_a_node_id(file: Path) -> None:
-    assert not list(names_a_node(file))
+def test_no_handler_knows_a_node_id() -> None:
+    wrong = [place for file in files_of(PROTOCOLS) for place in names_a_node(file)]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("file", FILES, ids=module_name)
-def test_sql_is_spoken_in_metadata_only(file: Path) -> None:
-    if inside(module_name(file), {"penstock.metadata"}):
-        return
+def test_sql_is_spoken_in_metadata_only() -> None:
     wrong = [
         f"{file}:{line}: {text}"
+        for file in FILES
+        if not inside(module_name(file), {"penstock.metadata"})
         for line, text in texts(file.read_text(encoding="utf-8"))
         if SQL.search(text)
     ]

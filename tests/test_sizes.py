@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -24,8 +25,13 @@ def own_files(*folders: str) -> Iterator[Path]:
                 yield file
 
 
-def functions(file: Path) -> Iterator[tuple[str, int]]:
+@cache
+def functions(file: Path) -> list[tuple[str, int]]:
     """Each function with its number of lines; nested ones count on their own as well."""
+    return list(_functions(file))
+
+
+def _functions(file: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno is not None

@@ -5,8 +5,9 @@
         client.produce("orders", 0, encode_batch([Record(b"value")]))
         fetched = client.fetch("orders", 0, 0)
 
-It speaks with one broker over one connection and hands out stored batches as bytes: what the
-records in them mean is for `penstock.records` to say. It is not safe to share between threads.
+It asks one broker, and those beside it for what they lead, and hands out stored batches as bytes:
+what the records in them mean is for `penstock.records` to say. It is not safe to share between
+threads.
 
 Every method raises KafkaError for an error that the broker answered and OSError (TimeoutError
 among them) for a connection that failed, after which the next call connects anew.
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from uuid import UUID
 
+from penstock.clients.access import OPEN, Access
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
 from penstock.clients.kafka.fetched import DamagedBatchError, Fetched
 from penstock.clients.kafka.fetching import FetchingClient
@@ -27,6 +29,7 @@ from penstock.clients.kafka.groups import (
     of_classic,
     of_consumers,
 )
+from penstock.clients.kafka.leaders import Leaders
 from penstock.clients.kafka.readers import Reader, described, of_group
 from penstock.clients.kafka.segments import Segments, holding, of_kafka, of_partition
 from penstock.kafka.wire import ErrorCode, api
@@ -123,8 +126,10 @@ class KafkaClient(FetchingClient):
         *,
         client_id: str = "penstock",
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        access: Access = OPEN,
     ) -> None:
-        super().__init__(ClientConnection(servers, client_id, timeout_s))
+        super().__init__(ClientConnection(servers, client_id, timeout_s, access))
+        self._leaders = Leaders(self._connection)
 
     def __enter__(self) -> Self:
         return self
@@ -138,7 +143,14 @@ class KafkaClient(FetchingClient):
         self.close()
 
     def close(self) -> None:
+        self._leaders.close()
         self._connection.close()
+
+    def _leader(self, topic: str, partition: int) -> ClientConnection:
+        return self._leaders.of(topic, partition)
+
+    def _check_leader(self, code: int, place: str) -> None:
+        self._leaders.check(code, place)
 
     # The cluster
 
@@ -337,24 +349,14 @@ class KafkaClient(FetchingClient):
         None where there is none. EARLIEST and LATEST stand for the ends; with `committed` all lies
         below the last stable offset.
         """
-        by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
-        for (topic, partition), timestamp in timestamps.items():
-            by_topic.setdefault(topic, []).append(
-                LIST_OFFSETS.request.ListOffsetsPartition(
-                    partition_index=partition, timestamp=timestamp
-                )
-            )
-        topics = [
-            LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
-            for name, partitions in by_topic.items()
-        ]
-        request = LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
         offsets: dict[tuple[str, int], int | None] = {}
-        for result in self._connection.send(LIST_OFFSETS, request).topics:
-            for each in result.partitions:
-                check(each.error_code, f"{result.name}-{each.partition_index}")
-                found = each.offset if each.offset >= 0 else None
-                offsets[result.name, each.partition_index] = found
+        for leader, places in self._leaders.grouped(timestamps).items():
+            asked = {place: timestamps[place] for place in places}
+            for result in leader.send(LIST_OFFSETS, _listing(asked, committed=committed)).topics:
+                for each in result.partitions:
+                    place = result.name, each.partition_index
+                    self._check_leader(each.error_code, f"{result.name}-{each.partition_index}")
+                    offsets[place] = each.offset if each.offset >= 0 else None
         return offsets
 
     # Groups
@@ -406,11 +408,12 @@ class KafkaClient(FetchingClient):
             types.OffsetCommitRequestTopic(name=name, partitions=partitions)
             for name, partitions in by_topic.items()
         ]
-        for result in self._connection.send(
+        coordinator = self._leaders.coordinator(group_id)
+        for result in coordinator.send(
             OFFSET_COMMIT, types(group_id=group_id, topics=topics)
         ).topics:
             for each in result.partitions:
-                check(each.error_code, f"{result.name}-{each.partition_index}")
+                self._check_leader(each.error_code, f"{result.name}-{each.partition_index}")
 
     def delete_group(self, group_id: str) -> None:
         request = DELETE_GROUPS.request(groups_names=[group_id])
@@ -441,6 +444,20 @@ class KafkaClient(FetchingClient):
             [each.assigned for each in members],
             {place: (offset, ends[place]) for place, offset in committed.items()},
         )
+
+
+def _listing(timestamps: Mapping[tuple[str, int], int], *, committed: bool) -> ListOffsetsRequest:
+    by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsPartition]] = {}
+    for (topic, partition), timestamp in timestamps.items():
+        asked = LIST_OFFSETS.request.ListOffsetsPartition(
+            partition_index=partition, timestamp=timestamp
+        )
+        by_topic.setdefault(topic, []).append(asked)
+    topics = [
+        LIST_OFFSETS.request.ListOffsetsTopic(name=name, partitions=partitions)
+        for name, partitions in by_topic.items()
+    ]
+    return LIST_OFFSETS.request(replica_id=-1, isolation_level=int(committed), topics=topics)
 
 
 def _topic(topic: MetadataResponse.MetadataResponseTopic) -> TopicDescription:

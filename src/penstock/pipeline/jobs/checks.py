@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.config import DefinitionError
 from penstock.pipeline.jobs.opening import computing
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.steps import MET
 from penstock.pipeline.session import open_session
-from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.dividing import bytes_in
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import OffsetRange
@@ -48,7 +48,7 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
     """
     try:
         options = parse(source_options(config), streaming=True)
-        with KafkaCluster(options) as cluster:
+        with open_cluster(options) as cluster:
             planner = Planner(options, cluster)
             starting, latest = planner.starting(), planner.latest()
             begin = starting if done is None else done

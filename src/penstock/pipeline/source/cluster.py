@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 from uuid import uuid4
 
+from penstock.clients.access import LoginError
 from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
@@ -44,7 +45,10 @@ class KafkaCluster:
         self._servers = options.servers
         self._committed = options.committed
         self._client = KafkaClient(
-            options.servers, client_id=options.kafka.client_id, timeout_s=options.kafka.timeout_s
+            options.servers,
+            client_id=options.kafka.client_id,
+            timeout_s=options.kafka.timeout_s,
+            access=options.address.access,
         )
         self._patience = Patience(answered=False, retries=options.retries)
         self._holder = f"spark-{uuid4()}"
@@ -176,17 +180,19 @@ class KafkaCluster:
             if error.code.name == "UNKNOWN_TOPIC_OR_PARTITION":
                 return None
             raise self._unreachable(error) from error
-        except OSError as error:
+        except (LoginError, OSError) as error:
             raise self._unreachable(error) from error
         return found
 
     def _ask(self, question: Callable[[], Answer]) -> Answer:
         try:
             return self._patience.ask(question)
-        except (KafkaError, OSError) as error:
+        except (KafkaError, LoginError, OSError) as error:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: Exception) -> SourceError:
+        if isinstance(error, LoginError):
+            return SourceError(f"{error}. Correct kafka.sasl.mechanism or kafka.sasl.jaas.config")
         return SourceError(f"the broker at {self._servers} does not answer as it should: {error}")
 
 

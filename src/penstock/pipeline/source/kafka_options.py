@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from penstock.pipeline.clusters import sasl_options
 from penstock.pipeline.source.option_values import Given, OptionError, choice, count
 
 logger = logging.getLogger(__name__)
@@ -20,9 +21,8 @@ GROUP: Final = "kafka.group.id"
 ISOLATION: Final = "kafka.isolation.level"
 CLIENT: Final = "kafka.client.id"
 TIMEOUT: Final = "kafka.request.timeout.ms"
-SECURITY: Final = "kafka.security.protocol"
 
-UNDERSTOOD: Final = (SERVERS, GROUP, ISOLATION, CLIENT, TIMEOUT, SECURITY)
+UNDERSTOOD: Final = (SERVERS, GROUP, ISOLATION, CLIENT, TIMEOUT, *sasl_options.UNDERSTOOD)
 
 _CLIENT_ID: Final = "penstock-spark"
 _TIMEOUT_MS: Final = 30_000
@@ -96,7 +96,6 @@ def parse_kafka(given: Given) -> KafkaOptions:
     for name in given:
         if name.startswith(PREFIX) and name not in UNDERSTOOD:
             _judge(name)
-    _check_security(given)
     return KafkaOptions(
         client_id=given.get(CLIENT, "").strip() or _CLIENT_ID,
         timeout_s=(count(given, TIMEOUT) or _TIMEOUT_MS) / 1000,
@@ -118,18 +117,6 @@ def _judge(name: str) -> None:
         raise OptionError(f"{name} can't be set: {REFUSED[config]}")
     if config in NO_EFFECT:
         logger.info("%s has no effect: %s", name, NO_EFFECT[config])
-
-
-def _check_security(given: Given) -> None:
-    """Refuse what needs more than a plain connection."""
-    protocol = given.get(SECURITY, "PLAINTEXT").strip().upper()
-    secured = [name for name in given if name.startswith(("kafka.ssl.", "kafka.sasl."))]
-    if protocol != "PLAINTEXT" or secured:
-        name = secured[0] if secured else SECURITY
-        raise OptionError(
-            f"{name} can't be set: the source speaks to brokers without TLS and log-in; leave "
-            f"{SECURITY} away, or set it to PLAINTEXT"
-        )
 
 
 def _group(given: Given) -> str | None:

@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from penstock.pipeline.clusters import address
+from penstock.pipeline.clusters.address import Address, Protocol, parse_address
 from penstock.pipeline.source import kafka_options, positions
 from penstock.pipeline.source.kafka_options import KafkaOptions, parse_kafka
 from penstock.pipeline.source.offsets import TopicIds, TopicPartition
@@ -23,7 +25,6 @@ from penstock.pipeline.source.option_values import (
     flag,
     milliseconds,
     refuse_unknown,
-    servers,
 )
 from penstock.pipeline.source.positions import Position, begins_at_latest
 from penstock.pipeline.values import options as value_options
@@ -38,6 +39,7 @@ HEADERS: Final = "headers"
 
 NAMES: Final = (
     SERVERS,
+    *address.NAMES,
     *kafka_options.UNDERSTOOD,
     "subscribe",
     "subscribePattern",
@@ -94,7 +96,7 @@ class Retries:
 class SourceOptions:
     """What to read. Positions use Kafka's numbers: -2 is the earliest offset, -1 the latest."""
 
-    servers: str
+    address: Address
     kafka: KafkaOptions
     topics: tuple[str, ...]
     pattern: re.Pattern[str] | None
@@ -124,6 +126,11 @@ class SourceOptions:
     """Which columns are typed; None where all are as they are stored."""
 
     @property
+    def servers(self) -> str:
+        """Addresses, `host:port` with commas."""
+        return self.address.servers
+
+    @property
     def committed(self) -> bool:
         """Whether messages of open and aborted transactions are left out."""
         return self.kafka.committed
@@ -142,10 +149,12 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     topics, assigned = _sources(given)
     most, least = _rows_of_a_batch(given)
     on_corruption, dead_letters = _corruption(given)
+    servers = parse_address(given, SERVERS, kafka_options.SERVERS)
+    _check_protocol(given, servers)
     if streaming and flag(given, "filterPushdown", default=False):
         raise OptionError("filterPushdown is for batch reads: no stream hears of its conditions")
     return SourceOptions(
-        servers=servers(given, SERVERS, kafka_options.SERVERS),
+        address=servers,
         kafka=kafka,
         topics=topics,
         pattern=_pattern(given),
@@ -190,6 +199,20 @@ def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
     if with_headers and HEADERS not in columns:
         raise OptionError("includeHeaders is true, but columns does not name headers")
     return columns
+
+
+_KAFKAS_ALONE: Final = ("readMode", "groupIdPrefix", "onCorruption", "deadLetterPath")
+
+
+def _check_protocol(given: Given, servers: Address) -> None:
+    """Refuse what only servers of Kafka's protocol can give."""
+    if servers.protocol is Protocol.KAFKA:
+        return
+    if servers.protocol is Protocol.PULSAR:
+        raise OptionError(f"{SERVERS}: topics of Pulsar's servers can't be read yet")
+    for name in _KAFKAS_ALONE:
+        if name.lower() in given:
+            raise OptionError(f"{name} is for Kafka's protocol, not for {servers.protocol}://")
 
 
 def _sources(given: Given) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:

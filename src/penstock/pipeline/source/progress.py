@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.pipeline.source.cluster import KafkaCluster
+    from penstock.pipeline.clusters.opening import OpenCluster
     from penstock.pipeline.source.offsets import Offsets
 
 
@@ -21,7 +21,7 @@ class GroupProgress:
         self._group = group
         self._committed: Offsets = {}
 
-    def reached(self, offsets: Offsets, cluster: KafkaCluster) -> None:
+    def reached(self, offsets: Offsets, cluster: OpenCluster) -> None:
         """Commit how far all rows are done. Raises SourceError."""
         moved = {
             source: offset

@@ -20,8 +20,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.pipeline.carried import Carried
+from penstock.pipeline.clusters.opening import OpenCluster, open_cluster
 from penstock.pipeline.source.admission import Admission
-from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.corruption import prepare
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.filters import narrowed
@@ -62,7 +62,7 @@ class BatchReader(Carried, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         prepare(self._options)
-        with KafkaCluster(self._options) as cluster:
+        with open_cluster(self._options) as cluster:
             planner = Planner(self._options, cluster)
             start, end = planner.batch()
             if self._filters:
@@ -134,7 +134,7 @@ class StreamReader(Carried, DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._options = options
         self._declared = declared
         self._typed: TypedReading | None = None
-        self._cluster: KafkaCluster | None = None
+        self._cluster: OpenCluster | None = None
         self._target: Latest | None = None
         self._unsettled: dict[str, Any] | None = None
         self._latest = Latest({}, {})
@@ -205,7 +205,7 @@ class StreamReader(Carried, DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _planner(self) -> Planner:
         if self._cluster is None:
             prepare(self._options)
-            self._cluster = KafkaCluster(self._options)
+            self._cluster = open_cluster(self._options)
         return Planner(self._options, self._cluster)
 
     def _newest(self) -> Latest:

@@ -49,6 +49,7 @@ class StoredBatches:
             options.servers,
             client_id=options.kafka.client_id,
             timeout_s=options.kafka.timeout_s,
+            access=options.address.access,
         )
         self._patience = Patience(answered=True)  # for the driver has just read the offsets
 

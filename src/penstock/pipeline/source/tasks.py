@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.clients.kafka.committed import CommittedBatches
+from penstock.pipeline.clusters.opening import open_batches
 from penstock.pipeline.source.corruption import Corruption, Damage
 from penstock.pipeline.source.options import COLUMNS, HEADERS
 from penstock.pipeline.source.rows import Rows
 from penstock.pipeline.source.runs import may_hold_transactions
 from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.source.stored import StoredBatches
 from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.pipeline.values.origin import Origin, running_batch
 
@@ -51,7 +51,7 @@ def _read(task: Task, options: SourceOptions, columns: Sequence[str]) -> Iterato
         corruption.met(damage)
         committed.forget()
 
-    with StoredBatches(task, options, met) as stored:
+    with open_batches(task, options, met) as stored:
         committed = CommittedBatches(stored.aborted)
         rows = Rows(task.range, columns, stored.earlier, corruption.met)
         if options.committed:

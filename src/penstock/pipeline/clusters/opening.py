@@ -1,0 +1,77 @@
+"""Which servers a read is of: how the driver asks them, and how a task reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+from penstock.pipeline.clusters.address import Protocol as Spoken
+from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.planning import Cluster
+from penstock.pipeline.source.stored import StoredBatches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from penstock.clients.kafka.fetched import Fetched
+    from penstock.pipeline.source.corruption import Damage
+    from penstock.pipeline.source.offsets import Offsets
+    from penstock.pipeline.source.options import SourceOptions
+    from penstock.pipeline.source.planning import Task
+    from penstock.session import Buffer
+
+
+class Closed(Protocol):
+    """What is closed when it is left."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class OpenCluster(Cluster, Closed, Protocol):
+    """What a read asks besides planning. Methods raise SourceError."""
+
+    def commit(self, group: str, offsets: Offsets) -> None:
+        """Commit offsets as a group's."""
+
+    def release(self) -> None:
+        """Have the servers keep nothing for this reader any more."""
+
+    def close(self) -> None: ...
+
+
+class Batches(Closed, Protocol):
+    """What one task reads, in batches as the log stores them. Methods raise SourceError."""
+
+    def runs(self) -> Iterator[Buffer]:
+        """Yield runs of whole, sound batches in the order of the log."""
+
+    def earlier(self, start: int, end: int) -> Iterable[Buffer]:
+        """Yield runs from a place before the range, where chunks of a message may lie."""
+
+    def aborted(self, offset: int) -> Fetched:
+        """Read what is committed from an offset on, for the transactions that were aborted."""
+
+
+def open_cluster(options: SourceOptions) -> OpenCluster:
+    """Return what the driver asks."""
+    if options.address.protocol is Spoken.IGGY:
+        from penstock.pipeline.clusters.iggy import IggyCluster  # noqa: PLC0415  # if it is one
+
+        return IggyCluster(options)
+    return KafkaCluster(options)
+
+
+def open_batches(task: Task, options: SourceOptions, met: Callable[[Damage], None]) -> Batches:
+    """Return what a task reads; `met` hears of damage and raises where that is the end."""
+    if options.address.protocol is Spoken.IGGY:
+        from penstock.pipeline.clusters.iggy import IggyBatches  # noqa: PLC0415  # if it is one
+
+        return IggyBatches(task, options)
+    return StoredBatches(task, options, met)
