@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compacted_batches import (
+    DAY,
+    NOBODY,
+    NOW,
+    check_stored,
+    compact,
+    headers,
+    last_of_keys,
+    log_of,
+    of_iggy,
+    of_kafka,
+    of_pulsar,
+    read,
+)
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_DELETE_HORIZON,
     ATTRIBUTE_TRANSACTIONAL,
     HEADER_SIZE,
-    BatchHeader,
     Magic,
     build_header,
-    checksum_matches,
     read_header,
-    rebuilt_header,
     walk,
 )
 from penstock.records import MalformedBatchError, decode
@@ -30,147 +39,15 @@ from penstock.records.compaction.choosing import Rules
 from penstock.records.compaction.cleaning import Pass, remember
 from penstock.records.compaction.offset_map import OffsetMap
 from penstock.records.iggy.batch import verify_iggy_batch
-from penstock.records.pulsar.compression import compress_pulsar
-from penstock.records.pulsar.entry import numbered_message, parse_entry, read_entry
-from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
+from penstock.records.pulsar.entry import parse_entry
 from stored_batches import (
     TIME,
     Record,
-    at_offset,
-    batched,
-    chunk_batch,
-    entry,
-    iggy_batch,
-    iggy_body,
     kafka_batch,
-    metadata,
-    pulsar_batch,
-    singles,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-NOW = TIME // 1000 + 10_000
-DAY = 86_400_000
-NOBODY = np.empty(0, np.int64)
-
-
-class Found(NamedTuple):
-    """What a reader finds at an offset."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    time: int
-
-
-def read(batches: bytes) -> list[Found]:
-    columns = decode(batches)
-    return [
-        Found(
-            int(columns.offsets[row]),
-            columns.key(row),
-            columns.value(row),
-            int(columns.timestamps[row]),
-        )
-        for row in range(len(columns))
-    ]
-
-
-def compact(
-    batches: bytes,
-    *,
-    now_ms: int = NOW,
-    delete_retention_ms: int = DAY,
-    keeps_keyless: bool = False,
-    last_batches: Sequence[int] = (),
-    aborted: Sequence[tuple[int, int, int]] = (),
-    map_bytes: int = 1 << 16,
-    chunks: int = 1,
-) -> bytes:
-    """Return what one pass leaves of a log, read in so many pieces."""
-    offsets = OffsetMap(map_bytes)
-    remember(memoryview(batches), offsets, Transactions(aborted))
-    sequences = np.array(sorted(last_batches), np.int64)
-    rules = Rules(now_ms, delete_retention_ms, keeps_keyless, sequences)
-    cleaning = Pass(offsets, Transactions(aborted), rules)
-    starts = [position for position, _ in walk(batches)]
-    cuts = [0, *starts[1 :: max(1, len(starts) // chunks)], len(batches)]
-    pieces = [cleaning.clean(memoryview(batches)[a:b]) for a, b in pairwise(cuts)]
-    pieces.append(cleaning.end())
-    for piece in filter(None, pieces):
-        headers = list(walk(piece.data))
-        assert [position for position, _ in headers] == piece.positions
-        assert [header.last_offset for _, header in headers] == piece.last_offsets
-        assert [header.max_timestamp for _, header in headers] == piece.timestamps
-    return b"".join(piece.data for piece in pieces if piece is not None)
-
-
-def headers(batches: bytes) -> list[BatchHeader]:
-    found = [header for _, header in walk(batches)]
-    assert sum(header.size for header in found) == len(batches)
-    return found
-
-
-def check_stored(before: bytes, after: bytes) -> None:
-    """Assert that it is a log still: checksums fit, and offsets follow on one another."""
-    expected = headers(before)[0].base_offset
-    for position, header in walk(after):
-        assert checksum_matches(after[position : position + header.size])
-        assert header.base_offset == expected
-        expected = header.next_offset
-    assert expected == headers(before)[-1].next_offset
-    bounds = {(each.magic, each.base_offset, each.last_offset) for each in headers(before)}
-    for header in headers(after):
-        if header.record_count and header.magic != Magic.PULSAR:
-            assert (header.magic, header.base_offset, header.last_offset) in bounds
-
-
-def last_of_keys(records: list[Found]) -> list[Found]:
-    """Return what a table of the keys would have, and what has no key."""
-    last = {record.key: record.offset for record in records}
-    return [each for each in records if each.key is None or last[each.key] == each.offset]
-
-
-def log_of(*batches: tuple[bytes, int]) -> bytes:
-    """Return batches of so many offsets each, one behind the other."""
-    stored, offset = [], 0
-    for batch, count in batches:
-        stored.append(at_offset(batch, offset))
-        offset += count
-    return b"".join(stored)
-
-
-def of_kafka(records: Sequence[Record], codec: int = 0) -> tuple[bytes, int]:
-    return kafka_batch(records, codec=codec), len(records)
-
-
-def of_pulsar(records: Sequence[Record], codec: int = 0) -> tuple[bytes, int]:
-    messages = [
-        (
-            SingleMessageMetadata(
-                payload_size=0,
-                event_time=record.time // 1000,
-                null_value=record.value is None,
-                **({} if record.key is None else {"partition_key": record.key.decode("latin1")}),
-            ),
-            record.value or b"",
-        )
-        for record in records
-    ]
-    payload = batched(messages)
-    fields = {"compression": codec, "uncompressed_size": len(payload)}
-    said = metadata(num_messages_in_batch=len(records), **fields)
-    body = entry(said, compress_pulsar(codec, memoryview(payload)))
-    return pulsar_batch(body, count=len(records)), len(records)
-
-
-def of_iggy(records: Sequence[Record]) -> tuple[bytes, int]:
-    marked = [
-        each._replace(value=b"-", headers=()) if each.value is None else each for each in records
-    ]
-    return iggy_batch(iggy_body(marked), count=len(records)), len(records)
+    pass
 
 
 values = st.none() | st.binary(min_size=1, max_size=40)
@@ -306,73 +183,6 @@ def test_kafkas_records_without_a_key_go_and_others_stay() -> None:
     ]
     left = read(compact(log, keeps_keyless=True))
     assert [each.offset for each in left] == [0, 2, 4, 5]
-
-
-def test_entries_of_pulsar_stay_sound() -> None:
-    batch = [Record(b"1", b"a"), Record(b"2", b"b"), Record(b"3", b"c")]
-    for codec in range(5):
-        log = log_of(of_pulsar(batch, codec), of_pulsar([Record(b"4", b"b")], codec))
-        left = compact(log)
-        found = [
-            (header, read_entry(memoryview(left)[position + HEADER_SIZE : position + header.size]))
-            for position, header in walk(left)
-            if header.record_count
-        ]
-        assert [header.base_offset for header, _ in found] == [0, 2, 3]
-        for header, each in found:
-            assert header.record_count == each.message_count == header.last_offset_delta + 1 == 1
-            assert each.metadata.compression == codec
-        numbered = [
-            numbered_message(memoryview(left)[position + HEADER_SIZE : position + header.size])
-            for position, header in walk(left)
-            if header.record_count
-        ]
-        assert numbered == [("maker", 7), ("maker", 7), ("maker", 5)]
-        if codec == 0:
-            assert [singles(bytes(each.payload))[0][1] for _, each in found] == [b"1", b"3", b"4"]
-
-
-def test_each_run_of_an_entrys_messages_has_its_own_time() -> None:
-    batch = [
-        Record(b"v", key, time=TIME + 1_000 * late)
-        for key, late in [(b"a", 5), (b"b", 2), (b"c", 9), (b"d", 1), (b"e", 3)]
-    ]
-    log = log_of(
-        of_pulsar(batch), of_pulsar([Record(b"new", b"c")]), of_kafka([Record(b"k", b"a")])
-    )
-    runs = [header for header in headers(compact(log)) if header.magic == Magic.PULSAR]
-    assert [(run.base_offset, run.record_count) for run in runs] == [(1, 1), (3, 2), (5, 1)]
-    assert [run.max_timestamp - TIME // 1000 for run in runs[:2]] == [2, 3]
-
-
-def test_a_producers_last_entry_leaves_its_sequence_where_it_loses_its_beginning() -> None:
-    batch, _ = of_pulsar([Record(b"1", b"a"), Record(b"2", b"b")])
-    named = rebuilt_header(
-        read_header(batch)._replace(producer_id=-7, base_sequence=11), batch[61:]
-    )
-    log = log_of((bytes(named) + batch[61:], 2), of_kafka([Record(b"3", b"a")]))
-    left = compact(log, last_batches=[0])
-    emptied, run, _ = headers(left)
-    assert (emptied.producer_id, emptied.base_sequence, emptied.record_count) == (-7, 11, 0)
-    assert (emptied.base_offset, emptied.last_offset, run.base_offset) == (0, 0, 1)
-    assert compact(left, last_batches=[0]) == left
-    assert headers(compact(log))[0].producer_id == -1
-
-
-def test_a_message_of_pulsar_without_payload_deletes_its_key() -> None:
-    log = log_of(of_pulsar([Record(b"1", b"a")]), of_pulsar([Record(b"", b"a")]))
-    left = compact(log)
-    assert [each.offset for each in read(left)] == [1]
-    assert read(compact(left, now_ms=NOW + DAY)) == []
-
-
-def test_what_is_encrypted_or_in_chunks_stays_whole() -> None:
-    sealed = metadata(num_messages_in_batch=3, partition_key="a")
-    sealed.encryption_keys.add(key="k", value=b"v")
-    encrypted = pulsar_batch(entry(sealed, b"?" * 40), count=3)
-    chunk = chunk_batch([b"part", b"rest"], 0)
-    log = log_of((encrypted, 3), (chunk, 1), of_kafka([Record(b"new", b"a")]))
-    assert compact(log) == log
 
 
 def test_batches_of_iggy_stay_sound() -> None:

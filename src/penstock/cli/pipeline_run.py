@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +12,13 @@ from penstock.cli.client import DEFAULT_SERVER, Server
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, OutputClosed, print_json, print_line
 from penstock.cli.pipeline_files import is_definition, loaded
+from penstock.cli.pipeline_signals import stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.pipeline.jobs.config import PipelineConfig
-    from penstock.pipeline.jobs.job import Progress, Run
+    from penstock.pipeline.jobs.job import Progress
 
 
 PartitionBy = Annotated[
@@ -149,7 +149,7 @@ def _run(config: PipelineConfig, *, lines: bool) -> Progress:
         run = Run(config, show_batch) if lines else Run(config)
     except TableError as error:
         raise CommandError(str(error)) from error
-    _stop_on_signals(run)
+    stop_on_signals(run)
     # Progress is for the person at the terminal, what a program reads is the result.
     with Console(stderr=True).status("Spark starts") as status:
         try:
@@ -158,19 +158,6 @@ def _run(config: PipelineConfig, *, lines: bool) -> Progress:
             raise CommandError(str(error)) from error
         finally:
             close_session()
-
-
-def _stop_on_signals(run: Run) -> None:
-    """Stop in order at the first signal, and at once at the second."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def stop(*_: object) -> None:
-        run.stop()
-        for number in numbers:
-            signal.signal(number, signal.default_int_handler)
-
-    for number in numbers:
-        signal.signal(number, stop)
 
 
 def _line(progress: Progress) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.demo.flights import CarrierDelay
 from penstock.pipeline.jobs.job import PipelineConfig, Progress, Run
 from penstock.pipeline.session import open_session
+from penstock.pipeline.tables.interface import state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ _COLUMNS: Final = "carrier string, arr_delay double"
 def write_table(address: str, topic: str, table: Path, report: Callable[[Progress], None]) -> int:
     """Bring the table up to date with the topic; return the rows written."""
     config = PipelineConfig(servers=address, topics=(topic,), table=table)
+    # A job does without Spark where there is little to read, and Spark is what is to be seen.
+    open_session("penstock demo", log=state_folder(table) / "spark.log")
     return Run(config).run(report).rows
 
 

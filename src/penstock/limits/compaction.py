@@ -13,9 +13,31 @@ COMPACTION_MAP_BYTES: Final = Limit(
     when_hit="the log is compacted as far as the keys go, and the rest in further passes",
 )
 
+COMPACTED_IN_THREAD_BYTES: Final = Limit(
+    8 * MIB,
+    "bytes of segments from which on a log is compacted in a process of its own",
+    protects="a core: to start a process takes as long as to compact them",
+    when_hit="what is less is compacted in a thread of the broker, unless the process is there",
+)
+
+COMPACTION_PROCESS_BYTES: Final = Limit(
+    1024 * MIB,
+    "bytes that the process takes which compacts: a table of keys and what a batch inflates to",
+    protects="memory of the machine",
+    when_hit="the log is not compacted, which the broker's log says, and looked at again later",
+)
+
 COMPACTION_RETRY_SECONDS: Final = Limit(
     600,
     "seconds after which a log is looked at again that could not be compacted",
     protects="the disk and the log lines from a log with a damaged batch",
     when_hit="the log is compacted as far as before, until then or until its settings change",
+)
+
+COMPRESSED_RUN_BYTES: Final = Limit(
+    1024,
+    "bytes of messages that follow one another in a compressed entry of Pulsar, and are compressed "
+    "when compaction makes an entry of them",
+    protects="a core: to compress them one by one takes longer than all else",
+    when_hit="fewer are left uncompressed",
 )

@@ -123,6 +123,30 @@ class Rewriting(Protocol):
     def discard(self) -> None:
         """Remove what was written, unless it has taken its place. Raises OSError."""
 
+    def plan(self) -> RewritingPlan | None:
+        """Return what another process does it by; None where only this one can."""
+
+    @property
+    def sealed(self) -> Sealed:
+        """What there is, once it is sealed."""
+
+    def take(self, sealed: Sealed) -> None:
+        """Take what another process has sealed by the plan."""
+
+
+class Sealed(NamedTuple):
+    """A new piece on stable storage, in bytes: of its batches, and of its two indexes."""
+
+    size: int
+    index_sizes: tuple[int, int]
+
+
+class RewritingPlan(Protocol):
+    """What can be pickled of a `Rewriting`."""
+
+    def begin(self) -> Rewriting:
+        """Return one that does the same, but is never put in its place."""
+
 
 class Log(Protocol):
     """Batches in, batches out, and how far they are safe: all on the event loop's thread.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.log.config import MAX_SEGMENT_SPAN
 from penstock.log.errors import CorruptBatchError
-from penstock.log.files import write_all
+from penstock.log.files import RealFileSystem, write_all
 from penstock.log.header import HEADER_SIZE, read_header
 from penstock.log.index import SegmentIndex
+from penstock.log.interface import Sealed
 from penstock.log.replacement import Replacement
 from penstock.log.scan import Place, read_sound
 from penstock.log.segment import Segment
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.log.config import LogConfig
     from penstock.log.files import File, FileSystem
+    from penstock.log.scan import Bounds
     from penstock.session import Buffer
 
 _SYNCED_BYTES: Final = 8 << 20
@@ -44,6 +46,28 @@ class _PatientFile:
         time.sleep(0)
 
 
+class Source(NamedTuple):
+    """What is to be known of a segment to read all of it, as a `Segment` says it too."""
+
+    path: Path
+    base_offset: int
+    bounds: Bounds
+
+
+class SegmentPlan(NamedTuple):
+    """The `RewritingPlan` of a log in local files."""
+
+    directory: Path
+    config: LogConfig
+    sources: tuple[Source, ...]
+    leader_epoch: int
+
+    def begin(self) -> SegmentRewriting:
+        """Return one that does the same."""
+        directory, config, sources, leader_epoch = self
+        return SegmentRewriting(directory, RealFileSystem(), config, sources, leader_epoch)
+
+
 class SegmentRewriting:
     """The `Rewriting` of a log in local files."""
 
@@ -52,12 +76,12 @@ class SegmentRewriting:
         directory: Path,
         files: FileSystem,
         config: LogConfig,
-        sources: Sequence[Segment],
+        sources: Sequence[Segment | Source],
         leader_epoch: int,
     ) -> None:
         self.sources = tuple(sources)
         self.start = sources[0].base_offset
-        self.end = sources[-1].end_offset
+        self.end = sources[-1].bounds.end_offset
         self.size = 0
         """Bytes of the new segment, so far."""
         self.is_sealed = False
@@ -82,7 +106,7 @@ class SegmentRewriting:
     @property
     def source_bytes(self) -> int:
         """Bytes of those that it replaces."""
-        return sum(segment.size for segment in self.sources)
+        return sum(segment.bounds.end_position for segment in self.sources)
 
     def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
         """Yield all batches that are stored there, as `Rewriting` says."""
@@ -90,11 +114,11 @@ class SegmentRewriting:
             place, bounds = Place(0, segment.base_offset), segment.bounds
             with closing(self._files.open(segment.path)) as file:
                 patient = _PatientFile(file)
-                while place.position < segment.size:
+                while place.position < bounds.end_position:
                     found = read_sound(patient, place, chunk_bytes, bounds)
                     if not found.data:
                         raise CorruptBatchError(
-                            place.offset, segment.end_offset, str(segment.path), place.position
+                            place.offset, bounds.end_offset, str(segment.path), place.position
                         )
                     yield found.data
                     place = place.after(found)
@@ -145,6 +169,27 @@ class SegmentRewriting:
         if self.has_begun:
             return
         self._replacement.discard(self._files)
+
+    def plan(self) -> SegmentPlan | None:
+        """Return what another process does it by, as `Rewriting` says."""
+        if type(self._files) is not RealFileSystem:
+            return None
+        sources = [Source(each.path, each.base_offset, each.bounds) for each in self.sources]
+        return SegmentPlan(
+            self._replacement.directory, self._config, tuple(sources), self._leader_epoch
+        )
+
+    @property
+    def sealed(self) -> Sealed:
+        """What there is, once it is sealed."""
+        assert self.is_sealed, "there is an end to it"
+        return Sealed(self.size, self._index.sizes)
+
+    def take(self, sealed: Sealed) -> None:
+        """Take what another process has sealed, as `Rewriting` says."""
+        self.size = sealed.size
+        self._index = self._new_index(self._replacement.stem, sealed.index_sizes)
+        self.is_sealed = True
 
     def put(self) -> None:
         """Replace the files, while nobody reads them. Raises OSError.

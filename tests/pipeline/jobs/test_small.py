@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
-from penstock.pipeline.jobs import job, small
+from penstock.pipeline.jobs import small
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import Found
 from penstock.pipeline.jobs.config import Expectation, PipelineConfig
@@ -26,17 +26,6 @@ from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
-
-
-@pytest.fixture
-def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a run take no notice of the Spark of other tests, and start none."""
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("no Spark was to be started")
-
-    monkeypatch.setattr(small, "is_open", lambda: False)
-    monkeypatch.setattr(job, "open_session", refuse)
 
 
 def config_of(server: BrokerProcess, topic: str, table: Path, **settings: Any) -> PipelineConfig:
@@ -189,9 +178,9 @@ def test_where_spark_runs_it_is_used(
 
 
 def test_much_is_left_to_spark() -> None:
-    assert is_small(Found(1, small.SMALL_ROWS, small.SMALL_BYTES))
-    assert not is_small(Found(1, small.SMALL_ROWS + 1, 0))
-    assert not is_small(Found(1, 1, small.SMALL_BYTES + 1))
+    assert is_small(Found(1, small.SMALL_ROWS, small.SMALL_BYTES, {}))
+    assert not is_small(Found(1, small.SMALL_ROWS + 1, 0, {}))
+    assert not is_small(Found(1, 1, small.SMALL_BYTES + 1, {}))
 
 
 def test_the_command_prints_a_line_a_batch(shared_server: BrokerProcess, tmp_path: Path) -> None:

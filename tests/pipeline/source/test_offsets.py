@@ -40,6 +40,11 @@ def test_another_form_is_refused(stored: dict[str, object]) -> None:
         from_json(stored)  # type: ignore[arg-type]  # what a person may write
 
 
+def test_a_number_is_no_offsets_of_topics() -> None:
+    with pytest.raises(ValueError, match="17 names no topic"):
+        from_json(17)  # type: ignore[arg-type]  # what a person may write
+
+
 def test_a_limit_is_shared_in_proportion_to_what_waits() -> None:
     latest = {A0: 100, A1: 300, B0: 50}
     assert limit_rows({A0: 0, A1: 0, B0: 50}, latest, 40) == {A0: 10, A1: 30, B0: 50}

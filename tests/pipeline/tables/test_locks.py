@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from penstock.pipeline.tables.interface import TableError
-from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.locks import locked, taking_turns
 
 HOLDER = """
 import sys
@@ -52,3 +53,27 @@ def test_a_run_that_was_killed_leaves_the_lock_free(tmp_path: Path) -> None:
         holder.kill()
     with locked(tmp_path / "lock", "a table"):
         pass
+
+
+def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    with (
+        pytest.raises(TableError, match="orders can't be written to: File exists"),
+        locked(tmp_path / "taken" / "lock", "orders"),
+    ):
+        pass
+
+
+def test_a_commit_waits_for_that_of_another(tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with taking_turns(tmp_path / "lock"):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with taking_turns(tmp_path / "lock"):
+        thread.start()
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]

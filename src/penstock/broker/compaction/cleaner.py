@@ -1,4 +1,4 @@
-"""The work of compaction, for a thread of its own: compiled functions release the interpreter."""
+"""The work of compaction, for a process or a thread of its own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.log.interface import Rewriting
-    from penstock.records.compaction.cleaning import Cleaned, Pass, Tally
+    from penstock.records.compaction.cleaning import Cleaned, Pass
     from penstock.records.compaction.offset_map import OffsetMap
+    from penstock.records.compaction.tally import Tally
 
 _CHUNK_BYTES: Final = 1 << 20
 _SMALLEST_MAP_BYTES: Final = 64 << 10
@@ -29,7 +30,7 @@ class Throttle:
     """How fast a thread may read, and whether it is to go on."""
 
     def __init__(self, bytes_per_second: int) -> None:
-        self._bytes_per_second = bytes_per_second
+        self.bytes_per_second = bytes_per_second
         self._stopped = threading.Event()
         self._free_at = 0.0
 
@@ -40,7 +41,7 @@ class Throttle:
     def passed(self, size: int) -> None:
         """Return when so many bytes may have been read. Raises StoppedError."""
         now = time.monotonic()
-        self._free_at = max(self._free_at, now) + size / self._bytes_per_second
+        self._free_at = max(self._free_at, now) + size / self.bytes_per_second
         if self._stopped.wait(max(0.0, self._free_at - now)):
             raise StoppedError
 

@@ -1,4 +1,4 @@
-"""Looks after the compacted topics of a node: one log at a time, in a thread of its own.
+"""Looks after the compacted topics of a node: one log at a time, in a process of its own.
 
 It looks every `compaction_check_ms`, and at once when settings of a topic have changed. Of the logs
 that are due the dirtiest comes first. Of a closed log the folder is looked at once, in a thread: it
@@ -17,9 +17,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock import wall_clock
-from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
+from penstock.broker.compaction.cleaner import Job, StoppedError, Throttle
 from penstock.broker.compaction.closed import ClosedLogs
 from penstock.broker.compaction.due import Due, find_due
+from penstock.broker.compaction.process import CleaningProcess, cleaner_of
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.topics.opening import open_all
 from penstock.limits import COMPACTION_RETRY_SECONDS
@@ -30,6 +31,8 @@ from penstock.tasks import Tasks, uninterrupted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.broker.compaction.cleaner import Cleaner
+    from penstock.broker.compaction.process import RemoteCleaner
     from penstock.broker.subscriptions.registry import Subscriptions
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
@@ -62,7 +65,9 @@ class Compaction:
         self._throttle = Throttle(bytes_per_second)
         self._tasks = Tasks()
         self._checking = asyncio.Lock()
+        self._process = CleaningProcess()
         self._thread: ThreadPoolExecutor | None = None
+        """Waits for the process, or does what is small itself."""
         self._refused: dict[int, float] = {}
         """When those are looked at again that could not be compacted, by their partitions' ids."""
         self._changed = asyncio.Event()
@@ -76,9 +81,11 @@ class Compaction:
     async def close(self) -> None:
         """Stop at the next step; what is not done is left as it was."""
         self._throttle.stop()
+        self._process.kill()
         self._tasks.cancel()
         await self._tasks.ended()
         if self._thread is not None:
+            self._thread.submit(self._process.end)
             self._thread.shutdown()
 
     async def check(self) -> None:
@@ -90,6 +97,8 @@ class Compaction:
                     # It may have changed while others had their turn.
                     if (found := await self._due(partition)) is not None:
                         await self._compact(partition, found)
+            if self._process.is_running:
+                await self._in_thread(self._process.end)
 
     async def _watch(self) -> None:
         while True:
@@ -195,9 +204,8 @@ class Compaction:
         rewritings = await self._rewritings(partition, due)
         if not rewritings:
             raise LogError("its segments have changed")
-        cleaner = await self._in_thread(
-            Cleaner, self._job(partition, due, rewritings), self._throttle
-        )
+        job = self._job(partition, due, rewritings)
+        cleaner = await self._in_thread(cleaner_of, job, self._throttle, self._process)
         known_to = await self._in_thread(cleaner.map_keys)
         for rewriting in rewritings:
             if rewriting.start >= known_to:
@@ -223,7 +231,9 @@ class Compaction:
             aborted=partition.aborted(due.segments[0].base_offset, due.end),
         )
 
-    async def _rewrite(self, partition: Partition, cleaner: Cleaner, rewriting: Rewriting) -> None:
+    async def _rewrite(
+        self, partition: Partition, cleaner: Cleaner | RemoteCleaner, rewriting: Rewriting
+    ) -> None:
         try:
             is_needed = await self._in_thread(cleaner.clean, rewriting)
             if is_needed and not partition.deleted:

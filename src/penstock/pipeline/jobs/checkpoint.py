@@ -17,6 +17,7 @@ from penstock.pipeline.jobs.batch_ends import batch_end
 from penstock.pipeline.tables.storage import flush_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from penstock.pipeline.source.offsets import OffsetsJson
@@ -68,6 +69,21 @@ class Checkpoint:
         if number is None:
             return None
         return PlannedBatch(number, self.end_of(number), number in self._numbers("commits"))
+
+    def resumed(
+        self, initial: Callable[[], OffsetsJson]
+    ) -> tuple[int, OffsetsJson, OffsetsJson | None]:
+        """Return the number of the batch to do now, its start, and its end if that is planned.
+
+        `initial` says where the first batch begins.
+        """
+        newest = self.newest()
+        if newest is None:
+            return 0, initial(), None
+        if newest.is_done:
+            return newest.number + 1, newest.end, None
+        start = self.end_of(newest.number - 1) if newest.number else initial()
+        return newest.number, start, newest.end
 
     def end_of(self, batch: int) -> OffsetsJson:
         """Return where a batch ends."""

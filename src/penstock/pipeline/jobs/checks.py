@@ -17,13 +17,13 @@ from penstock.pipeline.jobs.steps import MET
 from penstock.pipeline.session import open_session
 from penstock.pipeline.source.dividing import bytes_in
 from penstock.pipeline.source.errors import SourceError
-from penstock.pipeline.source.offsets import OffsetRange
+from penstock.pipeline.source.offsets import OffsetRange, to_json
 from penstock.pipeline.source.options import OptionError, parse
 from penstock.pipeline.source.planning import Planner
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.config import PipelineConfig
-    from penstock.pipeline.source.offsets import Offsets
+    from penstock.pipeline.source.offsets import Offsets, OffsetsJson
 
 
 class CheckError(Exception):
@@ -39,6 +39,8 @@ class Found:
     """That are still to be read: of a new table, those from the starting offsets on."""
     size_bytes: int
     """What these rows take in the log, about."""
+    starting: OffsetsJson
+    """Where a new table begins."""
 
 
 def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
@@ -50,6 +52,7 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
         options = parse(source_options(config), streaming=True)
         with open_cluster(options) as cluster:
             planner = Planner(options, cluster)
+            ids = planner.topic_ids()
             starting, latest = planner.starting(), planner.latest()
             begin = starting if done is None else done
             waiting = [
@@ -61,7 +64,7 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
     except (OptionError, SourceError) as error:
         raise CheckError(str(error)) from error
     size = sum(bytes_in(each, extents.get(each.source, ())) for each in waiting)
-    return Found(len(latest), sum(each.rows for each in waiting), size)
+    return Found(len(latest), sum(each.rows for each in waiting), size, to_json(starting, ids))
 
 
 def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:

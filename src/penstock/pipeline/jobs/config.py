@@ -109,6 +109,8 @@ class PipelineConfig:
     """What the rows that are upserted say."""
     partition_by: tuple[str, ...] = ()
     target_topic: TopicTarget | None = None
+    backfill: bool = False
+    """Whether rows are added that are older than those the table began with."""
 
     @property
     def target(self) -> str:

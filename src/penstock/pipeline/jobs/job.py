@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import wall_clock
+from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
@@ -90,18 +91,22 @@ class Run:
         with table.only_writer(), self._stated():
             try:
                 self._writing.look()
-                if self._is_small():
+                if self._begin():
                     return self._run_small(report)
                 return self._run_with_spark(report)
             except _IN_WORDS as error:
                 raise PipelineError(str(error)) from error
 
-    def _is_small(self) -> bool:
-        table = self._writing.table
-        alone = may_go_without_spark(self._config, table)
-        newest = Checkpoint(checkpoint_of(self._config, table)).newest() if alone else None
-        found = look(self._config, None if newest is None else from_json(newest.end))
-        return alone and is_small(found)
+    def _begin(self) -> bool:
+        """Note where a new table begins; return whether this run can do without Spark."""
+        config = self._config
+        checkpoint = Checkpoint(checkpoint_of(config, self._writing.table))
+        newest = checkpoint.newest()
+        found = look(config, None if newest is None else from_json(newest.end))
+        beginning = Beginning(self._state.folder)
+        self._config = beginning.pinned(config, newest, found.starting)
+        self._writing = writing_of(self._config)
+        return may_go_without_spark(config, self._writing.table) and is_small(found)
 
     def _run_small(self, report: Callable[[Progress], None]) -> Progress:
         self._pace.add(time.monotonic(), 0)

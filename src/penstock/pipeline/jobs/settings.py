@@ -11,6 +11,7 @@ from penstock.pipeline.tables.partitions import parse_partitions
 from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, SCHEMA
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -33,6 +34,7 @@ def table_config(config: PipelineConfig) -> TableConfig:
         partition_by=config.partition_by,
         keys=config.key,
         changes=config.changes,
+        backfill=config.backfill,
     )
 
 
@@ -50,16 +52,26 @@ def check_columns(config: PipelineConfig, schema: pa.Schema) -> None:
 def quarantine_config(config: PipelineConfig) -> TableConfig:
     """Return the table of the rows that do not meet an expectation."""
     location = f"{config.table.absolute()}-quarantine"
-    return TableConfig(location, config.table_format, config.compression)
+    return TableConfig(location, config.table_format, config.compression, backfill=config.backfill)
 
 
 def source_options(config: PipelineConfig) -> dict[str, str]:
-    """Return the options by which the source reads what a job reads."""
+    """Return the options by which the source reads what a job reads, as a stream."""
+    return _common_options(config) | {
+        "startingOffsets": config.starting_offsets,
+        "maxOffsetsPerTrigger": str(config.batch_rows),
+    }
+
+
+def range_options(config: PipelineConfig, ends: Mapping[str, str]) -> dict[str, str]:
+    """Return the options by which the source reads the same between two positions."""
+    return _common_options(config) | dict(ends)
+
+
+def _common_options(config: PipelineConfig) -> dict[str, str]:
     options = {
         "penstock.bootstrap.servers": config.servers,
         "subscribe": ",".join(config.topics),
-        "startingOffsets": config.starting_offsets,
-        "maxOffsetsPerTrigger": str(config.batch_rows),
         "includeHeaders": str(config.include_headers or config.target_topic is not None),
         "failOnDataLoss": str(config.fail_on_data_loss),
         "readMode": config.read_mode.value,

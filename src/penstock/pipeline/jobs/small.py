@@ -6,7 +6,7 @@ checkpoint. So it is one run among others: each goes on where another one ended,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
@@ -21,13 +21,17 @@ from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.tables.staged_files import stage_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
+
+    from pyspark.sql.datasource import InputPartition
 
     from penstock.pipeline.jobs.checks import Found
     from penstock.pipeline.jobs.config import PipelineConfig
     from penstock.pipeline.source.offsets import OffsetsJson
+    from penstock.pipeline.source.options import SourceOptions
+    from penstock.pipeline.tables.staging import Stager
     from penstock.pipeline.tables.table import Table
 
 SMALL_BYTES: Final = 64 << 20
@@ -51,6 +55,14 @@ def may_go_without_spark(config: PipelineConfig, table: Table) -> bool:
 def is_small(found: Found) -> bool:
     """Whether what waits to be read is little."""
     return found.rows <= SMALL_ROWS and found.size_bytes <= SMALL_BYTES
+
+
+class Batch(NamedTuple):
+    """One batch of a query, and where it ends."""
+
+    query: str
+    number: int
+    end: OffsetsJson
 
 
 class SmallRun:
@@ -83,7 +95,7 @@ class SmallRun:
         stager = self._table.prepare(arrow_schema(self._options.columns))
         query = self._checkpoint.query()
         self._reader.prepareForTriggerAvailableNow()
-        number, start, end = self._first()
+        number, start, end = self._checkpoint.resumed(self._reader.initialOffset)
         while True:
             self._done = start
             if end is None:
@@ -91,14 +103,9 @@ class SmallRun:
                 if number and end == start:
                     return
                 self._checkpoint.plan(number, end)
-            tasks = map(task_of, self._reader.partitions(start, end))
-            files = [
-                file
-                for task in tasks
-                if task is not None
-                for file in stage_task(task, self._options, stager, query, number)
-            ]
-            rows = self._table.commit(query, number, files, end) if files else 0
+            partitions = self._reader.partitions(start, end)
+            batch = Batch(query, number, end)
+            rows = write_here(self._table, self._options, stager, batch, partitions)
             self._checkpoint.finish(number)
             self._done = end
             yield number, Written(rows)
@@ -110,13 +117,22 @@ class SmallRun:
         done = from_json(self._done)
         return sum(max(0, offset - done.get(source, 0)) for source, offset in latest.items())
 
-    def _first(self) -> tuple[int, OffsetsJson, OffsetsJson | None]:
-        """Return the number of the first batch, its start, and its end if that is planned."""
-        newest = self._checkpoint.newest()
-        if newest is None:
-            return 0, self._reader.initialOffset(), None
-        if newest.is_done:
-            return newest.number + 1, newest.end, None
-        if newest.number == 0:
-            return 0, self._reader.initialOffset(), newest.end
-        return newest.number, self._checkpoint.end_of(newest.number - 1), newest.end
+
+def write_here(
+    table: Table,
+    options: SourceOptions,
+    stager: Stager,
+    batch: Batch,
+    partitions: Iterable[InputPartition],
+) -> int:
+    """Write the rows of all tasks of a batch to a table; return how many there are."""
+    files = [
+        file
+        for task in map(task_of, partitions)
+        if task is not None
+        for file in stage_task(task, options, stager, batch.query, batch.number)
+    ]
+    if not files:
+        return 0
+    with table.committing():
+        return table.commit(batch.query, batch.number, files, batch.end)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 
 from penstock.clients.kafka.transactions import ProducerState
 from penstock.pipeline.jobs.gate import TABLE
+from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.writing import Stepped, Written, query_of
 from penstock.pipeline.sink.options import parse
 from penstock.pipeline.sink.starting import ask_broker
@@ -92,7 +93,8 @@ class ToTopic(Stepped):
         ask_broker(self._messages.options)
 
     def begin(self, spark: SparkSession) -> DataFrame:
-        return self.computed(spark)
+        source = spark.readStream.format("penstock").options(**source_options(self._config))
+        return self.computed(source.load())
 
     def with_value(self, rows: DataFrame) -> DataFrame:
         return rows.withColumn(JSON, f.to_json("value", _JSON_OPTIONS))

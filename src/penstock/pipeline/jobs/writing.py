@@ -15,6 +15,7 @@ from penstock.pipeline.jobs.settings import (
     check_columns,
     checkpoint_of,
     quarantine_config,
+    range_options,
     source_options,
     table_config,
 )
@@ -32,7 +33,7 @@ from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -62,6 +63,12 @@ class Writing(Protocol):
     def begin(self, spark: SparkSession) -> DataFrame:
         """Return the stream. Raises DefinitionError, SourceError and TableError."""
 
+    def between(self, spark: SparkSession, ends: Mapping[str, str]) -> DataFrame:
+        """Return the rows between two positions, which are options of the source, as one batch.
+
+        Raises what `begin` does.
+        """
+
     def write(self, frame: DataFrame, batch: int) -> Written:
         """Make one batch of the stream part of the table, once. Raises TableError."""
 
@@ -78,10 +85,16 @@ class PastJava:
         pass
 
     def begin(self, spark: SparkSession) -> DataFrame:
-        options = source_options(self._config)
-        self.table.prepare(arrow_schema(columns_of(options)))
-        options |= {"table": self._table_config.to_json()}
+        options = self._options(source_options(self._config))
         return spark.readStream.format(TableFilesSource.name()).options(**options).load()
+
+    def between(self, spark: SparkSession, ends: Mapping[str, str]) -> DataFrame:
+        options = self._options(range_options(self._config, ends))
+        return spark.read.format(TableFilesSource.name()).options(**options).load()
+
+    def _options(self, options: dict[str, str]) -> dict[str, str]:
+        self.table.prepare(arrow_schema(columns_of(options)))
+        return options | {"table": self._table_config.to_json()}
 
     def write(self, frame: DataFrame, batch: int) -> Written:
         rows = [row.asDict() for row in frame.collect()]
@@ -91,7 +104,8 @@ class PastJava:
         assert len(query) == 1, "the tasks of one batch belong to one query"
         files = [StagedFile.from_record(row) for row in rows]
         end = batch_end(checkpoint_of(self._config, self.table), batch)
-        return Written(self.table.commit(query.pop(), batch, files, end))
+        with self.table.committing():
+            return Written(self.table.commit(query.pop(), batch, files, end))
 
 
 class Stepped:
@@ -106,14 +120,18 @@ class Stepped:
         pass
 
     def begin(self, spark: SparkSession) -> DataFrame:
-        rows = self.computed(spark)
+        source = spark.readStream.format("penstock").options(**source_options(self._config))
+        rows = self.computed(source.load())
         check_columns(self._config, to_arrow_schema(rows.drop(MET).schema, timezone="UTC"))
         return rows
 
-    def computed(self, spark: SparkSession) -> DataFrame:
-        """Return the rows after all steps. Raises DefinitionError and SourceError."""
+    def between(self, spark: SparkSession, ends: Mapping[str, str]) -> DataFrame:
+        options = range_options(self._config, ends)
+        return self.computed(spark.read.format("penstock").options(**options).load())
+
+    def computed(self, rows: DataFrame) -> DataFrame:
+        """Return the rows after all steps. Raises DefinitionError."""
         config = self._config
-        rows = spark.readStream.format("penstock").options(**source_options(config)).load()
         places = ("topic", "partition", "offset")
         if config.parsing:
             rows = self.with_value(rows)
@@ -137,7 +155,8 @@ class Stepped:
     def commit(self, query: str, batch: int, lines: Sequence[Row]) -> int:
         """Make what tasks wrote part of the target, once; return the rows. Raises TableError."""
         end = batch_end(checkpoint_of(self._config, self.table), batch)
-        return self.table.commit(query, batch, files_of(lines, TABLE, batch), end)
+        with self.table.committing():
+            return self.table.commit(query, batch, files_of(lines, TABLE, batch), end)
 
     def write(self, frame: DataFrame, batch: int) -> Written:
         query = query_of(frame)
@@ -148,7 +167,8 @@ class Stepped:
         gate = Gate(query, batch, writer, quarantine, self._config.expectations)
         lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
         if self._quarantine:
-            self._quarantine.commit(query, batch, files_of(lines, QUARANTINE, batch))
+            with self._quarantine.committing():
+                self._quarantine.commit(query, batch, files_of(lines, QUARANTINE, batch))
         return Written(self.commit(query, batch, lines), self._unmet(lines))
 
     def _unmet(self, lines: Iterable[Row]) -> dict[str, int]:

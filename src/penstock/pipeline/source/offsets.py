@@ -66,6 +66,8 @@ def topic_ids(stored: Mapping[str, Mapping[str, int | str]]) -> TopicIds:
 def from_json(stored: Mapping[str, Mapping[str, int | str]]) -> Offsets:
     """Return the offsets `to_json` was given; raises ValueError where it is of another form."""
     offsets: Offsets = {}
+    if not isinstance(stored, Mapping):
+        raise ValueError(f"{stored!r} names no topic")  # noqa: TRY004  # see below
     for topic, partitions in stored.items():
         form = f'{topic!r} must hold an object such as {{"0": 17}}, not {partitions!r}'
         if not isinstance(partitions, Mapping):

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from penstock.pipeline.tables.interface import Offsets, TableConfig, TableError, another_query
+from penstock.pipeline.tables.interface import (
+    Offsets,
+    TableConfig,
+    TableError,
+    another_query,
+    nothing_to_fill,
+)
 from penstock.pipeline.tables.lake import (
     DATA,
     Batch,
@@ -102,6 +108,10 @@ class DeltaLakeTable(LakeTable):
 
     def _own(self, query: str) -> None:
         owner = self._owner()
+        if self.config.backfill:
+            if owner is None:
+                raise nothing_to_fill(self.config.location)
+            return
         if owner is None:
             self._table.alter.set_table_properties({QUERY: query}, raise_if_not_exists=False)
             self._refresh()

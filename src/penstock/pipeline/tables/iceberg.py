@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from penstock.pipeline.tables.interface import Offsets, TableConfig, TableError, another_query
+from penstock.pipeline.tables.interface import (
+    Offsets,
+    TableConfig,
+    TableError,
+    another_query,
+    nothing_to_fill,
+)
 from penstock.pipeline.tables.lake import (
     DATA,
     Batch,
@@ -167,25 +173,38 @@ class IcebergTable(LakeTable):
         return self._catalog().table_exists(self._identifier)
 
     def _owner(self) -> str | None:
-        return self._table.properties.get(QUERY)
+        return self._table.properties.get(self._key(QUERY))
+
+    def _key(self, name: str) -> str:
+        """Return a property of the query that writes, or that of a backfill beside it."""
+        return name.replace(".", ".backfill.") if self.config.backfill else name
 
     def _own(self, query: str) -> None:
+        backfill = self.config.backfill
+        if backfill and self._table.properties.get(QUERY) is None:
+            raise nothing_to_fill(self.config.location)
         owner = self._owner()
-        if owner is None:
+        if owner is None or (backfill and owner != query):
             with self._table.transaction() as transaction:
-                transaction.set_properties({QUERY: query})
+                transaction.set_properties({self._key(QUERY): query})
+                if self._committed(query) is not None:
+                    transaction.remove_properties(self._key(BATCH))
         elif owner != query:
             raise another_query(self.config.location)
 
     def _committed(self, query: str) -> int | None:  # noqa: ARG002  # there is one
-        batch = self._table.properties.get(BATCH)
+        batch = self._table.properties.get(self._key(BATCH))
         return None if batch is None else int(batch)
 
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:  # noqa: ARG002
-        return tuple(Offsets(*each) for each in json.loads(self._table.properties[OFFSETS]))
+        return tuple(
+            Offsets(*each) for each in json.loads(self._table.properties[self._key(OFFSETS)])
+        )
 
     def _positions(self, query: str, batch: int) -> OffsetsJson | None:  # noqa: ARG002
-        positions: OffsetsJson | None = json.loads(self._table.properties.get(POSITIONS, "null"))
+        positions: OffsetsJson | None = json.loads(
+            self._table.properties.get(self._key(POSITIONS), "null")
+        )
         return positions
 
     def _files(self) -> list[LiveFile]:
@@ -225,7 +244,8 @@ class IcebergTable(LakeTable):
         if change.batch is not None:
             # Not in the summary, of which there is one for each snapshot.
             positions = {POSITIONS: json.dumps(change.batch.positions)}
-            transaction.set_properties(summary | positions)
+            kept = {self._key(name): value for name, value in (summary | positions).items()}
+            transaction.set_properties(kept)
         if change.added or change.removed:
             update = transaction.update_snapshot(snapshot_properties=summary)
             with update.overwrite() if change.removed else update.merge_append() as files:

@@ -59,6 +59,8 @@ class TableConfig:
     keys: tuple[str, ...] = ()
     """Columns of which the table has one row for each value; none where rows are only added."""
     changes: ChangeForm = ChangeForm.ROWS
+    backfill: bool = False
+    """Whether rows are added beside the query that the table belongs to."""
 
     def to_json(self) -> str:
         """Return the form in which Spark's options carry it."""
@@ -159,6 +161,10 @@ def another_query(location: str) -> TableError:
         f"{location} was written by another query: give the checkpoint that belongs to it, or an "
         "empty folder for the table"
     )
+
+
+def nothing_to_fill(location: str) -> TableError:
+    return TableError(f"{location} is no table of a pipeline yet: run the pipeline first")
 
 
 def older_checkpoint(location: str, batch: int) -> TableError:

@@ -18,10 +18,15 @@ if TYPE_CHECKING:
 def locked(file: Path, table: str) -> Iterator[None]:
     """Hold a lock that ends with this process, however that ends.
 
-    Raises TableError where another run holds it, with the number of its process.
+    Raises TableError where another run holds it, with the number of its process, and where there
+    can be no such folder.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a+") as lock:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        opened = file.open("a+")
+    except OSError as error:
+        raise TableError(f"{table} can't be written to: {error.strerror}") from error
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -34,4 +39,13 @@ def locked(file: Path, table: str) -> Iterator[None]:
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
+        yield
+
+
+@contextmanager
+def taking_turns(file: Path) -> Iterator[None]:
+    """Wait for a lock that others hold for the time of a commit, and hold it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -29,6 +29,7 @@ from penstock.pipeline.tables.interface import (
     TableError,
     another_query,
     covered,
+    nothing_to_fill,
     older_checkpoint,
     other_parts,
     unknown_positions,
@@ -69,8 +70,9 @@ class ParquetTable(Table):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
-        self._staging = self.state / "staging"
-        self._commits = self.state / "commits"
+        own = self.state / "backfill" if config.backfill else self.state
+        self._staging = own / "staging"
+        self._commits = own / "commits"
 
     def prepare(self, schema: pa.Schema) -> Stager:
         config = self.config
@@ -79,7 +81,9 @@ class ParquetTable(Table):
                 f"{self.path} can't be changed by key, for nothing could replace rows of several "
                 "Parquet files at once: use --table-format delta or iceberg"
             )
-        mine = self._commits.is_dir()
+        mine = (self.state / "commits").is_dir()
+        if config.backfill and not mine:
+            raise nothing_to_fill(str(self.path))
         if not mine and self.path.is_dir() and any(self.path.glob("**/*.parquet")):
             raise TableError(
                 f"{self.path} holds Parquet files that no pipeline of Penstock wrote: choose an "

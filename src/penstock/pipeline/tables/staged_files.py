@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -21,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import StreamReader, failing_later, task_of
+from penstock.pipeline.source.readers import BatchReader, StreamReader, failing_later, task_of
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
@@ -61,14 +66,21 @@ class TableFilesSource(DataSource):
     def schema(self) -> StructType:
         return SCHEMA
 
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        source, stager = self._opened(streaming=False)
+        return TableFilesBatchReader(source, stager)
+
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         return failing_later(self._reader)
 
     def _reader(self) -> TableFilesReader:
+        return TableFilesReader(*self._opened(streaming=True))
+
+    def _opened(self, *, streaming: bool) -> tuple[SourceOptions, Stager]:
         options = dict(self.options)
         table = open_table(TableConfig.from_json(options.pop("table")))
-        source = parse(options, streaming=True)
-        return TableFilesReader(source, table.prepare(arrow_schema(source.columns)))
+        source = parse(options, streaming=streaming)
+        return source, table.prepare(arrow_schema(source.columns))
 
 
 class TableFilesReader(StreamReader):
@@ -79,13 +91,30 @@ class TableFilesReader(StreamReader):
         self._stager = stager
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        task = task_of(partition)
-        if task is None:
-            return
-        query, batch = _query_and_batch()
-        for file in stage_task(task, self._options, self._stager, query, batch):
-            fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
-            yield (query, *(fields | {"values": list(file.values)}).values())
+        return _rows(partition, self._options, self._stager)
+
+
+class TableFilesBatchReader(BatchReader):
+    """The same between two positions; its caller says which batch of which query that is."""
+
+    def __init__(self, options: SourceOptions, stager: Stager) -> None:
+        super().__init__(options)
+        self._stager = stager
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return _rows(partition, self._options, self._stager)
+
+
+def _rows(
+    partition: InputPartition, options: SourceOptions, stager: Stager
+) -> Iterator[tuple[Any, ...]]:
+    task = task_of(partition)
+    if task is None:
+        return
+    query, batch = _query_and_batch()
+    for file in stage_task(task, options, stager, query, batch):
+        fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
+        yield (query, *(fields | {"values": list(file.values)}).values())
 
 
 def stage_task(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.tables.interface import state_folder
-from penstock.pipeline.tables.locks import locked
+from penstock.pipeline.tables.locks import locked, taking_turns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Table(ABC):
-    """One table; one query writes to it, any number of tasks stage files for it."""
+    """One table; one query writes to it, and at times a backfill; any tasks stage files."""
 
     def __init__(self, config: TableConfig) -> None:
         self.config = config
@@ -43,8 +43,17 @@ class Table(ABC):
         return self.state / "spark.log"
 
     def only_writer(self) -> AbstractContextManager[None]:
-        """Return what keeps other runs away while it is open. It raises TableError."""
+        """Return what keeps other runs away while it is open. It raises TableError.
+
+        A backfill keeps other backfills away.
+        """
+        if self.config.backfill:
+            return locked(self.state / "backfill.lock", str(self.path))
         return locked(self.state / "lock", str(self.path))
+
+    def committing(self) -> AbstractContextManager[None]:
+        """Return what a run and a backfill beside it take turns by: each of their commits."""
+        return taking_turns(self.state / "commit.lock")
 
     @abstractmethod
     def prepare(self, schema: pa.Schema) -> Stager:

@@ -47,6 +47,8 @@ class Choice(NamedTuple):
     """Of each record whether it is kept, and of each batch what becomes of it."""
 
     kept: Mask
+    counts: Numbers
+    """How many records of each batch are kept."""
     fates: Numbers
     get_horizon: Mask
     """Which batches get a delete horizon."""
@@ -74,7 +76,8 @@ def choose(
     kept |= _of_rows(columns, _sealed(columns))
     aborted = _aborted(columns, transactions)
     kept &= ~_of_rows(columns, aborted)
-    fates = _fates(columns, kept)
+    counts = _count(columns, kept)
+    fates = _fates(columns, counts)
     fates[aborted] = GOES
     gets_horizon = ~has_horizon & (_count(columns, kept & tombstones) > 0)
     markers = _superfluous_markers(columns, transactions)
@@ -82,7 +85,7 @@ def choose(
     fates[markers & is_over] = GOES
     fates[gets_horizon & (fates != GOES)] = CHANGES
     _keep_sequences(batches, fates, rules)
-    return Choice(kept, fates, gets_horizon, rules.now_ms + rules.delete_retention_ms)
+    return Choice(kept, counts, fates, gets_horizon, rules.now_ms + rules.delete_retention_ms)
 
 
 def _keep_sequences(batches: Numbers, fates: Numbers, rules: Rules) -> None:
@@ -142,10 +145,9 @@ def _superfluous_markers(columns: Columns, transactions: Transactions) -> Mask:
     return found
 
 
-def _fates(columns: Columns, kept: Mask) -> Numbers:
-    """Return what becomes of batches whose records are kept or not; what has none stays."""
+def _fates(columns: Columns, counts: Numbers) -> Numbers:
+    """Return what becomes of batches of which so many records are kept; what has none stays."""
     batches = columns.batches
-    counts = _count(columns, kept)
     records = batches[field.RECORDS]
     fates = np.where(counts == records, STAYS, CHANGES)
     fates[(counts == 0) & (records > 0)] = GOES

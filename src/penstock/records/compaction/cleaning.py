@@ -8,7 +8,6 @@ offsets have no gaps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -42,6 +41,7 @@ from penstock.records.compaction.choosing import (
 from penstock.records.compaction.iggy import iggy_bodies
 from penstock.records.compaction.kafka import kafka_bodies
 from penstock.records.compaction.pulsar import pulsar_runs
+from penstock.records.compaction.tally import Tally
 from penstock.records.decoding import decode, in_pieces
 from penstock.records.errors import MalformedBatchError
 from penstock.records.kafka.compression import compress_kafka
@@ -62,16 +62,6 @@ class Cleaned(NamedTuple):
     positions: list[int]
     last_offsets: list[int]
     timestamps: list[int]
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a pass has come to."""
-
-    records: int = 0
-    records_kept: int = 0
-    batches_changed: int = 0
-    """Those that are there still, with fewer records or a delete horizon."""
 
 
 class _Gap(NamedTuple):
@@ -96,6 +86,14 @@ class _Output:
         self._timestamps.append(header.max_timestamp)
         self._parts.append(batch)
         self._size += len(batch)
+
+    def add_left(self, left: _Left) -> None:
+        """Add what is left of a batch."""
+        self._positions += [self._size + position for position in left.positions]
+        self._last_offsets += left.last_offsets
+        self._timestamps += left.timestamps
+        self._parts.append(left.batches)
+        self._size += len(left.batches)
 
     def add_stored(self, stored: memoryview, batches: Numbers, first: int, end: int) -> None:
         """Add the batches from one index up to another as they are stored."""
@@ -167,19 +165,16 @@ class Pass:
                 else:
                     self._add_changed(header, changed[batch], output)
 
-    def _add_changed(self, header: BatchHeader, left: list[_Left], output: _Output) -> None:
-        """Add what is left of a batch, with gaps between its parts."""
-        start, first = header.base_offset, left[0].header.base_offset
-        if start < first and start in self._last_batches:
-            self._add_emptied(header._replace(last_offset_delta=first - start - 1), output)
-            start = first
-        for part in left:
-            self._widen_gap(header, start, part.header.base_offset, output)
-            self._close_gap(output)
-            made = rebuilt_header(part.header, part.body)
-            output.add(b"".join((made, part.body)), read_header(made))
-            start = part.header.next_offset
-        self._widen_gap(header, start, header.next_offset, output)
+    def _add_changed(self, header: BatchHeader, left: _Left, output: _Output) -> None:
+        """Add what is left of a batch, with gaps around it."""
+        start = header.base_offset
+        if start < left.start and start in self._last_batches:
+            self._add_emptied(header._replace(last_offset_delta=left.start - start - 1), output)
+            start = left.start
+        self._widen_gap(header, start, left.start, output)
+        self._close_gap(output)
+        output.add_left(left)
+        self._widen_gap(header, left.end, header.next_offset, output)
 
     def _add_emptied(self, header: BatchHeader, output: _Output) -> None:
         """Add a batch without records that says which sequence numbers its producer has used."""
@@ -253,27 +248,32 @@ def _range_of(batches: memoryview, base_offset: int, next_offset: int) -> tuple[
 
 
 class _Left(NamedTuple):
-    """What is left of a batch, or of a part of it; `header` has yet to fit the body."""
+    """Batches that are left of one, which follow one another from the offset `start` to `end`; of
+    each its position, last offset and highest timestamp.
+    """
 
-    header: BatchHeader
-    body: Buffer
+    batches: Buffer
+    start: int
+    end: int
+    positions: list[int]
+    last_offsets: list[int]
+    timestamps: list[int]
 
 
-def _changed(stored: memoryview, columns: Columns, choice: Choice) -> dict[int, list[_Left]]:
+def _changed(stored: memoryview, columns: Columns, choice: Choice) -> dict[int, _Left]:
     """Return what becomes of the batches that change, by their indexes."""
     batches = columns.batches
     changed = np.flatnonzero(choice.fates == CHANGES)
-    found: dict[int, list[_Left]] = {}
+    found: dict[int, _Left] = {}
     for magic in Magic:
         chosen = changed[batches[field.MAGIC, changed] == magic]
         if len(chosen):
-            parts = _PARTS[magic](stored, columns, choice, chosen)
-            found.update(zip(chosen.tolist(), parts, strict=True))
+            found.update(_MAKERS[magic](stored, columns, choice, chosen))
     return found
 
 
 def _left(stored: memoryview, columns: Columns, choice: Choice, batch: int, body: Buffer) -> _Left:
-    """Return what is left of a batch that is not cut into parts."""
+    """Return what is left of a batch that stays one."""
     batches = columns.batches
     header = read_header(stored, int(batches[field.POSITION, batch]))
     rows = _rows(columns, batch)
@@ -281,7 +281,10 @@ def _left(stored: memoryview, columns: Columns, choice: Choice, batch: int, body
     header = _in_time(header, columns.timestamps[rows], kept)
     if header.magic != Magic.PULSAR and len(kept):
         header = header._replace(record_count=int(kept.sum()))
-    return _Left(_with_horizon(header, choice, batch), body)
+    header = _with_horizon(header, choice, batch)
+    made = b"".join((rebuilt_header(header, body), body))
+    last, time = header.last_offset, header.max_timestamp
+    return _Left(made, header.base_offset, header.next_offset, [0], [last], [time])
 
 
 def _rows(columns: Columns, batch: int) -> slice:
@@ -289,7 +292,7 @@ def _rows(columns: Columns, batch: int) -> slice:
     return slice(first, first + count)
 
 
-def _in_time(header: BatchHeader, times: Numbers, kept: Mask | Numbers) -> BatchHeader:
+def _in_time(header: BatchHeader, times: Numbers, kept: Mask) -> BatchHeader:
     """Return the header of a batch for those of its records that are kept."""
     is_appended = header.attributes & ATTRIBUTE_LOG_APPEND_TIME
     if not len(times) or is_appended or times[kept].max() == times.max():
@@ -304,9 +307,9 @@ def _with_horizon(header: BatchHeader, choice: Choice, batch: int) -> BatchHeade
     return header._replace(attributes=attributes, base_timestamp=choice.horizon)
 
 
-def _kafka_parts(
+def _left_of_kafka(
     stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
-) -> Iterator[list[_Left]]:
+) -> Iterator[tuple[int, _Left]]:
     batches = columns.batches
     stored_times = batches[field.BASE_TIMESTAMP, chosen]
     times = np.where(choice.get_horizon[chosen], choice.horizon, stored_times)
@@ -318,7 +321,7 @@ def _kafka_parts(
             body = _marker_body(stored, int(batches[field.POSITION, batch]), int(time))
         else:
             body = compress_kafka(attributes & ATTRIBUTE_COMPRESSION, out.data[start:end])
-        yield [_left(stored, columns, choice, batch, body)]
+        yield batch, _left(stored, columns, choice, batch, body)
 
 
 def _marker_body(stored: memoryview, position: int, base_timestamp: int) -> Buffer:
@@ -332,46 +335,48 @@ def _marker_body(stored: memoryview, position: int, base_timestamp: int) -> Buff
     return out[: ends[0]].data
 
 
-def _pulsar_parts(
+def _left_of_pulsar(
     stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
-) -> Iterator[list[_Left]]:
-    for batch in chosen.tolist():
+) -> Iterator[tuple[int, _Left]]:
+    whole = choice.counts[chosen] == columns.batches[field.RECORDS, chosen]
+    for batch in chosen[whole].tolist():
         header = read_header(stored, position := int(columns.batches[field.POSITION, batch]))
         body = stored[position + HEADER_SIZE : position + header.size]
-        if choice.kept[_rows(columns, batch)].all():
-            yield [_left(stored, columns, choice, batch, body)]
-        else:
-            yield list(_cut(header, body, columns, choice, batch))
+        yield batch, _left(stored, columns, choice, batch, body)
+    if not whole.all():
+        yield from _runs(columns, choice, chosen[~whole])
 
 
-def _cut(
-    header: BatchHeader, body: memoryview, columns: Columns, choice: Choice, batch: int
-) -> Iterator[_Left]:
-    """Yield a batch for each run of messages of an entry that are kept."""
-    rows = _rows(columns, batch)
-    times, kept = columns.timestamps[rows], np.flatnonzero(choice.kept[rows])
-    offsets = columns.offsets[rows][kept]
-    header = _with_horizon(header, choice, batch)
-    for run in pulsar_runs(body, header.base_offset, offsets):
-        here = _in_time(header, times, kept[run.first : run.first + run.message_count])
-        place = {
-            "base_offset": int(offsets[run.first]),
-            "last_offset_delta": run.message_count - 1,
-            "record_count": run.message_count,
-        }
-        yield _Left(here._replace(**place), run.entry)
+def _runs(columns: Columns, choice: Choice, cut: Numbers) -> Iterator[tuple[int, _Left]]:
+    """Yield what is left of entries that lose some of their messages."""
+    horizons = np.where(choice.get_horizon, choice.horizon, -1)
+    made = pulsar_runs(columns, cut, choice.kept, horizons)
+    positions, firsts, lasts, times = made.table.tolist()
+    data, start = made.data.data, 0
+    for batch, end in zip(cut.tolist(), made.ends, strict=True):
+        begin, part = positions[start], slice(start, end)
+        yield (
+            batch,
+            _Left(
+                data[begin : positions[end]],
+                *(firsts[start], lasts[end - 1] + 1),
+                [position - begin for position in positions[part]],
+                *(lasts[part], times[part]),
+            ),
+        )
+        start = end
 
 
-def _iggy_parts(
+def _left_of_iggy(
     stored: memoryview, columns: Columns, choice: Choice, chosen: Numbers
-) -> Iterator[list[_Left]]:
+) -> Iterator[tuple[int, _Left]]:
     out, ends = iggy_bodies(columns, chosen, choice.kept)
     for batch, (start, end) in zip(chosen.tolist(), pairwise([0, *ends.tolist()]), strict=True):
-        yield [_left(stored, columns, choice, batch, out.data[start:end])]
+        yield batch, _left(stored, columns, choice, batch, out.data[start:end])
 
 
-_PARTS: Final = {
-    Magic.KAFKA: _kafka_parts,
-    Magic.PULSAR: _pulsar_parts,
-    Magic.IGGY: _iggy_parts,
+_MAKERS: Final = {
+    Magic.KAFKA: _left_of_kafka,
+    Magic.PULSAR: _left_of_pulsar,
+    Magic.IGGY: _left_of_iggy,
 }

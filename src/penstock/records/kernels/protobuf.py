@@ -1,12 +1,12 @@
-"""Protobuf's wire format, read field by field."""
+"""Protobuf's wire format, read and written field by field."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from penstock.records.kernels.arguments import BytesIn, int64
+from penstock.records.kernels.arguments import BytesIn, BytesOut, int64
 from penstock.records.kernels.declaring import helper
-from penstock.records.kernels.primitives import MALFORMED, read_varint
+from penstock.records.kernels.primitives import MALFORMED, read_varint, write_varint
 
 WIRE_VARINT: Final = 0
 _FIXED_64: Final = 1
@@ -39,3 +39,10 @@ def next_field(data: BytesIn, position: int, end: int) -> tuple[int, int, int, i
     if position == MALFORMED or size < 0 or size > end - position:
         return nothing, nothing, nothing, nothing, bad
     return number, wire_type, position, size, position + size
+
+
+@helper
+def write_number(out: BytesOut, position: int, number: int, value: int) -> int:
+    """Write a field that is a variable-length integer; returns the position behind it."""
+    position = write_varint(out, position, number << 3 | WIRE_VARINT)
+    return write_varint(out, position, value)

@@ -23,7 +23,7 @@ from penstock.records.kernels.arguments import (
 )
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_big, varint_size, write_varint
-from penstock.records.kernels.protobuf import WIRE_BYTES, WIRE_VARINT
+from penstock.records.kernels.protobuf import WIRE_BYTES, write_number
 from penstock.records.kernels.text import base64_size, mark_text, write_base64
 from penstock.records.pulsar.entry import CHECKSUM_AT, CHECKSUM_MAGIC, CHECKSUM_SIZE
 from penstock.records.pulsar.headers import PulsarFacts
@@ -152,12 +152,6 @@ def _write_bytes(
 
 
 @helper
-def _write_number(out: BytesOut, position: int, number: int, value: int) -> int:
-    position = write_varint(out, position, number << 3 | WIRE_VARINT)
-    return write_varint(out, position, value)
-
-
-@helper
 def _key_size(records: TableIn, messages: TableIn, row: int, key: int, flag: int) -> int:
     """Return the size of a key's field, and of the flag that says how it is written."""
     size = records[field.KEY_SIZE, row]
@@ -187,7 +181,7 @@ def _write_key(
         return _write_bytes(out, position, key, data, start, size)
     position = _write_tag_and_size(out, position, key, base64_size(size))
     position = write_base64(out, position, data, start, size)
-    return _write_number(out, position, flag, 1)
+    return write_number(out, position, flag, 1)
 
 
 @helper
@@ -281,19 +275,19 @@ def _write_message(
         out, position, data, records, messages, row, _PARTITION_KEY, _KEY_IS_BASE64
     )
     size = max(records[field.VALUE_SIZE, row], 0)
-    position = _write_number(out, position, _PAYLOAD_SIZE, size)
+    position = write_number(out, position, _PAYLOAD_SIZE, size)
     if messages[EVENT_TIME, row] > 0:
-        position = _write_number(out, position, _EVENT_TIME, messages[EVENT_TIME, row])
+        position = write_number(out, position, _EVENT_TIME, messages[EVENT_TIME, row])
     if messages[ORDERING_SIZE, row] >= 0:
         ordering = messages[ORDERING_START, row]
         length = messages[ORDERING_SIZE, row]
         position = _write_bytes(out, position, _ORDERING_KEY, header_data, ordering, length)
     if messages[SEQUENCE_ID, row] >= 0:
-        position = _write_number(out, position, _SEQUENCE_ID, messages[SEQUENCE_ID, row])
+        position = write_number(out, position, _SEQUENCE_ID, messages[SEQUENCE_ID, row])
     if records[field.VALUE_SIZE, row] < 0:
-        position = _write_number(out, position, _NULL_VALUE, 1)
+        position = write_number(out, position, _NULL_VALUE, 1)
     if messages[KEY_IS_NULL, row]:
-        position = _write_number(out, position, _NULL_PARTITION_KEY, 1)
+        position = write_number(out, position, _NULL_PARTITION_KEY, 1)
     if size:
         copy_bytes(out, position, data, records[field.VALUE_START, row], size)
     return position + size
@@ -309,12 +303,12 @@ def _write_entry_metadata(
     start = entries[PRODUCER_START, batch]
     size = entries[PRODUCER_SIZE, batch]
     position = _write_bytes(out, position, _OF_PRODUCER, header_data, start, size)
-    position = _write_number(out, position, _OF_SEQUENCE, entries[SEQUENCE, batch])
-    position = _write_number(out, position, _OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])
+    position = write_number(out, position, _OF_SEQUENCE, entries[SEQUENCE, batch])
+    position = write_number(out, position, _OF_PUBLISH_TIME, entries[PUBLISH_TIME, batch])
     position = _write_key(
         out, position, data, records, messages, row, _OF_PARTITION_KEY, _OF_KEY_IS_BASE64
     )
-    position = _write_number(out, position, _OF_MESSAGES, count)
+    position = write_number(out, position, _OF_MESSAGES, count)
     if messages[ORDERING_SIZE, row] >= 0:
         start = messages[ORDERING_START, row]
         size = messages[ORDERING_SIZE, row]

@@ -1,0 +1,224 @@
+"""Rows that are older than those a table began with, added beside the job that goes on writing it.
+
+What lies before the table's beginning is read in batches of a query of its own, which the table
+knows beside the job's; their commits take turns. When all of it is there, the table begins where
+the backfill did. So each row is in the table once, whatever ends a backfill: the next run goes on
+where it was, and no range is read that the table has.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.pipeline.jobs.beginning import Beginning
+from penstock.pipeline.jobs.checkpoint import Checkpoint
+from penstock.pipeline.jobs.checks import CheckError, look
+from penstock.pipeline.jobs.config import WriteMode
+from penstock.pipeline.jobs.opening import writing_of
+from penstock.pipeline.jobs.settings import range_options
+from penstock.pipeline.jobs.small import SMALL_ROWS, Batch, write_here
+from penstock.pipeline.jobs.writing import Written
+from penstock.pipeline.session import LOCAL, is_open, open_session
+from penstock.pipeline.source.offsets import (
+    Offsets,
+    TopicPartition,
+    from_json,
+    limit_rows,
+    to_json,
+    topic_ids,
+)
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.readers import BatchReader
+from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.tables.interface import state_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.source.offsets import OffsetsJson
+
+FOLDER: Final = "backfill"
+"""In the folder of the job's state, while there is one."""
+
+_QUERY: Final = "sql.streaming.queryId"
+_BATCH: Final = "streaming.sql.batchId"
+"""Local properties with which Spark runs the tasks of a stream, and those of a backfill."""
+
+
+class Plan(NamedTuple):
+    """What a backfill reads, decided once."""
+
+    asked: str
+    """Where it was asked to begin."""
+    start: OffsetsJson
+    stop: OffsetsJson
+
+
+class Filled(NamedTuple):
+    """How far a backfill is."""
+
+    batches: int
+    rows: int
+    behind: int
+
+
+class Backfill:
+    """One run of a backfill; `stop` may be called from another thread or a signal handler."""
+
+    def __init__(
+        self, config: PipelineConfig, each_batch: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        """Prepare a run. Raises CheckError where the table can't be filled."""
+        _check(config)
+        self._state = state_folder(config.table)
+        self._folder = self._state / FOLDER
+        checkpoint = self._folder / "checkpoint"
+        self._config = replace(config, backfill=True, checkpoint=checkpoint)
+        self._checkpoint = Checkpoint(checkpoint)
+        self._writing = writing_of(self._config)
+        self._each_batch = each_batch
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """End after the batch that is being written; another run goes on from there."""
+        self._stop.set()
+
+    def run(self, begin: str) -> Filled:
+        """Add what lies between `begin`, as `starting_offsets` has it, and the table's beginning.
+
+        Raises CheckError, SourceError, OptionError, TableError and JavaError.
+        """
+        with self._writing.table.only_writer():
+            plan = self._plan(begin)
+            batches = rows = 0
+            for batch, end, written in self._batches(plan):
+                batches, rows = batches + 1, rows + written.rows
+                figures = {"batch": batch, "rows": written.rows, "unmet": written.unmet}
+                self._each_batch(figures | {"behind": _rows(end, plan.stop)})
+                if self._stop.is_set():
+                    return Filled(batches, rows, _rows(end, plan.stop))
+            Beginning(self._state).note(plan.start)
+            shutil.rmtree(self._folder)
+            return Filled(batches, rows, 0)
+
+    def _plan(self, begin: str) -> Plan:
+        path = self._folder / "plan.json"
+        if path.exists():
+            plan = Plan(**json.loads(path.read_bytes()))
+            if plan.asked != begin:
+                raise CheckError(
+                    f"a backfill of {self._config.table} from {plan.asked} is not at its end: "
+                    "let that one finish first"
+                )
+            return plan
+        plan = _planned(self._config, begin, Beginning(self._state).read())
+        self._folder.mkdir(exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(plan._asdict()))
+        draft.replace(path)
+        return plan
+
+    def _batches(self, plan: Plan) -> Iterator[tuple[int, OffsetsJson, Written]]:
+        """Do what a run before left undone, and then the rest; yield each batch when done."""
+        query = self._checkpoint.query()
+        write = self._here if self._is_small(plan) else self._by_spark
+        number, start, end = self._checkpoint.resumed(lambda: plan.start)
+        while end is not None or start != plan.stop:
+            if end is None:
+                stop, limit = from_json(plan.stop), self._config.batch_rows
+                until = limit_rows(from_json(start), stop, limit)
+                end = to_json(until, topic_ids(plan.stop))
+                self._checkpoint.plan(number, end)
+            written = write(Batch(query, number, end), start)
+            self._checkpoint.finish(number)
+            yield number, end, written
+            number, start, end = number + 1, end, None
+
+    def _is_small(self, plan: Plan) -> bool:
+        config = self._config
+        if config.has_steps or config.master != LOCAL or is_open():
+            return False
+        return _rows(plan.start, plan.stop) <= SMALL_ROWS
+
+    def _here(self, batch: Batch, start: OffsetsJson) -> Written:
+        options = parse(range_options(self._config, _between(start, batch.end)), streaming=False)
+        table = self._writing.table
+        stager = table.prepare(arrow_schema(options.columns))
+        partitions = BatchReader(options).partitions()
+        return Written(write_here(table, options, stager, batch, partitions))
+
+    def _by_spark(self, batch: Batch, start: OffsetsJson) -> Written:
+        log = self._writing.table.spark_log
+        spark = open_session("penstock backfill", self._config.master, log)
+        properties = {_QUERY: batch.query, _BATCH: str(batch.number)}
+        try:
+            for name, value in properties.items():
+                spark.sparkContext.setLocalProperty(name, value)
+            frame = self._writing.between(spark, _between(start, batch.end))
+            return self._writing.write(frame, batch.number)
+        finally:
+            for name in properties:
+                spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
+def _check(config: PipelineConfig) -> None:
+    why = None
+    if config.target_topic is not None:
+        why = "a topic can only be appended to, and what is older would stand behind what is newer"
+    elif config.mode is WriteMode.UPSERT:
+        why = "rows that are older than the table's would take the place of newer ones"
+    elif config.deduplication is not None:
+        why = "nobody could say which of its rows are doubles of those that the table has"
+    if why:
+        raise CheckError(
+            f"{config.target} can't be filled from behind: {why}. Begin another one from earliest"
+        )
+
+
+def _planned(config: PipelineConfig, begin: str, beginning: OffsetsJson | None) -> Plan:
+    if beginning is None:
+        raise CheckError(
+            f"{config.table} does not say where it begins: no run has begun it, or one of an "
+            "earlier version of Penstock. Begin a new table from earliest"
+        )
+    if begin.strip().lower() == "latest":
+        raise CheckError("a backfill begins before the table does: at earliest, or at offsets")
+    found = look(replace(config, starting_offsets=begin)).starting
+    starts, stops = from_json(found), from_json(beginning)
+    known = topic_ids(beginning)
+    anew = [topic for topic, each in topic_ids(found).items() if known.get(topic, each) != each]
+    if anew:
+        raise CheckError(
+            f"{', '.join(anew)} was deleted and made anew since the table was begun: there is "
+            "nothing before its beginning any more"
+        )
+    # A partition that was added later was read from its first message on.
+    stops = {source: stops.get(source, starts[source]) for source in starts}
+    above = [source for source in starts if starts[source] > stops[source]]
+    if above and begin.strip().lower() != "earliest":
+        raise CheckError(_above(above, starts, stops))
+    starts = {source: min(starts[source], stops[source]) for source in starts}
+    ids = topic_ids(found)
+    return Plan(begin, to_json(starts, ids), to_json(stops, ids))
+
+
+def _above(sources: list[TopicPartition], starts: Offsets, stops: Offsets) -> str:
+    text = ", ".join(
+        f"{each} is to be read from {starts[each]} and is in the table from {stops[each]} on"
+        for each in sorted(sources)
+    )
+    return f"{text}: rows would be there twice. Begin before the table does"
+
+
+def _between(start: OffsetsJson, end: OffsetsJson) -> dict[str, str]:
+    return {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
+
+
+def _rows(start: OffsetsJson, end: OffsetsJson) -> int:
+    begin = from_json(start)
+    return sum(offset - begin[source] for source, offset in from_json(end).items())

@@ -1,0 +1,163 @@
+"""Goal: what is large is compacted in a process of its own, and whenever that dies the log is as it
+was.
+
+Method: a broker that takes every log for a large one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from partition_logs import log_of
+from penstock.broker.broker import Broker
+from penstock.broker.compaction import process
+from penstock.broker.settings import BrokerSettings
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.partition import Partition
+from penstock.log import LogConfig
+from penstock.log.header import read_header
+from penstock.records import decode
+from running import running
+from stored_batches import TIME, Record, kafka_batch
+
+NODE = BrokerSettings(log=LogConfig(segment_bytes=4_000), compaction_check_ms=86_400_000)
+SLOW = replace(NODE, compaction_bytes_per_second=10_000)
+"""So slow that a pass takes minutes."""
+PATIENCE_SECONDS = 60
+Messages = list[tuple[int, bytes | None, bytes | None]]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "COMPACTED_IN_THREAD_BYTES", 0)
+
+
+@asynccontextmanager
+async def compacted_topic(
+    folder: Path, settings: BrokerSettings, batches: int
+) -> AsyncIterator[tuple[Broker, Partition]]:
+    async with running(folder, settings) as broker:
+        broker.compaction.now_ms = lambda: TIME // 1000 + 60_000
+        config = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0"}
+        topic = await broker.topics.create(TopicName("public", "default", "t"), 1, config=config)
+        (partition,) = topic.partitions
+        await partition.opened()
+        for number in range(batches):
+            batch = bytearray(kafka_batch([Record(b"%d" % number * 50, b"k%d" % (number % 7))]))
+            offset = partition.append([batch], read_header(batch))
+        await partition.durable(offset)
+        yield broker, partition
+
+
+async def content(partition: Partition) -> Messages:
+    found: Messages = []
+    offset, log = 0, log_of(partition)
+    while offset < partition.end_offset:
+        batches = await log.read(offset, 100_000)
+        columns = decode(batches.data)
+        offset = batches.next_offset
+        found += [
+            (int(columns.offsets[row]), columns.key(row), columns.value(row))
+            for row in range(len(columns))
+        ]
+    return found
+
+
+def last_of_keys(messages: Messages) -> dict[bytes | None, bytes | None]:
+    return {key: value for _, key, value in messages}
+
+
+def leftovers(partition: Partition) -> list[str]:
+    return [each.name for each in log_of(partition).directory.iterdir() if "-" in each.name]
+
+
+async def started(broker: Broker) -> int:
+    """Return the number of the process once it is there."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (number := broker.compaction._process.number) is None:
+            await asyncio.sleep(0.01)
+    return number
+
+
+def is_there(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_a_process_compacts_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int | None] = []
+    call = process.CleaningProcess.call
+
+    def noted(self: process.CleaningProcess, method: str, *arguments: object) -> object:
+        answer = call(self, method, *arguments)
+        numbers.append(self.number)
+        return answer
+
+    monkeypatch.setattr(process.CleaningProcess, "call", noted)
+    async with compacted_topic(tmp_path, NODE, 300) as (broker, partition):
+        before = await content(partition)
+        await broker.compaction.check()
+        after = await content(partition)
+        assert last_of_keys(after) == last_of_keys(before)
+        assert len(after) < len(before) / 2
+        assert partition.compaction.known.cleaned_to == log_of(partition).full_segment_ends[-1]
+        assert leftovers(partition) == []
+        (number,) = set(numbers)
+        assert number is not None
+        assert not is_there(number)
+        assert not broker.compaction._process.is_running
+    async with running(tmp_path, NODE) as broker:
+        (partition,) = broker.topics.all()[0].partitions
+        await partition.opened()
+        assert await content(partition) == after
+
+
+async def test_a_process_that_dies_leaves_the_log_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with compacted_topic(tmp_path, SLOW, 600) as (broker, partition):
+        before = await content(partition)
+        checking = asyncio.ensure_future(broker.compaction.check())
+        os.kill(await started(broker), signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await checking
+        assert "the process that compacts has died" in caplog.text
+        assert await content(partition) == before
+        assert leftovers(partition) == []
+
+
+async def test_a_broker_that_closes_does_not_wait_for_it(tmp_path: Path) -> None:
+    async with compacted_topic(tmp_path, SLOW, 600) as (broker, partition):
+        checking = asyncio.ensure_future(broker.compaction.check())
+        number = await started(broker)
+    with pytest.raises(process.StoppedError):
+        await checking
+    assert not is_there(number)
+    assert leftovers(partition) == []
+
+
+def worker(parent: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "penstock.broker.compaction.worker", str(parent)]
+    root = str(Path(process.__file__).parents[3])
+    return subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": root})
+
+
+def test_a_worker_ends_with_its_broker() -> None:
+    orphan, left = worker(1), worker(os.getpid())
+    assert left.stdin is not None
+    left.stdin.close()
+    for each in (orphan, left):
+        assert each.wait(PATIENCE_SECONDS) == 0

@@ -1,0 +1,218 @@
+"""What is older than a table, added to it while its job goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from broker_process import BrokerProcess
+from penstock.pipeline.jobs.backfill import Backfill, Filled
+from penstock.pipeline.jobs.checkpoint import Checkpoint
+from penstock.pipeline.jobs.checks import CheckError
+from penstock.pipeline.jobs.config import (
+    Deduplication,
+    Expectation,
+    Otherwise,
+    PipelineConfig,
+    TopicTarget,
+    WriteMode,
+)
+from penstock.pipeline.jobs.job import Run
+from penstock.pipeline.source.readers import BatchReader
+from penstock.pipeline.tables.interface import TableConfig, TableError, TableFormat
+from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.parquet import ParquetTable
+from spark_topics import create, fill, numbered
+from table_readers import READERS, offsets_seen
+
+OLD, THERE = 60, 100
+"""The table begins at the first, and its topic ends at the second."""
+
+ROUNDS = 30
+"""Times that a backfill and its job are killed."""
+
+
+def begun(server: BrokerProcess, table: Path, **settings: Any) -> PipelineConfig:
+    """Return a pipeline whose table has what its topic holds from OLD on."""
+    topic = create(server.kafka)
+    fill(server.kafka, topic, numbered(0, THERE))
+    config = PipelineConfig(server.kafka, (topic,), table, **settings)
+    run(replace(config, starting_offsets=json.dumps({topic: {"0": OLD}})))
+    return config
+
+
+def run(config: PipelineConfig) -> int:
+    return Run(config).run(lambda _: None).rows
+
+
+def filled(config: PipelineConfig, begin: str = "earliest") -> Filled:
+    return Backfill(config, lambda _: None).run(begin)
+
+
+def holds(config: PipelineConfig, rows: int, first: int = 0) -> None:
+    for reader in READERS[config.table_format]:
+        table = TableConfig(str(config.table), config.table_format)
+        assert offsets_seen(reader, table) == list(range(first, rows))
+
+
+@pytest.mark.parametrize("kind", list(TableFormat))
+@pytest.mark.usefixtures("no_spark")
+def test_a_table_is_filled_while_its_job_goes_on(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    config = begun(shared_server, tmp_path / "table", table_format=kind)
+    lines: list[Mapping[str, Any]] = []
+
+    def go_on(line: Mapping[str, Any]) -> None:
+        first = THERE + 5 * len(lines)
+        fill(shared_server.kafka, config.topics[0], numbered(first, first + 5))
+        assert run(config) == 5
+        lines.append(line)
+
+    done = Backfill(replace(config, batch_rows=25), go_on).run("earliest")
+    assert done == Filled(3, OLD, 0)
+    assert [(line["rows"], line["behind"]) for line in lines] == [(25, 35), (25, 10), (10, 0)]
+    holds(config, THERE + 15)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_nothing_is_added_twice(shared_server: BrokerProcess, tmp_path: Path) -> None:
+    config = begun(shared_server, tmp_path / "table")
+    begin = json.dumps({config.topics[0]: {"0": 40}})
+    assert filled(config, begin).rows == 20
+    assert filled(config).rows == 40
+    assert filled(config) == Filled(0, 0, 0)
+    with pytest.raises(CheckError, match="is to be read from 1 and is in the table from 0 on"):
+        filled(config, json.dumps({config.topics[0]: {"0": 1}}))
+    holds(config, THERE)
+
+
+CUTS: dict[str, tuple[type, str]] = {
+    "a batch is planned": (BatchReader, "partitions"),
+    "its rows are staged": (ParquetTable, "commit"),
+    "it is part of the table": (Checkpoint, "finish"),
+}
+
+
+class CutError(Exception):
+    """A backfill ends in the middle."""
+
+
+@pytest.mark.parametrize("after", CUTS)
+@pytest.mark.usefixtures("no_spark")
+def test_a_backfill_that_is_cut_off_is_taken_up(
+    shared_server: BrokerProcess, tmp_path: Path, after: str
+) -> None:
+    config = begun(shared_server, tmp_path / "table", batch_rows=20)
+
+    def cut(*_: object) -> None:
+        raise CutError
+
+    def cut_next(_: object) -> None:
+        patched.setattr(*CUTS[after], cut)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(CutError):
+        Backfill(config, cut_next).run("earliest")
+    with pytest.raises(CheckError, match=r"a backfill of .* from earliest is not at its end"):
+        filled(config, json.dumps({config.topics[0]: {"0": 40}}))
+    assert run(config) == 0
+    assert filled(config) == Filled(2, 40, 0)
+    holds(config, THERE)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_backfill_can_be_stopped_between_batches(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    config = begun(shared_server, tmp_path / "table", batch_rows=20)
+    backfill = Backfill(config, lambda _: backfill.stop())
+    assert backfill.run("earliest") == Filled(1, 20, 40)
+    assert filled(config) == Filled(2, 40, 0)
+
+
+def test_rows_that_spark_computes_are_added_and_held_against_expectations(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    expectation = Expectation("even", "offset % 2 = 0", Otherwise.QUARANTINE)
+    config = begun(shared_server, tmp_path / "table", expectations=(expectation,))
+    lines: list[Mapping[str, Any]] = []
+    assert Backfill(config, lines.append).run("earliest").rows == OLD // 2
+    assert lines[0]["unmet"] == {"even": OLD // 2}
+    for name, odd in (("table", 0), ("table-quarantine", 1)):
+        rows = duckdb.sql(f"select \"offset\" from '{tmp_path / name}/part-*.parquet' order by 1")
+        assert [offset for (offset,) in rows.fetchall()] == list(range(odd, THERE, 2))
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"mode": WriteMode.UPSERT, "key": ("key",)}, "would take the place of newer ones"),
+        ({"deduplication": Deduplication(("key",), "timestamp", 1.0)}, "are doubles of those"),
+        ({"target_topic": TopicTarget("checked", "127.0.0.1:1")}, "can only be appended to"),
+    ],
+)
+def test_what_can_not_be_filled_is_refused(
+    tmp_path: Path, settings: dict[str, Any], why: str
+) -> None:
+    config = PipelineConfig("127.0.0.1:1", ("orders",), tmp_path, **settings)
+    with pytest.raises(CheckError, match=why):
+        Backfill(config, lambda _: None)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_table_that_does_not_say_where_it_begins_is_refused(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    config = begun(shared_server, tmp_path / "table")
+    with pytest.raises(CheckError, match="begins before the table does"):
+        filled(config, "latest")
+    other = replace(config, table=tmp_path / "other")
+    with pytest.raises(CheckError, match="does not say where it begins"):
+        filled(other)
+    table = open_table(TableConfig(str(config.table), backfill=True))
+    with table.only_writer(), pytest.raises(TableError, match="another run writes to"):
+        filled(config)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", list(TableFormat))
+def test_a_backfill_and_its_job_that_are_killed_neither_lose_nor_double_a_row(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    """Goal: each row once. Method: end both at any moment, again and again, and let them end."""
+    config = begun(shared_server, tmp_path / "table", table_format=kind)
+    (topic,) = config.topics
+    file = tmp_path / "orders.toml"
+    file.write_text(
+        f'[read]\nserver = "{config.servers}"\ntopics = ["{topic}"]\n'
+        f'[write]\ntable = "table"\nformat = "{kind}"\n[run]\nbatch_rows = 5\n'
+    )
+    commands = [
+        [sys.executable, "-m", "penstock", "pipeline", verb, str(file)]
+        for verb in ("run", "backfill")
+    ]
+    chance = random.Random(12)
+    end = THERE
+    for _ in range(ROUNDS // len(TableFormat)):
+        fill(shared_server.kafka, topic, numbered(end, end + 20))
+        end += 20
+        both = [subprocess.Popen(command) for command in commands]
+        time.sleep(chance.uniform(1.0, 5.0))
+        for process in both:
+            process.kill()
+            process.wait()
+    for command in reversed(commands):
+        subprocess.run(command, check=True)
+    holds(config, end)
