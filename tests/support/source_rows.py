@@ -12,9 +12,15 @@ from penstock.pipeline.source.tasks import read_task
 
 def rows_read(servers: str, topic: str, **given: str) -> list[dict[str, Any]]:
     """Plan a batch and read all of its tasks, one after the other."""
-    options = parse(
-        {"penstock.bootstrap.servers": servers, "subscribe": topic, **given}, streaming=False
-    )
+    options = {"penstock.bootstrap.servers": servers, **given}
+    if topic:
+        options["subscribe"] = topic
+    return rows_of(options)
+
+
+def rows_of(given: dict[str, str]) -> list[dict[str, Any]]:
+    """Plan a batch of these options and read all of its tasks, one after the other."""
+    options = parse(given, streaming=False)
     with open_cluster(options) as cluster:
         planner = Planner(options, cluster)
         tasks = planner.tasks(*planner.batch())

@@ -65,6 +65,10 @@ def open_cluster(options: SourceOptions) -> OpenCluster:
         from penstock.pipeline.clusters.iggy import IggyCluster  # noqa: PLC0415  # if it is one
 
         return IggyCluster(options)
+    if options.address.protocol is Spoken.PULSAR:
+        from penstock.pipeline.clusters.pulsar import PulsarCluster  # noqa: PLC0415  # if it is one
+
+        return PulsarCluster(options)
     return KafkaCluster(options)
 
 
@@ -74,4 +78,8 @@ def open_batches(task: Task, options: SourceOptions, met: Callable[[Damage], Non
         from penstock.pipeline.clusters.iggy import IggyBatches  # noqa: PLC0415  # if it is one
 
         return IggyBatches(task, options)
+    if options.address.protocol is Spoken.PULSAR:
+        from penstock.pipeline.clusters.pulsar import PulsarBatches  # noqa: PLC0415  # if it is one
+
+        return PulsarBatches(task, options)
     return StoredBatches(task, options, met)

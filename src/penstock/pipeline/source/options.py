@@ -150,7 +150,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
     most, least = _rows_of_a_batch(given)
     on_corruption, dead_letters = _corruption(given)
     servers = parse_address(given, SERVERS, kafka_options.SERVERS)
-    _check_protocol(given, servers)
+    _check_protocol(given, servers, streaming=streaming)
     if streaming and flag(given, "filterPushdown", default=False):
         raise OptionError("filterPushdown is for batch reads: no stream hears of its conditions")
     return SourceOptions(
@@ -202,17 +202,39 @@ def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 _KAFKAS_ALONE: Final = ("readMode", "groupIdPrefix", "onCorruption", "deadLetterPath")
+_COUNTED: Final = (
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "minPartitions",
+    "maxRecordsPerPartition",
+)
+_TIMED: Final = (*(name for name in positions.NAMES if "Timestamp" in name), "filterPushdown")
 
 
-def _check_protocol(given: Given, servers: Address) -> None:
-    """Refuse what only servers of Kafka's protocol can give."""
+def _check_protocol(given: Given, servers: Address, *, streaming: bool) -> None:
+    """Refuse what servers of this protocol can't give."""
     if servers.protocol is Protocol.KAFKA:
         return
-    if servers.protocol is Protocol.PULSAR:
-        raise OptionError(f"{SERVERS}: topics of Pulsar's servers can't be read yet")
     for name in _KAFKAS_ALONE:
         if name.lower() in given:
             raise OptionError(f"{name} is for Kafka's protocol, not for {servers.protocol}://")
+    if servers.protocol is Protocol.PULSAR:
+        _check_pulsars(given, streaming=streaming)
+
+
+def _check_pulsars(given: Given, *, streaming: bool) -> None:
+    for names, reason in (
+        (_COUNTED, "offsets are message ids, which count nothing"),
+        (_TIMED, "its protocol does not say which message is of a time"),
+    ):
+        for name in names:
+            if name.lower() in given:
+                raise OptionError(f"{name} can't be set with pulsar://: {reason}")
+    if streaming and flag(given, "failOnDataLoss", default=True):
+        raise OptionError(
+            "set failOnDataLoss to false with pulsar://: nobody says whether messages were lost "
+            "that a stream has not read yet"
+        )
 
 
 def _sources(given: Given) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
