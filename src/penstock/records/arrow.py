@@ -29,9 +29,8 @@ HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("val
 def to_arrow(columns: Columns, names: Container[str]) -> dict[str, pa.Array]:
     """Return those that are named of key, value, offset, timestamp, timestampType and headers.
 
-    The arrays own their bytes. A time that the producer did not give is null, and so are headers
-    where there are none. Bytes of a header's name that are not UTF-8 are replaced, for Arrow has no
-    such text.
+    The arrays own their bytes. A time that the producer did not give is null. Bytes of a header's
+    name that are not UTF-8 are replaced, for Arrow has no such text.
     """
     assert len(columns.data) <= _OFFSET_MAX, "a run of batches stays far below 2 GiB"
     return {name: make(columns) for name, make in _ARRAYS.items() if name in names}
@@ -67,9 +66,7 @@ def _headers(columns: Columns) -> pa.Array:
     names = _text(gather(data, table[field.NAME_START], table[field.NAME_SIZE]))
     values = gather(data, table[field.CONTENT_START], table[field.CONTENT_SIZE])
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
-    starts = columns.header_start.astype(np.int32)
-    none = pa.array(starts[1:] == starts[:-1])
-    return pa.ListArray.from_arrays(starts, pairs, type=HEADERS, mask=none)
+    return pa.ListArray.from_arrays(columns.header_start.astype(np.int32), pairs, type=HEADERS)
 
 
 def _text(names: pa.Array) -> pa.Array:
