@@ -18,6 +18,7 @@ from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import Found
 from penstock.pipeline.jobs.config import Expectation, PipelineConfig
 from penstock.pipeline.jobs.job import PipelineError, Run
+from penstock.pipeline.jobs.recording import recorded
 from penstock.pipeline.jobs.small import is_small, may_go_without_spark
 from penstock.pipeline.jobs.state import JobState, Phase
 from penstock.pipeline.source.readers import StreamReader
@@ -62,6 +63,7 @@ def test_a_small_table_is_brought_up_to_date(
     status = JobState(state_folder(config.table)).read()
     assert status is not None
     assert (status.phase, status.rows) == (Phase.ENDED, 30)
+    assert recorded(config.table) == config
 
 
 def test_runs_with_spark_and_without_it_go_on_from_each_other(

@@ -67,6 +67,7 @@ class Run:
     ) -> None:
         """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread."""
         self._config = config
+        self._pinned = config
         self._each_batch = each_batch
         self._writing = writing_of(config)
         self._state = JobState(state_folder(config.table))
@@ -104,13 +105,14 @@ class Run:
         newest = checkpoint.newest()
         found = look(config, None if newest is None else from_json(newest.end))
         beginning = Beginning(self._state.folder)
-        self._config = beginning.pinned(config, newest, found.starting)
-        self._writing = writing_of(self._config)
+        self._pinned = beginning.pinned(config, newest, found.starting)
+        self._writing = writing_of(self._pinned)
         return may_go_without_spark(config, self._writing.table) and is_small(found)
 
     def _run_small(self, report: Callable[[Progress], None]) -> Progress:
         self._pace.add(time.monotonic(), 0)
-        with SmallRun(self._config, self._writing.table) as run:
+        with SmallRun(self._pinned, self._writing.table) as run:
+            record(self._config)
             began = time.monotonic()
             for batch, written in run.batches():
                 self._count(batch, written, time.monotonic() - began)
