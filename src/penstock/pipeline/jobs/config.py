@@ -86,7 +86,11 @@ class PipelineConfig:
     servers: str
     topics: tuple[str, ...]
     table: Path
-    """The folder of the table, or of the job's own state where the rows go to a topic."""
+    """The folder of the table, or of the job's own state where the rows go elsewhere."""
+    store: str | None = None
+    """Where in an object store the table lies, as `s3://bucket/path`, if it is in one."""
+    catalog: str | None = None
+    """An Iceberg table's catalogue, by its URL; a file in the table's folder unless given."""
     table_format: TableFormat = TableFormat.PARQUET
     checkpoint: Path | None = None
     """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
@@ -115,7 +119,9 @@ class PipelineConfig:
     @property
     def target(self) -> str:
         """What is written, for people."""
-        return str(self.table) if self.target_topic is None else self.target_topic.topic
+        if self.target_topic is not None:
+            return self.target_topic.topic
+        return self.store or str(self.table)
 
     @property
     def needs_spark(self) -> bool:

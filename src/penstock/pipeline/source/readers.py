@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from penstock.pipeline.carried import Carried
 from penstock.pipeline.clusters.opening import OpenCluster, open_cluster
 from penstock.pipeline.source.admission import Admission
 from penstock.pipeline.source.corruption import prepare
@@ -51,7 +52,7 @@ class TaskPartition(InputPartition):
         self.typed = typed
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(Carried, DataSourceReader):
     """Reads between two positions, once."""
 
     def __init__(self, options: SourceOptions, declared: StructType | None = None) -> None:
@@ -122,7 +123,7 @@ class Latest(NamedTuple):
     ids: TopicIds
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(Carried, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads on from the offsets that Spark checkpoints.
 
     One instance lives as long as its query, in a process of its own beside the driver; copies of it
