@@ -1,5 +1,5 @@
-"""How fast a log is compacted, by the CPU of its thread, and what that costs a producer beside it:
-at the broker's own pace, and without any limit.
+"""How fast a log is compacted, by the CPU of a thread, and what that costs a producer beside it: in
+a thread, and in a process as the broker does it; at the broker's own pace, and without any limit.
 
 Runs with and without compaction take turns, so that a busy machine slows all of them.
 Usage: python benchmarks/compaction.py [DIRECTORY], on the disk to be measured.
@@ -8,6 +8,7 @@ Usage: python benchmarks/compaction.py [DIRECTORY], on the disk to be measured.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import shutil
@@ -16,17 +17,21 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
+from penstock.broker.compaction.process import CleaningProcess, RemoteCleaner
 from penstock.broker.settings import BrokerSettings
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
-from penstock.log.header import read_header
+from penstock.log.header import Magic, read_header
 from penstock.log.rewriting import SegmentRewriting
+from penstock.records import Encoding, convert
 
 LOG_BYTES = 256 << 20
+SMALL_LOG_BYTES = 96 << 20
 KEYS = 20_000
 ROUNDS = 9
 ROUND_SECONDS = 5
@@ -45,21 +50,36 @@ class Bench:
 
     async def filled(self, value_bytes: int, batch_records: int) -> LocalLog:
         """Return a log of Kafka batches, whose keys come again."""
-        log = self.open(f"log-{value_bytes}")
         chance = random.Random(value_bytes)
         batches = [
-            encode_batch(
-                [
-                    Record(os.urandom(value_bytes), b"key %d" % chance.randrange(KEYS), (), 1)
-                    for _ in range(batch_records)
-                ]
-            )
+            encoded(value_bytes, [b"key %d" % chance.randrange(KEYS) for _ in range(batch_records)])
             for _ in range(64)
         ]
-        while log.end_offset * value_bytes < LOG_BYTES:
-            batch = bytearray(chance.choice(batches))
+        count = LOG_BYTES // (value_bytes * batch_records)
+        return await self.log_of(
+            f"log-{value_bytes}", (chance.choice(batches) for _ in range(count))
+        )
+
+    async def every_other(self, encoding: Encoding) -> LocalLog:
+        """Return a log of batches of small messages, of which every other one is overwritten."""
+        keys = itertools.count()
+        batches = (
+            b"".join(
+                convert(
+                    encoded(100, [b"%d" % (next(keys) if i % 2 else i - 1000) for i in range(400)]),
+                    encoding,
+                )
+            )
+            for _ in range(SMALL_LOG_BYTES // 40_000)
+        )
+        return await self.log_of(f"log-{encoding}", batches)
+
+    async def log_of(self, name: str, batches: Iterable[bytes]) -> LocalLog:
+        log = self.open(name)
+        for number, each in enumerate(batches):
+            batch = bytearray(each)
             offset = log.append([batch], read_header(batch))
-            if log.end_offset % 64 == 0:
+            if number % 64 == 0:
                 await log.written(offset)
         await log.finish()
         return log
@@ -78,7 +98,8 @@ class Bench:
 
         def cleaned() -> float:
             began = time.thread_time()
-            clean(self.job(log), Throttle(UNLIMITED))
+            job = self.job(log)
+            clean(job, Cleaner(job, Throttle(UNLIMITED)))
             return time.thread_time() - began
 
         seconds = [await asyncio.to_thread(cleaned) for _ in range(3)]
@@ -99,38 +120,81 @@ class Bench:
         return found
 
     async def beside(self, log: LocalLog) -> None:
+        """Print a producer's p99 alone, and beside compaction of each kind."""
         producer = self.open("producer")
-        paces = {"alone": 0, "at 50 MiB/s": BrokerSettings().compaction_bytes_per_second}
-        paces["unlimited"] = UNLIMITED
-        p99: dict[str, list[float]] = {name: [] for name in paces}
+        pace = BrokerSettings().compaction_bytes_per_second
+        kinds = {
+            "in a thread, 50 MiB/s": InThread(self, log, pace),
+            "in a process, 50 MiB/s": InProcess(self, log, pace),
+            "in a process, unlimited": InProcess(self, log, UNLIMITED),
+        }
+        p99: dict[str, list[float]] = {"alone": [], **{name: [] for name in kinds}}
         for number in range(ROUNDS):
-            for name in list(paces)[:: 1 if number % 2 else -1]:
-                throttle = Throttle(paces[name] or UNLIMITED)
-                thread = threading.Thread(target=self.clean_on, args=(log, throttle))
-                if paces[name]:
-                    thread.start()
-                found = await self.latencies(producer)
-                throttle.stop()
-                if paces[name]:
-                    await asyncio.to_thread(thread.join)
+            for name in list(p99)[:: 1 if number % 2 else -1]:
+                with kinds[name].going_on() if name in kinds else nullcontext():
+                    found = await self.latencies(producer)
                 p99[name].append(statistics.quantiles(found, n=100)[98] * 1000)
         for name, found in p99.items():
             ratios = [each / alone for each, alone in zip(found, p99["alone"], strict=True)]
             print(
-                f"a producer's p99, compaction {name:12}{statistics.median(found):8.2f} ms"
+                f"a producer's p99, compaction {name:24}{statistics.median(found):8.2f} ms"
                 f"{statistics.median(ratios):8.2f} x ({min(ratios):.2f} to {max(ratios):.2f})"
             )
         producer.abandon()
 
-    def clean_on(self, log: LocalLog, throttle: Throttle) -> None:
-        """Compact one log again and again until it is stopped."""
+
+class InThread:
+    """Compacts one log again and again."""
+
+    def __init__(self, bench: Bench, log: LocalLog, bytes_per_second: int) -> None:
+        self._bench = bench
+        self._log = log
+        self.bytes_per_second = bytes_per_second
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        throttle = Throttle(self.bytes_per_second)
+        process = CleaningProcess()
+        thread = threading.Thread(target=self._clean_on, args=(throttle, process))
+        thread.start()
+        try:
+            yield
+        finally:
+            throttle.stop()
+            process.kill()
+            thread.join()
+            process.end()
+
+    def _clean_on(self, throttle: Throttle, process: CleaningProcess) -> None:
         with suppress(StoppedError):
             while True:
-                clean(self.job(log), throttle)
+                job = self._bench.job(self._log)
+                clean(job, self.cleaner(job, throttle, process))
+
+    def cleaner(
+        self, job: Job, throttle: Throttle, process: CleaningProcess
+    ) -> Cleaner | RemoteCleaner:
+        """Return what does one pass."""
+        del process
+        return Cleaner(job, throttle)
 
 
-def clean(job: Job, throttle: Throttle) -> None:
-    cleaner = Cleaner(job, throttle)
+class InProcess(InThread):
+    """Has another process do it."""
+
+    def cleaner(
+        self, job: Job, throttle: Throttle, process: CleaningProcess
+    ) -> Cleaner | RemoteCleaner:
+        """Return what does one pass."""
+        plans = [plan for each in job.rewritings if (plan := each.plan()) is not None]
+        return RemoteCleaner(process, job, plans, throttle.bytes_per_second)
+
+
+def encoded(value_bytes: int, keys: Iterable[bytes]) -> bytes:
+    return encode_batch([Record(os.urandom(value_bytes), key, (), 1) for key in keys])
+
+
+def clean(job: Job, cleaner: Cleaner | RemoteCleaner) -> None:
     try:
         cleaner.map_keys()
         for rewriting in job.rewritings:
@@ -146,6 +210,10 @@ async def main(folder: Path) -> None:
     await bench.speed("values of 1,000 bytes", large)
     small = await bench.filled(100, 400)
     await bench.speed("values of 100 bytes", small)
+    for name, encoding in (("Pulsar's", Magic.PULSAR), ("Iggy's", Magic.IGGY)):
+        log = await bench.every_other(encoding)
+        await bench.speed(f"{name}, every other one goes", log)
+        log.abandon()
     await bench.beside(large)
     for log in (large, small):
         log.abandon()

@@ -61,15 +61,10 @@ def send(client: pulsar.Client, topic: str, kind: Any, *orders: Any, batched: bo
 
 
 def read(server: BrokerProcess, topic: str, **options: str) -> list[dict[str, Any]]:
-    found = parse(
-        {
-            "penstock.bootstrap.servers": server.kafka,
-            "subscribe": topic,
-            "schema": server.pulsar,
-            **options,
-        },
-        streaming=False,
-    )
+    given = {"penstock.bootstrap.servers": server.kafka, "schema": server.pulsar, **options}
+    if "subscribePattern" not in options:
+        given["subscribe"] = topic
+    found = parse(given, streaming=False)
     assert found.values is not None
     typed = resolve_reading(found.values, found.topics)
     with KafkaCluster(found) as cluster:
@@ -145,6 +140,17 @@ def test_schemas_that_can_not_be_had(
     send(client, topic, schema.AvroSchema(First), First(number=1, text="a"))
     with pytest.raises(SchemaError, match=words):
         read(shared_server, topic, **options)
+
+
+def test_one_topic_has_the_schema_of_all(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str
+) -> None:
+    send(client, topic, schema.AvroSchema(First), First(number=1, text="a"))
+    pattern = {"subscribePattern": f"{topic}|{topic}-other"}
+    with pytest.raises(SchemaError, match="schemaSubject"):
+        read(shared_server, topic, **pattern)
+    rows = read(shared_server, topic, **pattern, schemaSubject=topic)
+    assert values(rows) == [{"number": 1, "text": "a"}]
 
 
 def test_values_that_are_no_records_have_no_columns(

@@ -228,3 +228,12 @@ def test_json_of_a_schema_is_what_the_registry_has(registry: SchemaRegistry) -> 
     number = registry.register("orders-value", FIRST)
     known = client.Registry(registry.url, "schema").by_id(number)
     assert (json.loads(known.text), known.kind, known.references) == (FIRST, "AVRO", ())
+
+
+def test_a_pattern_of_topics_has_no_subject(registry: SchemaRegistry) -> None:
+    registry.register("orders-value", FIRST)
+    named = ColumnOptions("schema", registry.url, "orders-value", None)
+    assert resolve_column(named, (), "value").struct.names == ["id", "name"]
+    unnamed = ColumnOptions("schema", registry.url, None, None)
+    with pytest.raises(SchemaError, match=r"schema: subscribePattern.*schemaSubject"):
+        resolve_column(unnamed, (), "value")

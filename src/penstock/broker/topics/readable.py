@@ -11,6 +11,7 @@ from penstock.broker.settings import Flush
 from penstock.broker.topics.followed import Followed
 from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import unopened
+from penstock.broker.transactions.aborted_stretch import AbortedStretch
 from penstock.broker.transactions.committed import Committed
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
@@ -116,16 +117,16 @@ class Readable(Followed):
         """
         return self.transactions.aborted(start, end, self.safe_offset)
 
-    def aborted_in(self, offset: int, parts: Sequence[Part]) -> list[AbortedTransaction]:
+    def aborted_in(self, offset: int, parts: Sequence[Part]) -> AbortedStretch:
         """Return those that have messages in what a read of what is committed returned.
 
         Raises OffsetOutOfRangeError where that was given up meanwhile: nobody knows then.
         """
         if not self.transactions.has_aborted:
-            return []
+            return AbortedStretch()
         if offset < self.start_offset:
             raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
-        return self.aborted(offset, end_of(parts[-1]))
+        return self.transactions.aborted_columns(offset, end_of(parts[-1]), self.safe_offset)
 
     def committed_from(self, offset: int) -> Committed:
         """Return what tells which batches that a `read` would find now are committed."""

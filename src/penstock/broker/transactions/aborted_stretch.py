@@ -79,16 +79,31 @@ class AbortedStretch:
         self.first_offsets.append(first_offset)
         self.last_offsets.append(last_offset)
 
-    def overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
-        """Return those with offsets from `start` up to `end`."""
-        found: list[tuple[int, int, int]] = []
-        ids, firsts, lasts = self.producer_ids, self.first_offsets, self.last_offsets
+    def overlapping(self, start: int, end: int, found: AbortedStretch) -> None:
+        """Add those with offsets from `start` up to `end` to others, whose blocks are not kept."""
+        firsts, lasts = self.first_offsets, self.last_offsets
         begin = bisect_left(lasts, start)
-        for block in range(begin // _BLOCK, len(self._lowest)):
+        stop = bisect_left(lasts, end)
+        found._extend(self, slice(begin, stop))
+        for block in range(stop // _BLOCK, len(self._lowest)):
             if self._lowest[block] < end:
-                part = slice(max(block * _BLOCK, begin), (block + 1) * _BLOCK)
-                found += zip(ids[part], firsts[part], lasts[part], strict=True)
-        return [each for each in found if each[1] < end]
+                for at in range(max(block * _BLOCK, stop), min((block + 1) * _BLOCK, len(lasts))):
+                    if firsts[at] < end:
+                        found._extend(self, slice(at, at + 1))
+
+    def by_first_offset(self) -> AbortedStretch:
+        """Return them in the order of their beginnings."""
+        firsts = self.first_offsets
+        if firsts.tolist() == sorted(firsts):
+            return self
+        order = sorted(range(len(firsts)), key=firsts.__getitem__)
+        columns = (self.producer_ids, firsts, self.last_offsets)
+        return AbortedStretch.of_columns(*(array("q", map(c.__getitem__, order)) for c in columns))
+
+    def _extend(self, other: AbortedStretch, part: slice) -> None:
+        self.producer_ids += other.producer_ids[part]
+        self.first_offsets += other.first_offsets[part]
+        self.last_offsets += other.last_offsets[part]
 
     def packed(self) -> PackedStretch:
         """Return them packed; there are some."""

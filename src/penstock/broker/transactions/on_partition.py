@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock import limits
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
 from penstock.broker.transactions.aborted import AbortedTransactions
-from penstock.broker.transactions.aborted_stretch import AbortedTransaction
+from penstock.broker.transactions.aborted_stretch import AbortedStretch, AbortedTransaction
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
@@ -134,6 +134,11 @@ class PartitionTransactions:
         """
         self.settle(safe_offset)
         return [] if self._aborted is None else self._aborted.overlapping(start, end)
+
+    def aborted_columns(self, start: int, end: int, safe_offset: int) -> AbortedStretch:
+        """Return the same by columns."""
+        self.settle(safe_offset)
+        return AbortedStretch() if self._aborted is None else self._aborted.columns(start, end)
 
     def near_end(self, start: int, end: int) -> int:
         """Return how far a reader at `start` reads at once; see AbortedTransactions.near_end."""

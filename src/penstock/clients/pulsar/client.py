@@ -53,6 +53,8 @@ _REDIRECTS: Final = 20
 _REFUSED_LOGINS: Final = frozenset(
     {ServerError.AuthenticationError, ServerError.AuthorizationError}
 )
+_LATER: Final = frozenset({ServerError.ServiceNotReady, ServerError.TooManyRequests})
+"""What may go well a moment later."""
 _NO_TOPIC: Final = frozenset({ServerError.TopicNotFound, ServerError.MetadataError})
 
 
@@ -284,9 +286,13 @@ class _Connection:
             answer = self._read(self._timeout_s).command
             said = answer.ListFields()[-1][1]
             if answer.type == BaseCommand.ERROR and said.request_id == number:
-                raise RefusedError(answer.error.error, answer.error.message)
-            is_answer = answer.type not in (BaseCommand.MESSAGE, BaseCommand.CLOSE_CONSUMER)
-            if is_answer and getattr(said, "request_id", None) == number:
+                error = RefusedError(answer.error.error, answer.error.message)
+                if error.code in _LATER:
+                    raise ConnectionError(str(error))
+                raise error
+            if answer.type == BaseCommand.CLOSE_CONSUMER:
+                raise self._moved()
+            if answer.type != BaseCommand.MESSAGE and getattr(said, "request_id", None) == number:
                 return answer
 
     def receive(self, consumer_id: int, timeout_s: float) -> Frame:
@@ -296,10 +302,8 @@ class _Connection:
             command = frame.command
             if command.type == BaseCommand.MESSAGE and command.message.consumer_id == consumer_id:
                 return frame
-            is_closing = command.type == BaseCommand.CLOSE_CONSUMER
-            if is_closing and command.close_consumer.consumer_id == consumer_id:
-                self.close()
-                raise ConnectionError("the broker gave the topic to another one")
+            if command.type == BaseCommand.CLOSE_CONSUMER:
+                raise self._moved()
 
     def send(self, command: BaseCommand) -> None:
         if self._socket is None:
@@ -309,6 +313,11 @@ class _Connection:
         except OSError:
             self.close()
             raise
+
+    def _moved(self) -> ConnectionError:
+        """Have all readers of this connection look for their topics anew."""
+        self.close()
+        return ConnectionError("the broker gave a topic to another one")
 
     def _hear(self, kind: BaseCommand.Type.ValueType) -> BaseCommand:
         command = self._read(self._timeout_s).command

@@ -10,6 +10,7 @@ from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
 from penstock.kafka.message_sets import cut, encoding_of, read_messages
 from penstock.kafka.wire import ErrorCode, api
+from penstock.kafka.wire.primitives import Rows
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
@@ -155,9 +156,10 @@ class Reading:
         """Say which transactions were aborted that have messages in what was read."""
         if self._terms.isolation is Isolation.READ_COMMITTED and parts:
             aborted = partition.aborted_in(self.asked.fetch_offset, parts)
-            # They have the fields that are encoded, and to make others takes as long as the rest.
-            named = cast("list[FetchResponse.AbortedTransaction]", aborted)
-            self.result.aborted_transactions = named
+            if aborted:
+                rows = Rows(aborted.producer_ids, aborted.first_offsets)
+                named = cast("list[FetchResponse.AbortedTransaction]", rows)
+                self.result.aborted_transactions = named
 
     async def _messages(
         self, partition: Partition, magic: MessageSetMagic, max_bytes: int

@@ -42,6 +42,7 @@ def compile_encoder(
         **classes,
         **writer.constants,
         "ManyElementsError": ManyElementsError,
+        "Rows": primitives.Rows,
         "unsigned_varint": primitives.unsigned_varint,
     }
     execute(str(writer.text), f"encoder {root.name} v{layout.version}", namespace)
@@ -197,6 +198,18 @@ class _EncoderWriter:
             text.line(f"elements_left -= {count}")
             text.line("if elements_left < 0:")
             text.line("    raise ManyElementsError")
+        rows = None if field.struct is None else self._layout.row_code(field.struct)
+        if rows is not None:
+            text.line(f"if type({items}) is Rows:")
+            text.line(f"    out += {items}.packed({rows!r})")
+            text.line("else:")
+            text.indent()
+        self._write_elements(field, items)
+        if rows is not None:
+            text.dedent()
+
+    def _write_elements(self, field: Field, items: str) -> None:
+        text = self.text
         item = text.new_name("item")
         text.line(f"for {item} in {items}:")
         text.indent()

@@ -51,6 +51,16 @@ class Layout:
         """The fields that this version does not have."""
         return [field for field in struct.fields if self.version not in field.versions]
 
+    def row_code(self, struct: StructType) -> str | None:
+        """How `struct` packs one that has only numbers, None for any other."""
+        codes = [
+            None if field.is_array else NUMBER_CODES.get(field.type)
+            for field in self.plain_fields(struct)
+        ]
+        if not codes or None in codes or self.tagged_fields(struct):
+            return None
+        return "".join(filter(None, codes)) + ("x" if self.flexible else "")
+
     def is_nullable(self, field: Field) -> bool:
         """Whether this version may write null for `field`."""
         return self.version in field.nullable

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from penstock.session import Buffer, PeerError
@@ -117,3 +117,34 @@ class ArrayStructs(dict[int, Callable[..., Any]]):
         if count <= 256:
             self[count] = function
         return function
+
+
+class Rows:
+    """Elements of an array of structs, by their fields: a struct of numbers only may be given so,
+    which takes no object for each.
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, *columns: Sequence[int]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def packed(self, code: str) -> bytes:
+        """Return all elements, each packed as `code` says."""
+        width, values = len(self._columns), [0] * (len(self._columns) * len(self))
+        for index, column in enumerate(self._columns):
+            values[index::width] = column
+        step = _ROWS_TOGETHER * width
+        pieces = (values[at : at + step] for at in range(0, len(values), step))
+        return b"".join(_row_struct(code, len(each) // width).pack(*each) for each in pieces)
+
+
+_ROWS_TOGETHER: Final = 64
+
+
+@lru_cache(maxsize=256)
+def _row_struct(code: str, count: int) -> Struct:
+    return Struct(">" + code * count)

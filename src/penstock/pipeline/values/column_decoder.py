@@ -48,7 +48,8 @@ class ColumnDecoder:
 
     def __init__(self, schema: ColumnSchema, topic: str = "") -> None:
         self._schema = schema
-        self._topic = dict(schema.names).get(topic, topic)
+        names = dict(schema.names)
+        self._topic = names.get(topic, names.get("", topic))
         self._by_writer: dict[int | None, Decoder | str] = {}
 
     def decode(

@@ -60,7 +60,7 @@ class ColumnSchema:
     pulsar: str = ""
     """The URL of the broker whose versions messages name, instead of a registry's."""
     names: tuple[tuple[str, str], ...] = ()
-    """What topics are called there."""
+    """What topics are called there; of an empty name the one that stands for all."""
 
 
 def resolve_column(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
@@ -136,7 +136,7 @@ def _is_avro(declared: object) -> bool:
 
 def _from_registry(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
     registry = Registry(options.schema, options.option)
-    subjects = [options.subject] if options.subject else [f"{topic}-{role}" for topic in topics]
+    subjects = _subjects(options, [f"{topic}-{role}" for topic in topics])
     found = [_registered(options, registry.latest(subject)) for subject in subjects]
     return replace(_same(options, subjects, found), registry=options.schema)
 
@@ -144,13 +144,24 @@ def _from_registry(options: ColumnOptions, topics: Sequence[str], role: str) -> 
 def _from_broker(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
     if role != "value":
         raise SchemaError("a Pulsar broker keeps schemas of values, and none of keys")
-    subjects = [options.subject] * len(topics) if options.subject else topics
+    subjects = _subjects(options, topics)
     latest = [
         latest_schema(options.schema, options.option, full_names(subject)) for subject in subjects
     ]
     first = _same(options, subjects, [_of_version(options, each) for each in latest])
-    names = tuple((topic, each.topic) for topic, each in zip(topics, latest, strict=True))
+    of = [""] if options.subject else topics
+    names = tuple((topic, each.topic) for topic, each in zip(of, latest, strict=True))
     return replace(first, pulsar=options.schema, names=names)
+
+
+def _subjects(options: ColumnOptions, of_topics: Sequence[str]) -> Sequence[str]:
+    if options.subject:
+        return [options.subject]
+    if not of_topics:
+        raise SchemaError(
+            f"subscribePattern names no topic, and so no subject: give {options.option}Subject too"
+        )
+    return of_topics
 
 
 def _of_version(options: ColumnOptions, schema: RegisteredSchema) -> ColumnSchema:

@@ -1,0 +1,89 @@
+"""What brokers of Pulsar say unasked, and what they refuse for a moment only."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from penstock.clients.access import LoginError
+from penstock.clients.pulsar import client as under_test
+from penstock.clients.pulsar.client import PulsarClient, RefusedError
+from penstock.pulsar.wire.frames import encode_command
+from penstock.pulsar.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandCloseConsumer,
+    CommandConnected,
+    CommandError,
+    CommandPartitionedTopicMetadataResponse,
+    CommandPing,
+    ServerError,
+)
+
+Answer = Callable[..., PulsarClient]
+
+CONNECTED = BaseCommand(
+    type=BaseCommand.CONNECTED, connected=CommandConnected(server_version="test")
+)
+PING = BaseCommand(type=BaseCommand.PING, ping=CommandPing())
+MOVED = BaseCommand(
+    type=BaseCommand.CLOSE_CONSUMER,
+    close_consumer=CommandCloseConsumer(consumer_id=1, request_id=1),
+)
+TWO = BaseCommand(
+    type=BaseCommand.PARTITIONED_METADATA_RESPONSE,
+    partitionMetadataResponse=CommandPartitionedTopicMetadataResponse(
+        partitions=2, request_id=1, response=CommandPartitionedTopicMetadataResponse.Success
+    ),
+)
+
+
+def refusal(code: ServerError.ValueType, number: int = 1) -> BaseCommand:
+    error = CommandError(request_id=number, error=code, message="because\nof a trace")
+    return BaseCommand(type=BaseCommand.ERROR, error=error)
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answer]:
+    """Make a client of a broker that says these commands, one connection after the other."""
+    sockets: list[socket.socket] = []
+
+    def made(*connections: list[BaseCommand]) -> PulsarClient:
+        waiting = list(connections)
+
+        def connect(*_: object) -> socket.socket:
+            ours, theirs = socket.socketpair()
+            sockets.extend((ours, theirs))
+            theirs.sendall(b"".join(map(encode_command, waiting.pop(0))))
+            return ours
+
+        monkeypatch.setattr(under_test, "connect", connect)
+        return PulsarClient("h:1")
+
+    yield made
+    for each in sockets:
+        each.close()
+
+
+def test_a_ping_is_answered_on_the_way_to_an_answer(answering: Answer) -> None:
+    assert answering([CONNECTED, PING, TWO]).partitions("t") == 2
+
+
+def test_a_topic_that_moves_is_looked_for_on_a_connection_made_anew(answering: Answer) -> None:
+    client = answering([CONNECTED, MOVED], [CONNECTED, TWO])
+    with pytest.raises(ConnectionError, match="gave a topic to another one"):
+        client.partitions("t")
+    assert client.partitions("t") == 2
+
+
+def test_what_goes_well_a_moment_later_is_no_refusal(answering: Answer) -> None:
+    with pytest.raises(ConnectionError, match="ServiceNotReady: because"):
+        answering([CONNECTED, refusal(ServerError.ServiceNotReady)]).partitions("t")
+
+
+def test_a_refusal_is_said_in_one_line(answering: Answer) -> None:
+    with pytest.raises(RefusedError, match=r"^UnknownError: because$"):
+        answering([CONNECTED, refusal(ServerError.UnknownError)]).partitions("t")
+    with pytest.raises(LoginError, match=r"AuthenticationError: because$"):
+        answering([refusal(ServerError.AuthenticationError, 0)]).partitions("t")
