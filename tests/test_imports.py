@@ -75,6 +75,7 @@ ONLY_IN = {
     "pyspark": {"penstock.demo", "penstock.pipeline"},
     "pyarrow": {"penstock.demo", "penstock.pipeline", "penstock.records"},
     "deltalake": {"penstock.pipeline.tables"},
+    "obstore": {"penstock.pipeline.tables"},
     "pyiceberg": {"penstock.pipeline.tables"},
     "pandas": {"penstock.demo", "penstock.pipeline"},
     "ptars": {"penstock.pipeline.values"},

@@ -71,6 +71,7 @@ def test_a_topic_is_created_under_any_names(penstock: Penstock) -> None:
         (["--set", "durability=replicated"], 2, "sets nothing"),
         (["--set", "messageTTLInSeconds=soon"], 2, "in Pulsar it is a number"),
         (["--set", "retention.ms=-2"], 1, "an integer from -1"),
+        (["--set", "retention.bytes=-2"], 1, "an integer from -1"),
         (["--set", "segment_size=2MiB", "--set", "segment.bytes=9"], 2, "a second time"),
         (["--set", "segment.bytes=2097152", "--unset", "segment_size"], 2, "by the same command"),
         (["--set", "min.insync.replicas=2"], 1, "there is one replica"),

@@ -142,6 +142,8 @@ def test_defaults_of_the_node_are_derived() -> None:
         ("segment_size", Typed.u64(1000), ErrorCode.INVALID_OPTION_VALUE),
         ("segment_size", Typed.u64((1 << 20) + 1), ErrorCode.INVALID_OPTION_VALUE),
         ("max_topic_size", Typed.text("99999999999999999999"), ErrorCode.INVALID_OPTION_VALUE),
+        ("max_topic_size", Typed.text("-5 MiB"), ErrorCode.INVALID_OPTION_VALUE),
+        ("message_expiry", Typed.text("-1s"), ErrorCode.INVALID_OPTION_VALUE),
         ("message_expiry", Typed.text("soon"), ErrorCode.INVALID_OPTION_VALUE),
         ("message_expiry", Typed.text("1 fortnight"), ErrorCode.INVALID_OPTION_VALUE),
         ("message_expiry", Typed(ValueKind.INT64, bytes(8)), ErrorCode.INVALID_OPTION_VALUE),

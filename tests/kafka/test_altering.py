@@ -53,6 +53,8 @@ REFUSED = {
     "unknown key": ((("no.such", SET, "1"),), ErrorCode.INVALID_CONFIG),
     "removing an unknown key": ((("no.such", DELETE, None),), ErrorCode.INVALID_CONFIG),
     "not in effect": ((("min.insync.replicas", SET, "2"),), ErrorCode.INVALID_CONFIG),
+    "a negative size": ((("retention.bytes", SET, "-2"),), ErrorCode.INVALID_CONFIG),
+    "a negative time": ((("retention.ms", SET, "-2"),), ErrorCode.INVALID_CONFIG),
     "no list": ((("segment.bytes", APPEND, "1"),), ErrorCode.INVALID_CONFIG),
     "nothing left": ((("cleanup.policy", SUBTRACT, "delete"),), ErrorCode.INVALID_CONFIG),
     "null": ((("segment.bytes", SET, None),), ErrorCode.INVALID_REQUEST),

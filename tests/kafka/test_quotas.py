@@ -155,6 +155,16 @@ async def test_who_reads_what_is_stored_is_no_exception(dialog: Dialog) -> None:
     dialog.session.close()
 
 
+async def test_who_writes_at_offsets_is_no_exception(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    assert await alter(dialog, [("user", None)], producer_byte_rate=10_000.0) == 0
+    fields = {"topic": TOPIC, "records": batch(110_000)}
+    response = await dialog.ask("AppendAt", 0, **fields)
+    assert (response.error_code, response.end_offset) == (0, 1)
+    assert response.throttle_time_ms >= 1_000
+    dialog.session.close()
+
+
 def limit(server: BrokerProcess, client_id: str, rate: float | None) -> None:
     alter_quotas = api("AlterClientQuotas")
     request = alter_quotas.request

@@ -111,8 +111,7 @@ STREAMS: dict[str, dict[str, str]] = {
 def plain(row: Any) -> list[Any]:
     key, value = (None if each is None else bytes(each).decode() for each in (row.key, row.value))
     headers = row.headers if "headers" in row else None
-    # Spark's own source says null where there are none, ours an empty list.
-    pairs = [(each.key, each.value and bytes(each.value).decode()) for each in headers or ()]
+    pairs = headers and [(each.key, each.value and bytes(each.value).decode()) for each in headers]
     time = row.timestamp.timestamp()
     return [row.topic, row.partition, row.offset, key, value, time, row.timestampType, pairs]
 

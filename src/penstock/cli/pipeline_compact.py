@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 def compact_command(
     place: Annotated[
-        Path,
-        typer.Argument(help="The pipeline's file, or its table's folder.", show_default=False),
+        str,
+        typer.Argument(help="The pipeline's file, or where its table is.", show_default=False),
     ],
+    catalog: Annotated[
+        str | None, typer.Option(help="The Iceberg catalogue of a table that is not named by file.")
+    ] = None,
     output: Annotated[Format, FormatOption] = Format.TABLE,
 ) -> None:
     """Merge all small files of a Delta or Iceberg table to files of 128 MB.
@@ -32,9 +35,11 @@ def compact_command(
     except ModuleNotFoundError as error:
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     try:
-        merged = _table(place).compact()
+        merged = _table(place, catalog).compact()
     except TableError as error:
         raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"files of {place} can't be merged: {error.strerror}") from error
     if output is Format.JSON:
         print_json({"merged": merged.files, "into": merged.into})
     elif merged.files:
@@ -43,13 +48,13 @@ def compact_command(
         typer.echo(f"{place}: no two small files are left to merge")
 
 
-def _table(place: Path) -> Table:
+def _table(place: str, catalog: str | None) -> Table:
     """Return the table that is meant; raises TableError and CommandError."""
     from penstock.pipeline.tables.interface import TableConfig
     from penstock.pipeline.tables.opening import format_of, open_table
 
-    if is_definition(place):
+    if is_definition(Path(place)):
         from penstock.pipeline.jobs.settings import table_config
 
-        return open_table(table_config(loaded(place)))
-    return open_table(TableConfig(str(place), format_of(place)))
+        return open_table(table_config(loaded(Path(place))))
+    return open_table(TableConfig(place, format_of(place), catalog=catalog))

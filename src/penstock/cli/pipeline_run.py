@@ -31,6 +31,19 @@ UpsertBy = Annotated[
 Checkpoint = Annotated[
     Path | None, typer.Option(help="Folder of Spark's offsets; inside the table's unless given.")
 ]
+Table = Annotated[
+    str | None, typer.Option("--table", help="Folder of the table, or s3://BUCKET/PATH.")
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the run's own files, for a table in an object store.  [default: NAME-state]"
+    ),
+]
+Catalog = Annotated[
+    str | None,
+    typer.Option(help="URL of an Iceberg table's catalogue; a file in its folder unless given."),
+]
 Lines = Annotated[
     bool,
     typer.Option(
@@ -46,7 +59,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
         list[str],
         typer.Argument(help="Topics by their Kafka names; or a pipeline's file, and nothing else."),
     ],
-    table: Annotated[Path | None, typer.Option("--table", help="Folder of the table.")] = None,
+    table: Table = None,
     server: Server = DEFAULT_SERVER,
     table_format: Annotated[
         str, typer.Option(help="What the table is kept as: parquet, delta or iceberg.")
@@ -54,6 +67,8 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     partition_by: PartitionBy = None,
     upsert_by: UpsertBy = None,
     checkpoint: Checkpoint = None,
+    state: State = None,
+    catalog: Catalog = None,
     every: Annotated[
         float | None,
         typer.Option(help="Seconds from batch to batch; without it the job ends when caught up."),
@@ -81,7 +96,6 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     try:
         from penstock.pipeline.jobs.config import PipelineConfig, WriteMode
         from penstock.pipeline.source.options import ReadMode
-        from penstock.pipeline.tables.interface import TableFormat
     except ModuleNotFoundError as error:
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     if is_definition(Path(topics[0])):
@@ -93,8 +107,7 @@ def run_command(  # noqa: PLR0913, PLR0917  # Typer reads flags from the signatu
     config = PipelineConfig(
         servers=server,
         topics=tuple(topics),
-        table=table,
-        table_format=_choice("--table-format", table_format, list(TableFormat)),
+        **_place(table, state, catalog, table_format),
         partition_by=tuple(partition_by or ()),
         mode=WriteMode.UPSERT if upsert_by else WriteMode.APPEND,
         key=tuple(upsert_by or ()),
@@ -120,6 +133,24 @@ def _refuse_flags(call: typer.Context, places: list[str]) -> None:
             raise UsageError(
                 f"{flag} can't be given beside a pipeline's file: set it in {places[0]}"
             )
+
+
+def _place(
+    table: str, state: Path | None, catalog: str | None, table_format: str
+) -> dict[str, Any]:
+    """Return where the table lies, and as what. Raises UsageError."""
+    from penstock.pipeline.tables.interface import TableFormat
+    from penstock.pipeline.tables.places import is_remote, state_name
+
+    kind = _choice("--table-format", table_format, list(TableFormat))
+    if catalog is not None and kind is not TableFormat.ICEBERG:
+        raise UsageError("--catalog is about Iceberg tables: give --table-format iceberg too")
+    found = {"table_format": kind, "catalog": catalog}
+    if is_remote(table):
+        return {"table": state or Path(state_name(table)), "store": table, **found}
+    if state is not None:
+        raise UsageError("--state is about tables in an object store: leave it out")
+    return {"table": Path(table), **found}
 
 
 def _choice(flag: str, word: str, choices: list[Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -26,6 +26,9 @@ from penstock.pipeline.values.options import parse_value_options
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+READ: Final = "read"
+"""The option by which a table is read and not a topic."""
+
 
 class PenstockSource(DataSource):
     """Topics as rows and rows as records; the options are those of Spark's Kafka source and sink.
@@ -38,6 +41,10 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
+        if READ in self.options:
+            from penstock.pipeline.live.source import live_schema  # noqa: PLC0415  # if it is read
+
+            return live_schema(self.options)
         raw = spark_schema(columns_of(self.options))
         if parse_value_options(self.options) is None:
             return raw
@@ -48,6 +55,10 @@ class PenstockSource(DataSource):
         return typed_schema(raw, options.values, options.topics)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if READ in self.options:
+            from penstock.pipeline.live.source import live_reader  # noqa: PLC0415  # see schema
+
+            return live_reader(self.options, schema)
         options = parse(self.options, streaming=False)
         reader = FilteringReader if options.filter_pushdown else BatchReader
         return reader(options, schema)

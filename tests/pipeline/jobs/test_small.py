@@ -21,10 +21,10 @@ from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.recording import recorded
 from penstock.pipeline.jobs.small import is_small, may_go_without_spark
 from penstock.pipeline.jobs.state import JobState, Phase
-from penstock.pipeline.source.readers import StreamReader
 from penstock.pipeline.tables.interface import TableConfig, TableFormat, state_folder
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
+from penstock.pipeline.tables.staged_files import TableFilesReader
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
 
@@ -93,7 +93,7 @@ def cut(*_: object) -> None:
 
 
 CUTS: dict[str, tuple[type, str]] = {
-    "a batch is planned": (StreamReader, "partitions"),
+    "a batch is planned": (TableFilesReader, "partitions"),
     "its rows are staged": (ParquetTable, "commit"),
     "it is part of the table": (Checkpoint, "finish"),
 }

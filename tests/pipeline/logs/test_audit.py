@@ -41,6 +41,8 @@ def log(folder: Path, segments: dict[int, Sequence[bytes]]) -> Path:
     directory = folder / "topics" / "id" / "0"
     directory.mkdir(parents=True)
     (directory / "penstock.json").write_text(json.dumps({"topic": "orders", "index": 0}))
+    topic = {"tenant": "acme", "namespace": "shop", "topic": "orders"}
+    (directory.parent / "penstock.json").write_text(json.dumps(topic))
     for base, batches in segments.items():
         (directory / f"{base:020d}.log").write_bytes(b"".join(batches))
     return directory
@@ -54,8 +56,15 @@ def audited(folder: Path, segments: dict[int, Sequence[bytes]]) -> LogAudit:
 def test_a_sound_log_has_nothing_wrong(tmp_path: Path) -> None:
     found = audited(tmp_path, {6: [batch(6), batch(9)], 12: [batch(12)], 15: [batch(15)]})
     assert found.is_sound
-    assert (found.topic, found.start, found.end, found.records) == ("orders", 6, 18, 12)
+    assert (found.topic, found.start, found.end, found.records) == ("acme/shop/orders", 6, 18, 12)
     assert (found.segments, found.batches, found.torn_bytes, found.open) == (3, 4, 0, {})
+
+
+def test_a_log_whose_topic_says_nothing_has_the_name_that_it_was_made_with(tmp_path: Path) -> None:
+    directory = log(tmp_path, {0: [batch(0)]})
+    for said in ("", "[]", "{}"):
+        (directory.parent / "penstock.json").write_text(said)
+        assert log_audit(directory, []).topic == "orders"
 
 
 def test_a_flipped_bit_is_found_with_its_place(tmp_path: Path) -> None:

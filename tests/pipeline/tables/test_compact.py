@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.interface import Merged, StagedFile, TableConfig, TableError
 from penstock.pipeline.tables.interface import TableFormat as Format
 from penstock.pipeline.tables.lake import CONFLICTS_MAX, ConflictError, LakeTable
@@ -134,6 +136,29 @@ def test_a_merge_that_is_always_overtaken_ends(
         table.compact()
     assert len(tries) == CONFLICTS_MAX
     assert len(list(tmp_path.glob("table/data/**/*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_merge_for_which_the_disk_has_no_room_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Format
+) -> None:
+    monkeypatch.setattr(merging, "SMALL_FILES_MAX", 2)
+    table = opened(tmp_path, kind)
+    for batch in range(2):
+        give(table, batch)
+    rows_of = table._rows_of
+
+    def end_early(*arguments: Any) -> Any:
+        yield next(rows_of(*arguments))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(table, "_rows_of", end_early)
+    give(table, 2)  # which is part of the table, whatever becomes of the merge after it
+    with pytest.raises(OSError, match="No space left"):
+        table.compact()
+    assert len(list(tmp_path.glob("table/data/**/*.parquet"))) == 3
+    for reader in READERS[kind]:
+        assert offsets_seen(reader, table.config) == list(range(3 * ROWS)), reader
 
 
 def test_what_can_t_be_merged_is_refused(tmp_path: Path) -> None:

@@ -20,9 +20,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import TopicTerminatedError
+from penstock.broker.quotas import Quota
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import topic_by_name
+from penstock.kafka.quotas import throttled_ms
 from penstock.kafka.restored import check_restored, inflated_bytes
 from penstock.kafka.wire import ErrorCode, api
 from penstock.requests.validation import in_thread
@@ -58,6 +60,10 @@ async def append_at(request: AppendAtRequest, call: Call) -> AppendAtResponse:
             await durable
     except Exception as error:
         answer.error_code, answer.error_message = refusal(error)
+    if call.broker.quotas:
+        size = len(request.records or b"")
+        quota = Quota.PRODUCED_BYTES
+        answer.throttle_time_ms = throttled_ms(call.client, quota, call.client_id, size)
     return answer
 
 

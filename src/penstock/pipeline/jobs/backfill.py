@@ -32,9 +32,8 @@ from penstock.pipeline.source.offsets import (
     topic_ids,
 )
 from penstock.pipeline.source.options import parse
-from penstock.pipeline.source.readers import BatchReader
-from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.tables.staged_files import TableFilesBatchReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -141,16 +140,15 @@ class Backfill:
 
     def _is_small(self, plan: Plan) -> bool:
         config = self._config
-        if config.has_steps or config.master != LOCAL or is_open():
+        if config.needs_spark or config.master != LOCAL or is_open():
             return False
         return _rows(plan.start, plan.stop) <= SMALL_ROWS
 
     def _here(self, batch: Batch, start: OffsetsJson) -> Written:
         options = parse(range_options(self._config, _between(start, batch.end)), streaming=False)
         table = self._writing.table
-        stager = table.prepare(arrow_schema(options.columns))
-        partitions = BatchReader(options).partitions()
-        return Written(write_here(table, options, stager, batch, partitions))
+        partitions = TableFilesBatchReader(options, table.config).partitions()
+        return Written(write_here(table, options, batch, partitions))
 
     def _by_spark(self, batch: Batch, start: OffsetsJson) -> Written:
         log = self._writing.table.spark_log

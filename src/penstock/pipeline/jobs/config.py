@@ -86,7 +86,11 @@ class PipelineConfig:
     servers: str
     topics: tuple[str, ...]
     table: Path
-    """The folder of the table, or of the job's own state where the rows go to a topic."""
+    """The folder of the table, or of the job's own state where the rows go elsewhere."""
+    store: str | None = None
+    """Where in an object store the table lies, as `s3://bucket/path`, if it is in one."""
+    catalog: str | None = None
+    """An Iceberg table's catalogue, by its URL; a file in the table's folder unless given."""
     table_format: TableFormat = TableFormat.PARQUET
     checkpoint: Path | None = None
     """Where Spark keeps its offsets; inside the table's folder unless set otherwise."""
@@ -115,12 +119,14 @@ class PipelineConfig:
     @property
     def target(self) -> str:
         """What is written, for people."""
-        return str(self.table) if self.target_topic is None else self.target_topic.topic
+        if self.target_topic is not None:
+            return self.target_topic.topic
+        return self.store or str(self.table)
 
     @property
-    def has_steps(self) -> bool:
-        """Whether rows are more than what the source reads."""
-        return bool(self.parsing or self.expectations or self.deduplication)
+    def needs_spark(self) -> bool:
+        """Whether only Spark can compute the rows, and not the tasks that read them."""
+        return bool(self.expectations or self.deduplication)
 
     @property
     def quarantines(self) -> bool:

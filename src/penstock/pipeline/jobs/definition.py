@@ -24,6 +24,7 @@ from penstock.pipeline.jobs.sections import Section
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.tables.interface import ChangeForm, TableFormat
+from penstock.pipeline.tables.places import is_remote, state_name
 from penstock.pipeline.values.options import OnParseError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _WRITE: Final = (
     "changes",
     "partition_by",
     "checkpoint",
+    "catalog",
     *_WRITE_TOPIC,
 )
 
@@ -143,9 +145,8 @@ def _to_topic(path: Path, write: Section, read: Mapping[str, Any]) -> dict[str, 
 
 
 def _to_table(path: Path, write: Section) -> dict[str, Any]:
-    for name in ("server", "state"):
-        if name in write:
-            raise write.wrong(name, "left out, for it is about a topic that is written to")
+    if "server" in write:
+        raise write.wrong("server", "left out, for it is about a topic that is written to")
     mode = write.word("mode", WriteMode, WriteMode.APPEND)
     key = write.texts("key")
     if (mode is WriteMode.UPSERT) != bool(key):
@@ -155,14 +156,31 @@ def _to_table(path: Path, write: Section) -> dict[str, Any]:
         raise write.wrong("changes", 'left out, or given with mode = "upsert" and a key')
     checkpoint = write.text("checkpoint", "")
     return {
-        "table": path.parent / write.text("table"),
-        "table_format": write.word("format", TableFormat, TableFormat.PARQUET),
+        **_table(path, write),
         "checkpoint": path.parent / checkpoint if checkpoint else None,
         "mode": mode,
         "key": key,
         "changes": changes,
         "partition_by": write.texts("partition_by"),
     }
+
+
+def _table(path: Path, write: Section) -> dict[str, Any]:
+    """Return where a table lies, and as what."""
+    place = write.text("table")
+    kind = write.word("format", TableFormat, TableFormat.PARQUET)
+    catalog = write.text("catalog", "")
+    if catalog and kind is not TableFormat.ICEBERG:
+        raise write.wrong("catalog", 'left out, or given with format = "iceberg"')
+    found = {"table_format": kind, "catalog": catalog or None}
+    if not is_remote(place):
+        if "state" in write:
+            raise write.wrong("state", "left out, for a local table has it in its own folder")
+        return {"table": path.parent / place, **found}
+    if kind is TableFormat.PARQUET:
+        raise write.wrong("format", '"delta" or "iceberg" for a table in an object store')
+    state = write.text("state", state_name(place))
+    return {"table": path.parent / state, "store": place, **found}
 
 
 def _run(path: Path, entries: Any) -> dict[str, Any]:

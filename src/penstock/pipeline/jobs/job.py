@@ -27,6 +27,7 @@ from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import from_json
 from penstock.pipeline.source.options import OptionError
 from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.values.errors import ParseError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -49,6 +50,8 @@ _IN_WORDS: Final = (
     OptionError,
     SourceError,
     SinkError,
+    SchemaError,
+    ParseError,
     OSError,
 )
 
@@ -112,6 +115,7 @@ class Run:
     def _run_small(self, report: Callable[[Progress], None]) -> Progress:
         self._pace.add(time.monotonic(), 0)
         with SmallRun(self._pinned, self._writing.table) as run:
+            run.prepare()
             record(self._config)
             began = time.monotonic()
             for batch, written in run.batches():

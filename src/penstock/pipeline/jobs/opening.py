@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def writing_of(config: PipelineConfig) -> Writing:
     """Return how this job writes: past Java where nothing is asked that needs it."""
-    if config.target_topic is None and not config.has_steps:
+    if config.target_topic is None and not config.needs_spark:
         return PastJava(config)
     return computing(config)
 

@@ -27,13 +27,16 @@ def checkpoint_of(config: PipelineConfig, table: Table) -> Path:
 
 def table_config(config: PipelineConfig) -> TableConfig:
     """Return the table that a job writes."""
+    home = str(config.table.absolute())
     return TableConfig(
-        str(config.table.absolute()),
+        config.store or home,
         config.table_format,
         config.compression,
         partition_by=config.partition_by,
         keys=config.key,
         changes=config.changes,
+        catalog=config.catalog,
+        home=home,
         backfill=config.backfill,
     )
 
@@ -51,8 +54,15 @@ def check_columns(config: PipelineConfig, schema: pa.Schema) -> None:
 
 def quarantine_config(config: PipelineConfig) -> TableConfig:
     """Return the table of the rows that do not meet an expectation."""
-    location = f"{config.table.absolute()}-quarantine"
-    return TableConfig(location, config.table_format, config.compression, backfill=config.backfill)
+    table = table_config(config)
+    return TableConfig(
+        f"{table.location}-quarantine",
+        table.format,
+        table.compression,
+        catalog=table.catalog,
+        home=f"{table.home}-quarantine",
+        backfill=table.backfill,
+    )
 
 
 def source_options(config: PipelineConfig) -> dict[str, str]:

@@ -16,9 +16,7 @@ from penstock.pipeline.jobs.writing import Written
 from penstock.pipeline.session import LOCAL, is_open
 from penstock.pipeline.source.offsets import from_json
 from penstock.pipeline.source.options import parse
-from penstock.pipeline.source.readers import StreamReader, task_of
-from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.tables.staged_files import stage_task
+from penstock.pipeline.tables.staged_files import TableFilesReader, stage_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.jobs.config import PipelineConfig
     from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.source.options import SourceOptions
-    from penstock.pipeline.tables.staging import Stager
     from penstock.pipeline.tables.table import Table
 
 SMALL_BYTES: Final = 64 << 20
@@ -46,7 +43,7 @@ def may_go_without_spark(config: PipelineConfig, table: Table) -> bool:
 
     Where Spark runs already nothing is saved, and whoever names a master wants it.
     """
-    past_java = not config.has_steps and config.target_topic is None
+    past_java = not config.needs_spark and config.target_topic is None
     if not past_java or config.interval_seconds is not None or config.master != LOCAL:
         return False
     return not is_open() and Checkpoint(checkpoint_of(config, table)).is_plain
@@ -68,7 +65,7 @@ class Batch(NamedTuple):
 class SmallRun:
     """Reads what there is when it begins, batch by batch.
 
-    Methods raise SourceError, OptionError, TableError and OSError.
+    Methods raise SourceError, OptionError, SchemaError, ParseError, TableError and OSError.
     """
 
     def __init__(self, config: PipelineConfig, table: Table) -> None:
@@ -76,7 +73,7 @@ class SmallRun:
         self._limit = ReadMaxRows(config.batch_rows)
         self._table = table
         self._checkpoint = Checkpoint(checkpoint_of(config, table))
-        self._reader = StreamReader(self._options)
+        self._reader = TableFilesReader(self._options, table.config)
         self._done: OffsetsJson = {}
 
     def __enter__(self) -> Self:
@@ -90,9 +87,12 @@ class SmallRun:
     ) -> None:
         self._reader.stop()
 
+    def prepare(self) -> None:
+        """Make the table fit for what is to be read."""
+        self._reader.prepare()
+
     def batches(self) -> Iterator[tuple[int, Written]]:
         """Do what a run before left undone, and what has come since; yield each batch when done."""
-        stager = self._table.prepare(arrow_schema(self._options.columns))
         query = self._checkpoint.query()
         self._reader.prepareForTriggerAvailableNow()
         number, start, end = self._checkpoint.resumed(self._reader.initialOffset)
@@ -104,8 +104,7 @@ class SmallRun:
                     return
                 self._checkpoint.plan(number, end)
             partitions = self._reader.partitions(start, end)
-            batch = Batch(query, number, end)
-            rows = write_here(self._table, self._options, stager, batch, partitions)
+            rows = write_here(self._table, self._options, Batch(query, number, end), partitions)
             self._checkpoint.finish(number)
             self._done = end
             yield number, Written(rows)
@@ -121,16 +120,14 @@ class SmallRun:
 def write_here(
     table: Table,
     options: SourceOptions,
-    stager: Stager,
     batch: Batch,
     partitions: Iterable[InputPartition],
 ) -> int:
     """Write the rows of all tasks of a batch to a table; return how many there are."""
     files = [
         file
-        for task in map(task_of, partitions)
-        if task is not None
-        for file in stage_task(task, options, stager, batch.query, batch.number)
+        for partition in partitions
+        for file in stage_task(partition, options, batch.query, batch.number)
     ]
     if not files:
         return 0

@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_type
 
 from penstock.pipeline.jobs.config import Deduplication, DefinitionError, Expectation, Otherwise
+from penstock.pipeline.tables.interface import NO_ENVELOPE
 from penstock.pipeline.values.debezium import envelope_of
 
 if TYPE_CHECKING:
@@ -34,10 +35,7 @@ def path_of_envelope(rows: DataFrame) -> tuple[str, ...]:
     """Return where Debezium's envelope is in typed values. Raises DefinitionError for others."""
     found = envelope_of(to_arrow_type(rows.schema["value"].dataType, timezone="UTC"))
     if found is None:
-        raise DefinitionError(
-            'write.changes = "debezium": the schema of [parse] has no op STRING beside before and '
-            "after, two structs of the same fields"
-        )
+        raise DefinitionError(NO_ENVELOPE)
     return found.path
 
 

@@ -26,10 +26,10 @@ from penstock.pipeline.jobs.steps import (
     held_against,
     path_of_envelope,
 )
-from penstock.pipeline.source.options import columns_of
-from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.source.options import parse
 from penstock.pipeline.tables.interface import ChangeForm, StagedFile
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.shaping import shape_of
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
 if TYPE_CHECKING:
@@ -85,15 +85,16 @@ class PastJava:
         pass
 
     def begin(self, spark: SparkSession) -> DataFrame:
-        options = self._options(source_options(self._config))
+        options = self._options(source_options(self._config), streaming=True)
         return spark.readStream.format(TableFilesSource.name()).options(**options).load()
 
     def between(self, spark: SparkSession, ends: Mapping[str, str]) -> DataFrame:
-        options = self._options(range_options(self._config, ends))
+        options = self._options(range_options(self._config, ends), streaming=False)
         return spark.read.format(TableFilesSource.name()).options(**options).load()
 
-    def _options(self, options: dict[str, str]) -> dict[str, str]:
-        self.table.prepare(arrow_schema(columns_of(options)))
+    def _options(self, options: dict[str, str], *, streaming: bool) -> dict[str, str]:
+        shape = shape_of(parse(options, streaming=streaming), self._config.changes)
+        self.table.prepare(shape.schema)
         return options | {"table": self._table_config.to_json()}
 
     def write(self, frame: DataFrame, batch: int) -> Written:

@@ -62,6 +62,8 @@ def pipeline_of(place: Path | str | PipelineConfig) -> PipelineConfig:
         config = place if isinstance(place, PipelineConfig) else _found(Path(place))
     except DefinitionError as error:
         raise LiveTableError(str(error)) from error
+    if config.target_topic is not None:
+        raise LiveTableError(f"the pipeline writes the topic {config.target} and no table: read it")
     if config.deduplication:
         raise LiveTableError(
             f"{config.table} is written by a pipeline with [deduplicate], and only its job knows "

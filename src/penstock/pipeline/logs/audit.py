@@ -43,6 +43,7 @@ class LogAudit:
     """What is right and wrong with one partition's log."""
 
     topic: str
+    """Its full name: tenant, namespace and name."""
     partition: int
     directory: str
     segments: int = 0
@@ -109,8 +110,7 @@ def audit(spark: SparkSession, data_folder: Path) -> list[LogAudit]:
 
 def log_audit(directory: Path, checked: Sequence[Checked], errors: Sequence[str] = ()) -> LogAudit:
     """Put together what is known of the segments of one log."""
-    identity = json.loads((directory / IDENTITY_FILE).read_bytes())
-    log = LogAudit(identity["topic"], identity["index"], str(directory), damage=list(errors))
+    log = LogAudit(*_names(directory), str(directory), damage=list(errors))
     expected: int | None = None
     for each in sorted(checked, key=lambda one: one.base_offset):
         log.start = each.base_offset if expected is None else log.start
@@ -126,6 +126,17 @@ def log_audit(directory: Path, checked: Sequence[Checked], errors: Sequence[str]
         log.damage.extend(f"offset {offset} was written before" for offset in each.repeated)
         log.open = {key: at for key, at in log.open.items() if key not in each.ended} | each.open
     return log
+
+
+def _names(directory: Path) -> tuple[str, int]:
+    """Return the full name of the topic of a log, and the partition's number."""
+    partition = json.loads((directory / IDENTITY_FILE).read_bytes())
+    try:
+        topic = json.loads((directory.parent / IDENTITY_FILE).read_bytes())
+        name = "/".join(topic[each] for each in ("tenant", "namespace", "topic"))
+    except (OSError, ValueError, KeyError, TypeError):
+        name = partition["topic"]  # which it had when the partition was made
+    return name, partition["index"]
 
 
 def _check_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -27,6 +27,7 @@ from penstock.pipeline.logs.targets import Targets
 from penstock.pipeline.sink.options import CODECS
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import TopicPartition
+from penstock.pipeline.source.patience import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +90,7 @@ class Importing:
                 targets = Targets(client, self._servers, self._folder, self._export)
                 targets.prepare()
                 records = self._restored(spark, targets, report)
-                targets.finish()
+                Patience(answered=True).ask(targets.finish)
         except (KafkaError, SourceError, OSError) as error:
             raise ExportError(str(error)) from error
         return Imported(records, len(self._parts()))

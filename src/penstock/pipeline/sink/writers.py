@@ -16,6 +16,7 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.clients.kafka.transactions import WriterClient
+from penstock.pipeline.carried import Carried
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.writing import (
     CLIENT_ID,
@@ -50,7 +51,7 @@ class Written(WriterCommitMessage):
     """Whose open transaction has the rows; None where there were none to write."""
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(Carried, DataSourceArrowWriter):
     """Writes once. This very object, as it was pickled, is in all tasks and in the driver."""
 
     def __init__(self, options: SinkOptions) -> None:
@@ -67,7 +68,7 @@ class BatchWriter(DataSourceArrowWriter):
         abort(self._options, self._writer)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(Carried, DataSourceStreamArrowWriter):
     """Writes one batch of a stream after the other.
 
     The driver's object is another one than the tasks', and knows the query from them alone.

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from penstock.pipeline.carried import Carried
 from penstock.pipeline.clusters.opening import OpenCluster, open_cluster
 from penstock.pipeline.source.admission import Admission
 from penstock.pipeline.source.corruption import prepare
@@ -51,7 +52,7 @@ class TaskPartition(InputPartition):
         self.typed = typed
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(Carried, DataSourceReader):
     """Reads between two positions, once."""
 
     def __init__(self, options: SourceOptions, declared: StructType | None = None) -> None:
@@ -122,7 +123,7 @@ class Latest(NamedTuple):
     ids: TopicIds
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(Carried, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads on from the offsets that Spark checkpoints.
 
     One instance lives as long as its query, in a process of its own beside the driver; copies of it
@@ -184,13 +185,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(*self._latest) or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if self._typed is None:
+            self._typed = _typed(self._options, self._declared)
+        return as_partitions(self._tasks(start, end), self._typed)
+
+    def _tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         planner = self._planner()
         recorded = topic_ids(end)
         stop = planner.of_same_topics(from_json(end), recorded, planner.topic_ids())
         begin = without_changed(from_json(start), topic_ids(start), recorded)
-        if self._typed is None:
-            self._typed = _typed(self._options, self._declared)
-        return as_partitions(planner.tasks(begin, stop), self._typed)
+        return planner.tasks(begin, stop)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)

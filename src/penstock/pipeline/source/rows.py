@@ -109,6 +109,8 @@ class Rows:
         first, last = np.searchsorted(columns.offsets, (self._span.start, self._span.end))
         count = int(last - first)
         arrays = to_arrow(columns, self._schema.names)
+        if HEADERS in arrays:
+            arrays[HEADERS] = _null_where_none(arrays[HEADERS])
         if versions is not None:
             arrays[SCHEMA_VERSION] = pa.array(versions.of(columns.offsets))
         return self._batch({name: each.slice(first, count) for name, each in arrays.items()}, count)
@@ -166,6 +168,13 @@ def _from_headers(run: memoryview) -> dict[str, Numbers] | None:
         "offset": np.repeat(firsts, counts) + np.arange(counts.sum()),
         "timestampType": np.repeat(appended.astype(np.int32), counts),
     }
+
+
+def _null_where_none(headers: pa.ListArray) -> pa.ListArray:
+    """Return headers as Spark's Kafka source says them: a record without any has null."""
+    starts = headers.offsets.to_numpy()
+    none = pa.array(starts[1:] == starts[:-1])
+    return pa.ListArray.from_arrays(headers.offsets, headers.values, type=headers.type, mask=none)
 
 
 def _end_of(columns: Columns, before: int) -> int:

@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
 
 def read_task(
-    task: Task, options: SourceOptions, typed: TypedReading | None = None
+    task: Task,
+    options: SourceOptions,
+    typed: TypedReading | None = None,
+    of_batch: tuple[str, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one task, with the columns of the options.
 
+    `of_batch` is the query and its batch that they are read for, Spark's own unless it is given.
     Raises SourceError where some can't be had, unless `onCorruption` lets them be left out. With
     typed columns, what is not of its schema raises what `TypedReading.rows` does.
     """
@@ -40,7 +44,9 @@ def read_task(
     if typed.needs_versions:
         columns = (*columns, SCHEMA_VERSION)
     raw = _read(task, options, columns)
-    origin = Origin(*running_batch(), *task.range.source, task.range.start, task.range.end)
+    origin = Origin(
+        *(of_batch or running_batch()), *task.range.source, task.range.start, task.range.end
+    )
     return typed.rows(raw, arrow_schema(options.columns), origin)
 
 

@@ -24,9 +24,10 @@ from penstock.pipeline.tables.lake import (
     ConflictError,
     LakeTable,
     LiveFile,
+    OutcomeUnknownError,
     footer_of,
 )
-from penstock.pipeline.tables.storage import flush_folder, local_folder
+from penstock.pipeline.tables.storage import flush_folder
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 try:
     from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-    from deltalake.exceptions import CommitFailedError, TableNotFoundError
+    from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
     from deltalake.transaction import AddAction, RemoveAction
 except ModuleNotFoundError as missing:
     raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
@@ -62,18 +63,31 @@ class DeltaLakeTable(LakeTable):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
-        self.folder = local_folder(self.path)
         self._opened: DeltaTable | None = None
 
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         try:
-            self._opened = DeltaTable(str(self.path))
+            self._opened = self._load()
         except TableNotFoundError:
-            self._refuse_other_files()
-            parts = [field.name for field in fields]
-            self._opened = DeltaTable.create(
-                str(self.path), delta_schema(columns), partition_by=parts
+            if self.place.holds_parquet():
+                raise TableError(
+                    f"{self.place.uri} holds Parquet files and is no Delta table: choose an empty "
+                    "folder"
+                ) from None
+            self._opened = self._create(columns, [field.name for field in fields])
+
+    def _load(self) -> DeltaTable:
+        return DeltaTable(self.place.uri, storage_options=self.place.delta_options())
+
+    def _create(self, columns: pa.Schema, parts: list[str]) -> DeltaTable:
+        schema = delta_schema(columns)
+        options = self.place.delta_options()
+        try:
+            return DeltaTable.create(
+                self.place.uri, schema, partition_by=parts, storage_options=options
             )
+        except DeltaError as error:
+            raise TableError(f"{self.place.uri} can't become a Delta table: {error}") from error
 
     def _evolve(self, change: Evolution) -> None:
         self._table.alter.add_columns(delta_schema(pa.schema(change.added)).fields)
@@ -82,16 +96,10 @@ class DeltaLakeTable(LakeTable):
     def _parts(self) -> list[str]:
         return list(self._table.metadata().partition_columns)
 
-    def _refuse_other_files(self) -> None:
-        if any(self.path.glob("**/*.parquet")):
-            raise TableError(
-                f"{self.path} holds Parquet files and is no Delta table: choose an empty folder"
-            )
-
     @property
     def _table(self) -> DeltaTable:
         if self._opened is None:
-            self._opened = DeltaTable(str(self.path))
+            self._opened = self._load()
         return self._opened
 
     def _schema(self) -> pa.Schema:
@@ -101,7 +109,7 @@ class DeltaLakeTable(LakeTable):
         self._table.update_incremental()
 
     def _is_there(self) -> bool:
-        return DeltaTable.is_deltatable(str(self.path))
+        return DeltaTable.is_deltatable(self.place.uri, self.place.delta_options())
 
     def _owner(self) -> str | None:
         return self._table.metadata().configuration.get(QUERY)
@@ -110,13 +118,13 @@ class DeltaLakeTable(LakeTable):
         owner = self._owner()
         if self.config.backfill:
             if owner is None:
-                raise nothing_to_fill(self.config.location)
+                raise nothing_to_fill(self.place.uri)
             return
         if owner is None:
             self._table.alter.set_table_properties({QUERY: query}, raise_if_not_exists=False)
             self._refresh()
         elif owner != query:
-            raise another_query(self.config.location)
+            raise another_query(self.place.uri)
 
     def _committed(self, query: str) -> int | None:
         return self._table.transaction_version(query)
@@ -179,14 +187,20 @@ class DeltaLakeTable(LakeTable):
                 commit_properties=_properties(change.batch),
             )
         except CommitFailedError as error:
-            raise ConflictError(str(error)) from error
+            # An object store may have been asked twice, where its first answer was lost.
+            local = self.place.local is not None
+            raise (ConflictError if local else OutcomeUnknownError)(str(error)) from error
+        except DeltaError as error:
+            raise TableError(f"{self.place.uri} can't be written: {error}") from error
         self._refresh()
         self._flush_log()
 
     def _flush_log(self) -> None:
         """Have the newest commit survive a power cut, before Spark notes that it is done."""
+        if self.place.local is None:
+            return
         name = f"{self._table.version():020}.json"
-        log = self.path / "_delta_log"
+        log = self.place.local / "_delta_log"
         with (log / name).open("rb") as file:
             os.fsync(file.fileno())
         flush_folder(log)

@@ -8,8 +8,8 @@ folder, and `metadata/version-hint.text` names the newest metadata for readers w
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from penstock.pipeline.tables.interface import (
     TableError,
     another_query,
     nothing_to_fill,
+    state_folder,
 )
 from penstock.pipeline.tables.lake import (
     DATA,
@@ -28,11 +29,13 @@ from penstock.pipeline.tables.lake import (
     ConflictError,
     LakeTable,
     LiveFile,
+    OutcomeUnknownError,
     footer_of,
 )
-from penstock.pipeline.tables.storage import local_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.schema import Schema as IcebergSchema
@@ -49,6 +52,7 @@ try:
     from pyiceberg.conversions import partition_to_py
     from pyiceberg.exceptions import (
         CommitFailedException,
+        CommitStateUnknownException,
         NoSuchTableError,
         ValidationException,
     )
@@ -60,6 +64,7 @@ try:
     from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
     from pyiceberg.typedef import Record
     from pyiceberg.types import DateType, PrimitiveType
+    from requests.exceptions import RequestException
 except ModuleNotFoundError as missing:
     raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
 
@@ -79,6 +84,18 @@ CREATED_WITH: Final = {
 }
 """Properties of a new table: what its metadata was before goes by itself."""
 
+_S3: Final = {
+    "AWS_ACCESS_KEY_ID": "s3.access-key-id",
+    "AWS_SECRET_ACCESS_KEY": "s3.secret-access-key",
+    "AWS_SESSION_TOKEN": "s3.session-token",
+    "AWS_DEFAULT_REGION": "s3.region",
+    "AWS_REGION": "s3.region",
+    "AWS_ENDPOINT_URL": "s3.endpoint",
+}
+"""What the environment's names are to pyiceberg."""
+
+HINT: Final = "metadata/version-hint.text"
+
 _EPOCH: Final = date(1970, 1, 1)
 
 FILES: Final = "penstock.pipeline.tables.durable_io.DurableFileIO"
@@ -92,22 +109,32 @@ class IcebergTable(LakeTable):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
-        self.folder = local_folder(self.path)
         self._loaded: Opened | None = None
         self._known: dict[str, list[DataFile]] = {}
 
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         catalog = self._catalog()
         try:
-            self._loaded = catalog.load_table(self._identifier)
+            with self._asking_catalogue():
+                self._loaded = catalog.load_table(self._identifier)
         except NoSuchTableError:
-            self._refuse_other_files()
+            if self.place.holds_parquet():
+                raise TableError(
+                    f"{self.place.uri} holds Parquet files and is no Iceberg table of this "
+                    "catalogue: choose an empty folder"
+                ) from None
             self._loaded = self._create(catalog, columns, fields)
+        if self._loaded.location().rstrip("/") != self.place.uri:
+            raise TableError(
+                f"{'.'.join(self._identifier)} of the catalogue lies in "
+                f"{self._loaded.location()} and not in {self.place.uri}: name the table otherwise"
+            )
+        self._write_hint()  # A run may have ended before it did.
 
     def _evolve(self, change: Evolution) -> None:
         with self._table.update_schema() as update:
             update.union_by_name(pa.schema([*change.added, *change.widened]))
-        self._write_hint(self._table)
+        self._write_hint()
 
     def _parts(self) -> list[str]:
         return [field.name for field in self._table.spec().fields]
@@ -121,41 +148,64 @@ class IcebergTable(LakeTable):
 
     @property
     def _identifier(self) -> tuple[str, str]:
-        return "default", self.path.name
+        return "default", self.place.name
 
     def _catalog(self) -> Catalog:
-        (self.path / "_penstock").mkdir(parents=True, exist_ok=True)
-        return load_catalog(
-            "penstock",
-            type="sql",
-            uri=f"sqlite:///{self.path}/_penstock/catalog.db",
-            warehouse=str(self.path),
-            **{"py-io-impl": FILES},
-        )
+        """Return the catalogue, by what pyiceberg's own settings say of one named penstock too."""
+        uri = self._catalog_uri()
+        properties = {"py-io-impl": FILES, "uri": uri, **self._store_settings()}
+        is_rest = uri.startswith(("http://", "https://"))
+        if not is_rest:
+            properties["warehouse"] = self.place.uri
+        with self._asking_catalogue():
+            return load_catalog("penstock", type="rest" if is_rest else "sql", **properties)
+
+    def _catalog_uri(self) -> str:
+        if self.config.catalog is not None:
+            return self.config.catalog
+        if self.place.local is None:
+            raise TableError(
+                f"{self.place.uri} is in an object store, where no catalogue can be kept as a "
+                "file: name one with --catalog, by its URL or as a database"
+            )
+        state = state_folder(self.place.local)
+        state.mkdir(parents=True, exist_ok=True)
+        return f"sqlite:///{state}/catalog.db"
+
+    def _store_settings(self) -> dict[str, str]:
+        settings = self.place.settings
+        return {name: settings[theirs] for theirs, name in _S3.items() if theirs in settings}
+
+    @contextmanager
+    def _asking_catalogue(self) -> Iterator[None]:
+        """Raise TableError for a catalogue that is away, asks for more, or is none."""
+        try:
+            yield
+        except NoSuchTableError:
+            raise
+        except Exception as error:  # each kind of catalogue has its own
+            text = str(error).strip() or type(error).__name__
+            raise TableError(
+                f"Iceberg's catalogue {self._catalog_uri()} can't be used: {text.splitlines()[0]}. "
+                "--catalog has to be its URL; PYICEBERG_CATALOG__PENSTOCK__TOKEN, __CREDENTIAL and "
+                "__WAREHOUSE of the environment say what else it asks for"
+            ) from error
 
     def _create(
         self, catalog: Catalog, columns: pa.Schema, fields: tuple[PartitionField, ...]
     ) -> Opened:
-        catalog.create_namespace_if_not_exists(self._identifier[:1])
+        with self._asking_catalogue():
+            catalog.create_namespace_if_not_exists(self._identifier[:1])
         try:
             transaction = catalog.create_table_transaction(
-                self._identifier, columns, location=str(self.path), properties=CREATED_WITH
+                self._identifier, columns, location=self.place.uri, properties=CREATED_WITH
             )
         except Exception as error:  # pyiceberg raises many kinds
             raise TableError(f"an Iceberg table can't have these columns: {error}") from error
         with transaction, transaction.update_spec() as spec:
             for field in fields:
                 spec.add_field(field.column, field.transform.value, field.name)
-        created = catalog.load_table(self._identifier)
-        self._write_hint(created)
-        return created
-
-    def _refuse_other_files(self) -> None:
-        if any(self.path.glob("**/*.parquet")):
-            raise TableError(
-                f"{self.path} holds Parquet files and is no Iceberg table of this catalogue: "
-                "choose an empty folder"
-            )
+        return catalog.load_table(self._identifier)
 
     @property
     def _table(self) -> Opened:
@@ -167,7 +217,8 @@ class IcebergTable(LakeTable):
         return small_types(self._table.schema().as_arrow())
 
     def _refresh(self) -> None:
-        self._table.refresh()
+        with self._asking_catalogue():
+            self._table.refresh()
 
     def _is_there(self) -> bool:
         return self._catalog().table_exists(self._identifier)
@@ -182,7 +233,7 @@ class IcebergTable(LakeTable):
     def _own(self, query: str) -> None:
         backfill = self.config.backfill
         if backfill and self._table.properties.get(QUERY) is None:
-            raise nothing_to_fill(self.config.location)
+            raise nothing_to_fill(self.place.uri)
         owner = self._owner()
         if owner is None or (backfill and owner != query):
             with self._table.transaction() as transaction:
@@ -190,7 +241,7 @@ class IcebergTable(LakeTable):
                 if self._committed(query) is not None:
                     transaction.remove_properties(self._key(BATCH))
         elif owner != query:
-            raise another_query(self.config.location)
+            raise another_query(self.place.uri)
 
     def _committed(self, query: str) -> int | None:  # noqa: ARG002  # there is one
         batch = self._table.properties.get(self._key(BATCH))
@@ -230,7 +281,7 @@ class IcebergTable(LakeTable):
         return [entry.data_file for entry in entries]
 
     def _live(self, file: DataFile) -> LiveFile:
-        name = file.file_path.removeprefix(f"{self.path}/")
+        name = file.file_path.removeprefix(f"{self.place.uri}/")
         values = tuple(self._part(file, index) for index in range(len(self._table.spec().fields)))
         return LiveFile(name, file.file_size_in_bytes, file.record_count, values, file)
 
@@ -259,7 +310,11 @@ class IcebergTable(LakeTable):
             transaction.commit_transaction()
         except (CommitFailedException, ValidationException) as error:
             raise ConflictError(str(error)) from error
-        self._write_hint(self._table)
+        except (CommitStateUnknownException, RequestException) as error:
+            self._refresh()
+            self._write_hint()
+            raise OutcomeUnknownError(str(error)) from error
+        self._write_hint()
 
     def _data_file(self, file: StagedFile | Piece) -> DataFile:
         schema = self._table.schema()
@@ -270,7 +325,7 @@ class IcebergTable(LakeTable):
         )
         return DataFile.from_args(
             content=DataFileContent.DATA,
-            file_path=f"{self.path}/{DATA}/{file.staged}",
+            file_path=f"{self.place.uri}/{DATA}/{file.staged}",
             file_format=FileFormat.PARQUET,
             partition=Record(*self._partition(file.values)),
             file_size_in_bytes=file.size,
@@ -290,17 +345,22 @@ class IcebergTable(LakeTable):
             for field, value in pairs
         ]
 
-    def _write_hint(self, table: Opened) -> None:
-        """Name the newest metadata for readers that know only the folder."""
-        name = Path(table.metadata_location).name.removesuffix(".metadata.json")
-        draft = self.path / "_penstock" / "version-hint"
-        draft.write_text(name)
-        draft.rename(self.path / "metadata" / "version-hint.text")
+    def _write_hint(self) -> None:
+        """Name the newest metadata for readers that know only the folder.
+
+        Who commits at the same moment does so too: the last to write has looked after it.
+        """
+        hinted = None
+        while (newest := self._table.metadata_location) != hinted:
+            name = newest.rpartition("/")[2].removesuffix(".metadata.json")
+            self.folder.replace(HINT, name.encode())
+            hinted = newest
+            self._refresh()
 
     def _expire(self) -> None:
         oldest = datetime.now(UTC) - SNAPSHOTS_KEPT
         self._table.maintenance.expire_snapshots().older_than(oldest).commit()
-        self._write_hint(self._table)
+        self._write_hint()
         named = {f"{DATA}/{name}" for name in self._named_data()} | self._named_metadata()
         for folder, endings in ((DATA, (".parquet",)), ("metadata", (".avro",))):
             found = [
@@ -328,7 +388,7 @@ class IcebergTable(LakeTable):
             for snapshot in self._table.snapshots()
             for each in snapshot.manifests(self._table.io)
         ]
-        return {path.removeprefix(f"{self.path}/") for path in paths}
+        return {path.removeprefix(f"{self.place.uri}/") for path in paths}
 
 
 def _properties(batch: Batch | None) -> dict[str, str]:

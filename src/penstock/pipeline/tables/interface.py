@@ -50,7 +50,7 @@ class TableConfig:
     """Which table, and how it is written."""
 
     location: str
-    """A local folder."""
+    """A local folder, or `s3://bucket/path`."""
     format: TableFormat = TableFormat.PARQUET
     compression: str = "zstd"
     target_bytes: int = TARGET_BYTES
@@ -59,6 +59,10 @@ class TableConfig:
     keys: tuple[str, ...] = ()
     """Columns of which the table has one row for each value; none where rows are only added."""
     changes: ChangeForm = ChangeForm.ROWS
+    catalog: str | None = None
+    """Iceberg's: the URL of a REST catalogue, or of a database; a file beside the table if None."""
+    home: str | None = None
+    """The local folder of a run's own state; the table's if None, which an object store has not."""
     backfill: bool = False
     """Whether rows are added beside the query that the table belongs to."""
 
@@ -116,6 +120,13 @@ class Offsets(NamedTuple):
     partition: int
     start: int
     end: int
+
+
+NO_ENVELOPE: Final = (
+    'write.changes = "debezium": the schema of [parse] has no op STRING beside before and after, '
+    "two structs of the same fields"
+)
+"""Why values are no changes of the form that was named."""
 
 
 class Snapshot(NamedTuple):

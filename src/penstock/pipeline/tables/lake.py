@@ -68,6 +68,10 @@ class ConflictError(Exception):
     """Somebody else changed the table between the look at it and the commit."""
 
 
+class OutcomeUnknownError(ConflictError):
+    """The commit may have been made: its answer was lost, or is that of a second try."""
+
+
 @dataclass(frozen=True)
 class LiveFile:
     """One file that is part of the table."""
@@ -104,8 +108,6 @@ class Change:
 class LakeTable(Table):
     """A table of which one commit replaces any files by any others."""
 
-    folder: Folder
-
     widens: bool
     """Whether the type of a column can become a wider one."""
     stores_derived: bool
@@ -113,6 +115,7 @@ class LakeTable(Table):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
+        self.folder = self.place.folder
         self._expired_at = float("-inf")
         self._ranges: dict[str, KeyRange | None] = {}
 
@@ -190,8 +193,8 @@ class LakeTable(Table):
         columns = with_derived(fields, columns) if self.stores_derived else columns
         self._open(columns, fields)
         if self._parts() != [field.name for field in fields]:
-            raise other_parts(config.location, self._parts())
-        change = evolution(self._schema(), columns, widens=self.widens, location=config.location)
+            raise other_parts(self.place.uri, self._parts())
+        change = evolution(self._schema(), columns, widens=self.widens, location=self.place.uri)
         if change.added or change.widened:
             self._evolve(change)
         return self._change_stager() if config.keys else self._stager()
@@ -236,15 +239,15 @@ class LakeTable(Table):
         if newest is None or batch > newest:
             self._add(staged, Batch(query, batch, offsets, positions))
         elif batch < newest or self._offsets(query, batch) not in {None, offsets}:
-            raise older_checkpoint(self.config.location, batch)
+            raise older_checkpoint(self.place.uri, batch)
         # Files that were staged once more stay until they are old: they might be the very same.
         if self.config.keys:
             _empty(self.folder.below(f"{CHANGES}/{query}-{batch}"), set())
         if self._obstacle() is None:
             try:
                 self._merge_small(most=merging.SMALL_FILES_MAX)
-            except ConflictError as error:
-                logger.warning("small files stay for now: %s", error)
+            except (ConflictError, OSError) as error:
+                logger.warning("small files of %s stay for now: %s", self.place.uri, error)
         return sum(file.rows for file in staged)
 
     def snapshot(self) -> Snapshot | None:
@@ -257,25 +260,25 @@ class LakeTable(Table):
             return None
         obstacle = self._obstacle()
         if obstacle is not None:
-            raise TableError(f"{self.config.location} can't be read by its files: {obstacle}")
+            raise TableError(f"{self.place.uri} can't be read by its files: {obstacle}")
         positions = self._positions(query, newest)
         if positions is None:
-            raise unknown_positions(self.config.location)
-        files = tuple(f"{self.folder.path}/{file.name}" for file in self._files())
+            raise unknown_positions(self.place.uri)
+        files = tuple(f"{self.place.uri}/{file.name}" for file in self._files())
         return Snapshot(files, self._schema(), positions)
 
     def compact(self) -> Merged:
         if not self._is_there() or self._owner() is None:
-            raise no_pipeline_s(self.config.location)
+            raise no_pipeline_s(self.place.uri)
         self._refresh()
         obstacle = self._obstacle()
         if obstacle is not None:
-            raise TableError(f"files of {self.config.location} can't be merged: {obstacle}")
+            raise TableError(f"files of {self.place.uri} can't be merged: {obstacle}")
         try:
             return self._merge_small(most=1)
         except ConflictError as error:
             raise TableError(
-                f"a run commits to {self.config.location} again and again before a merge is done: "
+                f"a run commits to {self.place.uri} again and again before a merge is done: "
                 f"the job itself merges its files, or try again later ({error})"
             ) from error
 
@@ -313,9 +316,12 @@ class LakeTable(Table):
                 self._apply(change)
             except ConflictError as error:
                 self._refresh()
-                if attempt == CONFLICTS_MAX or self._committed(batch.query) == batch.number:
+                committed = self._committed(batch.query) == batch.number
+                if committed and isinstance(error, OutcomeUnknownError) and self._holds(change):
+                    break
+                if attempt == CONFLICTS_MAX or committed:
                     raise TableError(
-                        f"another run writes to {self.config.location}: wait for its end, or stop "
+                        f"another run writes to {self.place.uri}: wait for its end, or stop "
                         f"it ({error})"
                     ) from error
             else:
@@ -328,7 +334,7 @@ class LakeTable(Table):
         """Write the batch's rows, and again those files that hold older ones of their keys."""
         obstacle = self._obstacle()
         if obstacle is not None:
-            raise TableError(f"{self.config.location} can't be changed by key: {obstacle}")
+            raise TableError(f"{self.place.uri} can't be changed by key: {obstacle}")
         names = [file.staged for file in sorted(staged, key=_place)]
         changed = ChangedKeys(self.folder.below(CHANGES), names, self.config.keys)
         schema = self._schema()
@@ -361,15 +367,28 @@ class LakeTable(Table):
         schema = self._schema()
         rows = self._rows_of(group, schema)
         stager = replace(self._stager(), fields=parse_partitions(self._expressions(), schema))
-        pieces = list(stager.write(rows, f"merged-{uuid.uuid4().hex}", 0))
+        inside = f"merged-{uuid.uuid4().hex}"
+        try:
+            pieces = list(stager.write(rows, inside, 0))
+        except OSError:
+            # A disk that is full gets no fuller by what can't be ended.
+            _empty(self._data.below(f"{inside}-0"), set())
+            raise
         self._data.flush(piece.staged for piece in pieces)
         assert sum(piece.rows for piece in pieces) == sum(file.rows for file in group)
         try:
             self._apply(Change(pieces, group))
+        except OutcomeUnknownError:
+            raise  # They may be part of the table: where they are not, they go when they are old.
         except ConflictError:
             self._data.remove(piece.staged for piece in pieces)
             raise
         return len(pieces)
+
+    def _holds(self, change: Change) -> bool:
+        """Whether the files that a commit was to add are part of the table."""
+        names = {file.name for file in self._files()}
+        return all(f"{DATA}/{file.staged}" in names for file in change.added)
 
 
 def _empty(folder: Folder, kept: AbstractSet[str]) -> None:

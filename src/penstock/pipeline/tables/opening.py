@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.pipeline.tables.interface import TableError, TableFormat, state_folder
+from penstock.pipeline.tables.interface import TableError, TableFormat
 from penstock.pipeline.tables.parquet import ParquetTable
+from penstock.pipeline.tables.places import place_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from penstock.pipeline.tables.interface import TableConfig
     from penstock.pipeline.tables.table import Table
 
 
-def format_of(folder: Path) -> TableFormat:
-    """Return what the table in a folder is kept as; raises TableError where none is."""
-    if (folder / "_delta_log").is_dir():
+def format_of(location: str) -> TableFormat:
+    """Return what the table at a place is kept as; raises TableError where none is."""
+    place = place_of(location)
+    if place.folder.has("_delta_log"):
         return TableFormat.DELTA
-    if (folder / "metadata").is_dir():
+    if place.folder.has("metadata"):
         return TableFormat.ICEBERG
-    if (state_folder(folder) / "commits").is_dir():
+    if place.folder.has("_penstock/commits"):
         return TableFormat.PARQUET
-    raise TableError(f"{folder} has no table: give its folder, or its pipeline's file")
+    raise TableError(f"{location} has no table: give its folder, or its pipeline's file")
 
 
 def open_table(config: TableConfig) -> Table:

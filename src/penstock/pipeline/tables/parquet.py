@@ -70,6 +70,12 @@ class ParquetTable(Table):
 
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
+        if self.place.local is None:
+            raise TableError(
+                f"{self.place.uri}: a plain folder of Parquet needs a disk that can rename files: "
+                "use --table-format delta or iceberg, or a local folder"
+            )
+        self.path = self.place.local
         own = self.state / "backfill" if config.backfill else self.state
         self._staging = own / "staging"
         self._commits = own / "commits"

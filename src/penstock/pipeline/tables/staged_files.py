@@ -1,7 +1,7 @@
 """The stream of a table's new files: tasks write them, and Spark carries only their names.
 
-Rows that pass through Spark are converted to its own form and back; a table of raw records needs
-neither, so the workers that decode segments write Parquet themselves.
+Rows that pass through Spark are converted to its own form and back; a table of records, parsed or
+raw, needs neither, so the workers that decode segments write Parquet themselves.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pyspark.sql.types import (
 )
 
 from penstock.pipeline.source.options import SourceOptions, parse
-from penstock.pipeline.source.readers import BatchReader, StreamReader, failing_later, task_of
-from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.source.readers import BatchReader, StreamReader, TaskPartition, failing_later
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.shaping import Shape, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,8 +67,7 @@ class TableFilesSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        source, stager = self._opened(streaming=False)
-        return TableFilesBatchReader(source, stager)
+        return TableFilesBatchReader(*self._opened(streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         return failing_later(self._reader)
@@ -76,54 +75,84 @@ class TableFilesSource(DataSource):
     def _reader(self) -> TableFilesReader:
         return TableFilesReader(*self._opened(streaming=True))
 
-    def _opened(self, *, streaming: bool) -> tuple[SourceOptions, Stager]:
+    def _opened(self, *, streaming: bool) -> tuple[SourceOptions, TableConfig]:
         options = dict(self.options)
-        table = open_table(TableConfig.from_json(options.pop("table")))
-        source = parse(options, streaming=streaming)
-        return source, table.prepare(arrow_schema(source.columns))
+        table = TableConfig.from_json(options.pop("table"))
+        return parse(options, streaming=streaming), table
+
+
+class WritingPartition(TaskPartition):
+    """One task, and what it makes of its rows."""
+
+    def __init__(self, task: Task, shape: Shape, stager: Stager) -> None:
+        super().__init__(task, shape.typed)
+        self.shape = shape
+        self.stager = stager
 
 
 class TableFilesReader(StreamReader):
-    """Plans and limits like any stream of this source; only what a task yields differs."""
+    """Plans and limits like any stream of this source; only what a task yields differs.
 
-    def __init__(self, options: SourceOptions, stager: Stager) -> None:
+    The schema of values is looked up for each batch, so that the table follows it.
+    """
+
+    def __init__(self, options: SourceOptions, table: TableConfig) -> None:
         super().__init__(options)
-        self._stager = stager
+        self._table = table
+        self._shape: Shape | None = None
+        self._stager: Stager | None = None
+
+    def prepare(self) -> tuple[Shape, Stager]:
+        """Make the table fit for the rows of the next batch. Raises SchemaError and TableError."""
+        shape = shape_of(self._options, self._table.changes, self._shape)
+        if self._stager is None or shape != self._shape:
+            self._stager = open_table(self._table).prepare(shape.schema)
+            self._shape = shape
+        return shape, self._stager
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        how = self.prepare()
+        return [WritingPartition(task, *how) for task in self._tasks(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return _rows(partition, self._options, self._stager)
+        return _rows(partition, self._options)
 
 
 class TableFilesBatchReader(BatchReader):
     """The same between two positions; its caller says which batch of which query that is."""
 
-    def __init__(self, options: SourceOptions, stager: Stager) -> None:
+    def __init__(self, options: SourceOptions, table: TableConfig) -> None:
         super().__init__(options)
-        self._stager = stager
+        self._table = table
+
+    def partitions(self) -> list[InputPartition]:
+        shape = shape_of(self._options, self._table.changes)
+        stager = open_table(self._table).prepare(shape.schema)
+        planned = (each for each in super().partitions() if isinstance(each, TaskPartition))
+        return [WritingPartition(each.task, shape, stager) for each in planned]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return _rows(partition, self._options, self._stager)
+        return _rows(partition, self._options)
 
 
-def _rows(
-    partition: InputPartition, options: SourceOptions, stager: Stager
-) -> Iterator[tuple[Any, ...]]:
-    task = task_of(partition)
-    if task is None:
-        return
+def _rows(partition: InputPartition, options: SourceOptions) -> Iterator[tuple[Any, ...]]:
     query, batch = _query_and_batch()
-    for file in stage_task(task, options, stager, query, batch):
+    for file in stage_task(partition, options, query, batch):
         fields = {name: getattr(file, name) for name in SCHEMA.names[1:]}
         yield (query, *(fields | {"values": list(file.values)}).values())
 
 
 def stage_task(
-    task: Task, options: SourceOptions, stager: Stager, query: str, batch: int
+    partition: InputPartition, options: SourceOptions, query: str, batch: int
 ) -> Iterator[StagedFile]:
     """Write the rows of one task; yield each file when it is whole, an empty one for no rows."""
+    if not isinstance(partition, WritingPartition):
+        return
+    task, shape = partition.task, partition.shape
+    rows = shape.rows(read_task(task, options, shape.typed, (query, batch)))
     place = (*task.range.source, task.range.start, task.range.end)
     number = -1
-    for number, piece in enumerate(stager.write(read_task(task, options), query, batch)):
+    for number, piece in enumerate(partition.stager.write(rows, query, batch)):
         yield StagedFile(
             piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
         )

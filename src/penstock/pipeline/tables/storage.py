@@ -1,4 +1,4 @@
-"""Where files lie: what is written there is whole and durable when it can be seen as written."""
+"""How files are kept: what is written there is whole and durable when it can be seen as written."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ class Folder:
             file.flush()
             os.fsync(file.fileno())
 
+    def replace(self, name: str, content: bytes) -> None:
+        """Write a small file that readers see as it was or as it is now."""
+        if not self._is_local():
+            with self.writing(name) as sink:
+                sink.write(content)
+            return
+        draft = Path(self.path, f"{name}.new")
+        draft.write_bytes(content)
+        draft.replace(Path(self.path, name))
+
     def reading(self, name: str) -> Any:
         """Open a file for random access."""
         return self.filesystem.open_input_file(f"{self.path}/{name}")
@@ -62,6 +72,11 @@ class Folder:
             for each in self.filesystem.get_file_info(selector)
             if each.is_file
         ]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a folder of that name."""
+        (found,) = self.filesystem.get_file_info([f"{self.path}/{name}"])
+        return bool(found.type is fs.FileType.Directory)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are gone already are none to it."""

@@ -7,15 +7,16 @@ part of the table, once for each (query, batch), however often Spark runs the ba
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.tables.interface import TableError, state_folder
 from penstock.pipeline.tables.locks import locked, taking_turns
+from penstock.pipeline.tables.places import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -29,27 +30,45 @@ class Table(ABC):
 
     def __init__(self, config: TableConfig) -> None:
         self.config = config
-        self.path = Path(config.location).absolute()
-        self.state = state_folder(self.path)
+        self.place = place_of(config.location)
+
+    @property
+    def home(self) -> Path:
+        """The local folder of a run's own state. Raises TableError where there is none."""
+        if self.config.home is not None:
+            return Path(self.config.home).absolute()
+        if self.place.local is None:
+            raise TableError(
+                f"{self.place.uri} is in an object store: a run of its pipeline needs a local "
+                "folder for offsets, lock and status"
+            )
+        return self.place.local
+
+    @property
+    def state(self) -> Path:
+        """Where a run has what no reader looks at. Raises TableError like `home`."""
+        return state_folder(self.home)
 
     @property
     def checkpoint(self) -> Path:
         """Where Spark keeps its offsets unless told otherwise."""
-        return self.path / "_checkpoint"
+        return self.home / "_checkpoint"
 
     @property
     def spark_log(self) -> Path:
         """Where what Java says goes."""
         return self.state / "spark.log"
 
-    def only_writer(self) -> AbstractContextManager[None]:
-        """Return what keeps other runs away while it is open. It raises TableError.
+    @contextmanager
+    def only_writer(self) -> Iterator[None]:
+        """Keep other runs away, of a table that can be written. Raises TableError.
 
-        A backfill keeps other backfills away.
+        A backfill keeps other backfills away. Of runs on other machines, one of two commits fails.
         """
-        if self.config.backfill:
-            return locked(self.state / "backfill.lock", str(self.path))
-        return locked(self.state / "lock", str(self.path))
+        name = "backfill.lock" if self.config.backfill else "lock"
+        with locked(self.state / name, self.place.uri):
+            self.place.check()
+            yield
 
     def committing(self) -> AbstractContextManager[None]:
         """Return what a run and a backfill beside it take turns by: each of their commits."""

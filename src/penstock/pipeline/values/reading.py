@@ -69,16 +69,20 @@ class TypedReading:
 
 
 def resolve_reading(
-    options: ValueOptions, topics: Sequence[str], declared: StructType | None = None
+    options: ValueOptions,
+    topics: Sequence[str],
+    declared: StructType | None = None,
+    before: TypedReading | None = None,
 ) -> TypedReading:
     """Find the schemas of a read, on the driver, and make the folder of dead letters.
 
     Spark plans with the columns that it was told first, which are those `declared`: what the
-    registry has got since then is left out until the next read. Raises SchemaError.
+    registry has got since then is left out until the next read. Where Spark has no part in the
+    columns, they widen from what they were `before`. Raises SchemaError.
     """
     if options.dead_letter is not None:
         prepare_folder(options.dead_letter)
-    columns = resolve(options, topics)
+    columns = resolve(options, topics, before.columns if before else None)
     if declared is not None:
         columns = _as_declared(columns, declared)
     return TypedReading(columns, options.on_parse_error, options.dead_letter)
