@@ -98,7 +98,7 @@ def sent(rows: list[dict[str, Any]]) -> list[Record]:
     for row in rows:
         value = json.dumps(row).encode()
         if row["id"] % BAD_EVERY == 7:
-            value = value.replace(b'"carrier": "', b'"carrier": 7, "was": "')
+            value = value.replace(b'"distance": ', b'"distance": "far", "was": ')
         found += [(b"%d" % row["id"], value)] * (2 if row["id"] % TWICE_EVERY == 0 else 1)
     return found
 

@@ -36,6 +36,10 @@ def servers(given: Given, name: str, also: str) -> str:
     addresses = given.get(name) or given.get(also)
     if not addresses:
         raise OptionError(f"option {name} is missing: the broker's Kafka address, host:port")
+    if "://" in addresses:
+        raise OptionError(
+            f"{name}: rows are written to Penstock alone, by host:port of its Kafka port"
+        )
     for address in addresses.split(","):
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdigit():
