@@ -117,6 +117,9 @@ def test_a_catalogue_that_can_t_be_used_is_said_before_a_row(
         with pytest.raises(TableError, match=f"can't be used: .*{says}.*--catalog") as raised:
             opened(tmp_path, url).prepare(SCHEMA)
         assert "SELECT" not in str(raised.value)
+    with pytest.raises(TableError, match=r"http://\*\*\*@127\.0\.0\.1:1") as raised:
+        opened(tmp_path, "http://me:s3cr@t@127.0.0.1:1").prepare(SCHEMA)
+    assert "s3cr" not in str(raised.value)
     set_token(monkeypatch, "wrong")
     with pytest.raises(TableError, match=r"no token that is known.*__TOKEN"):
         opened(tmp_path, catalogue.url).prepare(SCHEMA)

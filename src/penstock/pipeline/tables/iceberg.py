@@ -8,6 +8,7 @@ folder, and `metadata/version-hint.text` names the newest metadata for readers w
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -98,6 +99,9 @@ HINT: Final = "metadata/version-hint.text"
 
 _EPOCH: Final = date(1970, 1, 1)
 
+_PASSWORD: Final = re.compile(r"//[^/\s]*@")
+"""A name and a password in a URL, which no message repeats."""
+
 FILES: Final = "penstock.pipeline.tables.durable_io.DurableFileIO"
 
 
@@ -184,12 +188,13 @@ class IcebergTable(LakeTable):
         except NoSuchTableError:
             raise
         except Exception as error:  # each kind of catalogue has its own
-            text = str(error).strip() or type(error).__name__
-            raise TableError(
-                f"Iceberg's catalogue {self._catalog_uri()} can't be used: {text.splitlines()[0]}. "
+            text = (str(error).strip() or type(error).__name__).splitlines()[0]
+            words = (
+                f"Iceberg's catalogue {self._catalog_uri()} can't be used: {text}. "
                 "--catalog has to be its URL; PYICEBERG_CATALOG__PENSTOCK__TOKEN, __CREDENTIAL and "
                 "__WAREHOUSE of the environment say what else it asks for"
-            ) from error
+            )
+            raise TableError(_PASSWORD.sub("//***@", words)) from error
 
     def _create(
         self, catalog: Catalog, columns: pa.Schema, fields: tuple[PartitionField, ...]
