@@ -163,6 +163,8 @@ def test_values_that_are_no_records_have_no_columns(
 
 def test_a_dot_may_stand_between_the_parts_of_a_name() -> None:
     assert full_names("orders") == ("persistent://public/default/orders",)
+    assert full_names("shop/eu/orders") == ("persistent://shop/eu/orders",)
+    assert full_names("persistent://a/b/c") == ("persistent://a/b/c",)
     assert full_names("a.b.c") == (
         "persistent://public/default/a.b.c",
         "persistent://public/a/b.c",

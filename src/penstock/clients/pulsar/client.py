@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import itertools
 import secrets
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clients.access import OPEN, Access, LoginError, Token, connect, read_into
+from penstock.clients.closing import Closing
 from penstock.pulsar.wire.frames import Frame, encode_command, frame_size, parse_frame
 from penstock.pulsar.wire.message_ids import EARLIEST
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -25,6 +27,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     CommandConnect,
     CommandFlow,
     CommandGetLastMessageId,
+    CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandLookupTopicResponse,
@@ -33,13 +36,13 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     CommandPong,
     CommandSubscribe,
     MessageIdData,
+    Schema,
     ServerError,
 )
 from penstock.session import PeerError
 
 if TYPE_CHECKING:
     import socket
-    from types import TracebackType
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 MESSAGE_BYTES: Final = 1 << 28
@@ -56,6 +59,8 @@ _REFUSED_LOGINS: Final = frozenset(
 _LATER: Final = frozenset({ServerError.ServiceNotReady, ServerError.TooManyRequests})
 """What may go well a moment later."""
 _NO_TOPIC: Final = frozenset({ServerError.TopicNotFound, ServerError.MetadataError})
+"""How brokers say that there is no such topic, or no such version of its schema."""
+_SCHEMA_VERSION: Final = struct.Struct(">q")
 
 
 class RefusedError(Exception):
@@ -81,7 +86,16 @@ class Received(NamedTuple):
     entry: memoryview
 
 
-class PulsarClient:
+class KeptSchema(NamedTuple):
+    """A version of a topic's schema."""
+
+    kind: str
+    """As the protocol names it: Avro, Json, String, ..."""
+    definition: bytes
+    version: int
+
+
+class PulsarClient(Closing):
     """`servers` is `host:port`, or several with commas, of which the first that answers is used."""
 
     def __init__(
@@ -91,17 +105,6 @@ class PulsarClient:
         self._access = access
         self._timeout_s = timeout_s
         self._connections: dict[tuple[str, str], _Connection] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -133,6 +136,21 @@ class PulsarClient:
             if error.code in _NO_TOPIC:
                 return []
             raise
+
+    def schema(self, topic: str, version: int | None = None) -> KeptSchema | None:
+        """Return a version of a topic's schema, the newest by default; None where there is none."""
+        asked = CommandGetSchema(topic=topic, request_id=0)
+        if version is not None:
+            asked.schema_version = _SCHEMA_VERSION.pack(version)
+        command = BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=asked)
+        answer = self._first().ask(command).getSchemaResponse
+        if answer.HasField("error_code"):
+            if answer.error_code in _NO_TOPIC:
+                return None
+            raise RefusedError(answer.error_code, answer.error_message)
+        number = int.from_bytes(answer.schema_version[-_SCHEMA_VERSION.size :])
+        kind = Schema.Type.Name(answer.schema.type)
+        return KeptSchema(kind, answer.schema.schema_data, number)
 
     def reader(self, topic: str) -> Reader:
         """Return a reader of a topic without partitions, or of one partition."""

@@ -10,9 +10,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from penstock.clients.pulsar.schemas import SchemaNotFoundError, get_schema
-from penstock.pipeline.values.registry import RegisteredSchema, RegistryError, UnknownSchemaError
-from penstock.session import PeerError
+from penstock.clients.access import LoginError
+from penstock.clients.pulsar.client import PulsarClient, RefusedError
+from penstock.pipeline.values.registry import (
+    TIMEOUT_SECONDS,
+    RegisteredSchema,
+    RegistryError,
+    UnknownSchemaError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +47,11 @@ def schema_of_version(url: str, option: str, topic: str, version: int) -> Regist
 def full_names(topic: str) -> tuple[str, ...]:
     """Return what a topic of this name in Kafka may be called in Pulsar, the likeliest first.
 
-    A dot stands between tenant, namespace and topic, or is a part of the topic's name.
+    A dot stands between tenant, namespace and topic, or is a part of the topic's name. With a
+    slash it is Pulsar's name already.
     """
-    if "://" in topic:
-        return (topic,)
+    if "/" in topic:
+        return (topic if "://" in topic else f"persistent://{topic}",)
     names = [f"public/default/{topic}"]
     if topic.count(".") >= 1:
         names.append("public/" + topic.replace(".", "/", 1))
@@ -55,17 +61,18 @@ def full_names(topic: str) -> tuple[str, ...]:
 
 
 def _ask(url: str, option: str, topic: str, version: int | None) -> RegisteredSchema:
-    host, port = _address(url, option)
-    at = f"{option}: the Pulsar broker at {host}:{port}"
+    servers = _address(url, option)
+    at = f"{option}: the Pulsar broker at {servers}"
     try:
-        found = get_schema(host, port, topic, version)
-    except SchemaNotFoundError as error:
-        which = "" if version is None else f" in version {version}"
-        raise UnknownSchemaError(f"{at} has no schema of {topic}{which}: {error}") from None
-    except (OSError, PeerError) as error:
+        with PulsarClient(servers, timeout_s=TIMEOUT_SECONDS) as client:
+            found = client.schema(topic, version)
+    except (OSError, RefusedError, LoginError) as error:
         raise RegistryError(
             f"{at} does not answer: {error}. Start it, or correct {option}"
         ) from None
+    if found is None:
+        which = "" if version is None else f" in version {version}"
+        raise UnknownSchemaError(f"{at} has no schema of {topic}{which}")
     if found.kind not in _KINDS:
         raise RegistryError(
             f"{at}: values of {topic} are of kind {found.kind}, and columns come of Avro and Json"
@@ -75,7 +82,7 @@ def _ask(url: str, option: str, topic: str, version: int | None) -> RegisteredSc
     return RegisteredSchema(_KINDS[found.kind], text, (), number, number, topic)
 
 
-def _address(url: str, option: str) -> tuple[str, int]:
+def _address(url: str, option: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or _PORT
@@ -85,4 +92,4 @@ def _address(url: str, option: str) -> tuple[str, int]:
         raise RegistryError(
             f"{option}: {url!r} is no Pulsar broker's address: give pulsar://host:port"
         )
-    return host, port
+    return f"{host}:{port}"
