@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clients.access import (
     OPEN,
@@ -23,6 +23,7 @@ from penstock.clients.access import (
     read_exactly,
     read_into,
 )
+from penstock.clients.closing import Closing
 from penstock.iggy.wire import frame, replies, requests
 from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, BatchHeader, read_batch_header
 from penstock.iggy.wire.commands import Command, Operation
@@ -39,7 +40,6 @@ from penstock.iggy.wire.replies import Partition, TopicDetails
 
 if TYPE_CHECKING:
     import socket
-    from types import TracebackType
 
     from penstock.iggy.wire.message import Message
 
@@ -66,7 +66,7 @@ class PolledBatch(NamedTuple):
     body: memoryview
 
 
-class IggyClient:
+class IggyClient(Closing):
     """`servers` is `host:port`, or several with commas, of which the first that answers is used."""
 
     def __init__(
@@ -79,17 +79,6 @@ class IggyClient:
         self._client = secrets.token_bytes(16)
         self._session = 0
         self._number = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._socket is not None:

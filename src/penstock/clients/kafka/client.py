@@ -15,10 +15,11 @@ among them) for a connection that failed, after which the next call connects ane
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from penstock.clients.access import OPEN, Access
+from penstock.clients.closing import Closing
 from penstock.clients.kafka.connection import ClientConnection, KafkaError, check
 from penstock.clients.kafka.fetched import DamagedBatchError, Fetched
 from penstock.clients.kafka.fetching import FetchingClient
@@ -37,7 +38,6 @@ from penstock.kafka.wire.config_resources import ConfigResource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from penstock.kafka.wire.messages import (
         DescribeConfigsResponse,
@@ -117,7 +117,7 @@ class LogDirectory(NamedTuple):
     """Bytes by topic and partition."""
 
 
-class KafkaClient(FetchingClient):
+class KafkaClient(FetchingClient, Closing):
     """`servers` is `host:port`, or several with commas, of which the first that answers is used."""
 
     def __init__(
@@ -130,17 +130,6 @@ class KafkaClient(FetchingClient):
     ) -> None:
         super().__init__(ClientConnection(servers, client_id, timeout_s, access))
         self._leaders = Leaders(self._connection)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._leaders.close()

@@ -8,14 +8,14 @@ batch by its sequence number, and stores it once.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
+from penstock.clients.closing import Closing
 from penstock.clients.kafka.connection import ClientConnection, check
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
     from penstock.clients.kafka.connection import Posted
     from penstock.kafka.wire.messages import EndEpochRequest, ProduceRequest, ProduceResponse
@@ -167,22 +167,14 @@ class TransactionalProducer:
             self._connection.close()
 
 
-class WriterClient:
+class WriterClient(Closing):
     """What the driver and the tasks of a writer ask for beside producing; see EndEpoch."""
 
     def __init__(self, servers: str, ask: Ask, client_id: str) -> None:
         self._connection = ClientConnection(servers, client_id, TIMEOUT_S)
         self._ask = ask
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._connection.close()
 
     def heartbeat(self, writer: str) -> int:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from penstock.clients.access import LoginError
 from penstock.clients.iggy.client import IggyClient, IggyError, PolledBatch
 from penstock.log.header import Magic, build_header, stamp
+from penstock.pipeline.clusters.asking import Asking
 from penstock.pipeline.source.dividing import Extent
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import EARLIEST, TopicPartition
-from penstock.pipeline.source.patience import Answer, Patience
 from penstock.pipeline.source.runs import next_offset
 from penstock.records.iggy.cut import cut_iggy_batch
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from penstock.clients.iggy.client import Partition, TopicDetails
     from penstock.clients.kafka.fetched import Fetched
@@ -34,41 +32,18 @@ POLLED_MESSAGES: Final = 10_000
 _PAUSE_SECONDS: Final = 0.1
 
 
-class _Asking:
-    """A client whose errors are said in the words of the source."""
-
+class _Asking(Asking):
     def __init__(self, options: SourceOptions, *, answered: bool) -> None:
-        self._servers = options.servers
         self._client = IggyClient(
             options.servers, options.address.access, timeout_s=options.kafka.timeout_s
         )
-        self._patience = Patience(answered=answered, retries=options.retries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _ask(self, question: Callable[[], Answer]) -> Answer:
-        try:
-            return self._patience.ask(question)
-        except LoginError as error:
-            raise SourceError(
-                f"{error}. Correct the options user and password, or token"
-            ) from error
-        except (IggyError, OSError) as error:
-            raise SourceError(
-                f"the server at {self._servers} does not answer as it should: {error}"
-            ) from error
+        super().__init__(
+            options,
+            self._client,
+            IggyError,
+            "the options user and password, or token",
+            answered=answered,
+        )
 
 
 class IggyCluster(_Asking):

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
-from penstock.clients.access import LoginError
 from penstock.clients.pulsar.client import MessageId, PulsarClient, Reader, Received, RefusedError
 from penstock.log.header import Magic, build_header, stamp
+from penstock.pipeline.clusters.asking import Asking
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import EARLIEST, TopicPartition
-from penstock.pipeline.source.patience import Answer, Patience
 from penstock.records.pulsar.entry import (
     ChecksumMismatchError,
     Entry,
@@ -23,9 +22,8 @@ from penstock.records.pulsar.entry import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.source.dividing import Extents
@@ -45,39 +43,12 @@ _PERSISTENT: Final = "persistent://"
 _PARTITION: Final = re.compile(r"-partition-\d+$")
 
 
-class _Asking:
-    """A client whose errors are said in the words of the source."""
-
+class _Asking(Asking):
     def __init__(self, options: SourceOptions, *, answered: bool) -> None:
-        self._servers = options.servers
         self._client = PulsarClient(
             options.servers, options.address.access, timeout_s=options.kafka.timeout_s
         )
-        self._patience = Patience(answered=answered, retries=options.retries)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _ask(self, question: Callable[[], Answer]) -> Answer:
-        try:
-            return self._patience.ask(question)
-        except LoginError as error:
-            raise SourceError(f"{error}. Correct the option token") from error
-        except (RefusedError, OSError) as error:
-            raise SourceError(
-                f"the server at {self._servers} does not answer as it should: {error}"
-            ) from error
+        super().__init__(options, self._client, RefusedError, "the option token", answered=answered)
 
 
 class PulsarCluster(_Asking):

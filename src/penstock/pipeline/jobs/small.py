@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from penstock.clients.closing import Closing
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.settings import checkpoint_of, source_options
 from penstock.pipeline.jobs.writing import Written
@@ -20,8 +21,6 @@ from penstock.pipeline.tables.staged_files import TableFilesReader, stage_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
-    from typing import Self
 
     from pyspark.sql.datasource import InputPartition
 
@@ -62,7 +61,7 @@ class Batch(NamedTuple):
     end: OffsetsJson
 
 
-class SmallRun:
+class SmallRun(Closing):
     """Reads what there is when it begins, batch by batch.
 
     Methods raise SourceError, OptionError, SchemaError, ParseError, TableError and OSError.
@@ -76,15 +75,7 @@ class SmallRun:
         self._reader = TableFilesReader(self._options, table.config)
         self._done: OffsetsJson = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._reader.stop()
 
     def prepare(self) -> None:

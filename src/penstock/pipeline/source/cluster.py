@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from penstock.clients.access import LoginError
+from penstock.clients.closing import Closing
 from penstock.clients.kafka.client import KafkaClient, KafkaError
 from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
@@ -21,7 +22,6 @@ from penstock.pipeline.source.planning import DataFolder
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from penstock.clients.kafka.client import TopicDescription
     from penstock.pipeline.source.dividing import Extents
@@ -34,7 +34,7 @@ LISTING_SECONDS: Final = 5
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-class KafkaCluster:
+class KafkaCluster(Closing):
     """One broker, as the planner sees it. Methods raise SourceError where it can't be reached.
 
     Where only what is committed is read, partitions end at the first message of a transaction that
@@ -56,17 +56,6 @@ class KafkaCluster:
         self._data_folder: DataFolder | None = None
         self._listed: list[str] = []
         self._listed_at = float("-inf")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._client.close()

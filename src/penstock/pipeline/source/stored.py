@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
+from penstock.clients.closing import Closing
 from penstock.clients.kafka.client import EARLIEST, DamagedBatchError, KafkaClient, KafkaError
 from penstock.log.errors import CorruptBatchError, LogError
 from penstock.log.reader import read_range
@@ -23,7 +24,6 @@ from penstock.pipeline.source.runs import next_offset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.source.offsets import TopicPartition
@@ -38,7 +38,7 @@ CHUNK_BYTES: Final = 2 << 20
 _PAUSE_SECONDS: Final = 0.1
 
 
-class StoredBatches:
+class StoredBatches(Closing):
     """What one task reads, run by run; `met` hears of damage and raises where that is the end."""
 
     def __init__(self, task: Task, options: SourceOptions, met: Callable[[Damage], None]) -> None:
@@ -53,15 +53,7 @@ class StoredBatches:
         )
         self._patience = Patience(answered=True)  # for the driver has just read the offsets
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self._client.close()
 
     def runs(self) -> Iterator[Buffer]:
