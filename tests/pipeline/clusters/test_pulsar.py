@@ -10,6 +10,7 @@ from typing import Any
 
 import pulsar
 import pytest
+from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
@@ -148,3 +149,22 @@ def test_what_pulsar_can_not_give_is_refused(given: dict[str, str], message: str
 def test_a_name_that_is_none_is_refused(name: str, shared_server: BrokerProcess) -> None:
     with pytest.raises(SourceError, match="names no topic of Pulsar"):
         rows_read(shared_server.pulsar, name)
+
+
+@pytest.mark.soak
+def test_a_stream_of_spark_goes_on_from_its_checkpoint(
+    spark: SparkSession, topic: str, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    reader = spark.readStream.format("penstock").option("subscribe", topic)
+    reader = reader.option("penstock.bootstrap.servers", shared_server.pulsar)
+    rows = reader.options(startingOffsets="earliest", failOnDataLoss="false")
+
+    def run() -> int:
+        writer = rows.load().writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.start(str(tmp_path / "table")).awaitTermination()
+        return spark.read.parquet(str(tmp_path / "table")).count()
+
+    assert run() == 60
+    send(shared_server.pulsar, f"{topic}-partition-0", 60, 75)
+    assert run() == 75

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.live.errors import LiveTableError
-from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import EARLIEST, from_json, to_json, topic_ids
 from penstock.pipeline.source.options import OptionError, parse
@@ -39,7 +39,7 @@ def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
     """
     options = parse(source_options(config), streaming=True)
     try:
-        with KafkaCluster(options) as cluster:
+        with open_cluster(options) as cluster:
             planner = Planner(options, cluster)
             ids = planner.topic_ids()
             known = planner.starting() if snapshot is None else _known(planner, snapshot, ids)
