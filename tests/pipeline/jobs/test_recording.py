@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,12 @@ from penstock.pipeline.jobs.config import (
     Otherwise,
     Parsing,
     PipelineConfig,
+    TopicTarget,
     WriteMode,
 )
 from penstock.pipeline.jobs.recording import record, recorded
 from penstock.pipeline.source.options import ReadMode
-from penstock.pipeline.tables.interface import TableFormat, state_folder
+from penstock.pipeline.tables.interface import ChangeForm, TableFormat, state_folder
 from penstock.pipeline.values.options import OnParseError
 
 
@@ -33,12 +34,14 @@ def config(tmp_path: Path) -> PipelineConfig:
         "localhost:1,localhost:2",
         ("a", "b"),
         tmp_path / "table",
-        TableFormat.ICEBERG,
-        tmp_path / "checkpoint",
-        2.5,
-        '{"a": {"0": 1}}',
-        ReadMode.WIRE,
-        7,
+        store="s3://lake/table",
+        catalog="http://localhost:3",
+        table_format=TableFormat.ICEBERG,
+        checkpoint=tmp_path / "checkpoint",
+        interval_seconds=2.5,
+        starting_offsets='{"a": {"0": 1}}',
+        read_mode=ReadMode.WIRE,
+        batch_rows=7,
         include_headers=True,
         fail_on_data_loss=False,
         compression="snappy",
@@ -48,8 +51,16 @@ def config(tmp_path: Path) -> PipelineConfig:
         deduplication=Deduplication(("a",), "t", 3.0),
         mode=WriteMode.UPSERT,
         key=("a", "b"),
+        changes=ChangeForm.DEBEZIUM,
         partition_by=("day(t)",),
+        target_topic=TopicTarget("c", "localhost:4"),
+        backfill=True,
     )
+
+
+def test_the_pipeline_of_these_tests_has_nothing_by_default(config: PipelineConfig) -> None:
+    alike = [each.name for each in fields(config) if getattr(config, each.name) == each.default]
+    assert alike == []
 
 
 def test_all_of_it_comes_back(config: PipelineConfig) -> None:
