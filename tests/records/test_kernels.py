@@ -58,10 +58,11 @@ def waiting_for_the_interpreter() -> Iterator[list[bool]]:
 
     start.acquire()
     thread = threading.Thread(target=run)
-    thread.start()
     interval = sys.getswitchinterval()
+    # Before the thread is there: it would ask for the interpreter after the time that it knew.
     sys.setswitchinterval(600)
     try:
+        thread.start()
         start.release()
         yield has_run
     finally:
