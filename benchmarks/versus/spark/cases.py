@@ -83,8 +83,9 @@ def parse_ours(session: Callable[[], SparkSession], work: Work) -> None:
 def parse_kafka(session: Callable[[], SparkSession], work: Work) -> None:
     from pyspark.sql import functions as sql  # the driver of all has no Spark
 
+    rows = theirs(session, work)  # A column can't be named before there is a session.
     value = sql.from_json(sql.col("value").cast("string"), ORDER).alias("value")
-    scan(theirs(session, work).select(value).select("value.*"))
+    scan(rows.select(value).select("value.*"))
 
 
 def table_ours(session: Callable[[], SparkSession], work: Work) -> None:  # noqa: ARG001
