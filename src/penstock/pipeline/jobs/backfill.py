@@ -90,7 +90,7 @@ class Backfill:
     def run(self, begin: str) -> Filled:
         """Add what lies between `begin`, as `starting_offsets` has it, and the table's beginning.
 
-        Raises CheckError, SourceError, OptionError, TableError and JavaError.
+        Raises CheckError, SourceError, OptionError, TableError and SessionError.
         """
         with self._writing.table.only_writer():
             plan = self._plan(begin)

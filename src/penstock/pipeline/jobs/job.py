@@ -89,7 +89,7 @@ class Run:
     def run(self, report: Callable[[Progress], None]) -> Progress:
         """Run until caught up, or until stopped where an interval is set.
 
-        Raises PipelineError, TableError and JavaError.
+        Raises PipelineError, TableError and SessionError.
         """
         table = self._writing.table
         with table.only_writer(), self._stated():

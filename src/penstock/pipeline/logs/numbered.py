@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from penstock.clients.kafka.client import KafkaError
+from penstock.pipeline.carried import CarriedFunction
 from penstock.pipeline.logs.manifest import ExportError
 from penstock.pipeline.source.errors import SourceError
 
@@ -41,7 +42,7 @@ def do_all(spark: SparkSession, count: int, work: Work) -> Outcome:
     if not count:
         return Outcome(0, [])
     numbers = spark.range(0, count, 1, count)
-    found = numbers.mapInArrow(partial(_do_some, work), _DONE).collect()
+    found = numbers.mapInArrow(CarriedFunction(partial(_do_some, work)), _DONE).collect()
     return Outcome(
         sum(rows for rows, _ in found), sorted(fault for _, fault in found if fault is not None)
     )
