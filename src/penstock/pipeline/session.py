@@ -58,7 +58,7 @@ def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> Spa
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _interrupts_handled_as_before():
+    with _interrupts_handled_as_before(), _failing_in_words(master):
         spark = builder.getOrCreate()
     # The source itself is found by Spark, through the package pyspark_penstock.
     spark.dataSource.register(TableFilesSource)
@@ -155,6 +155,20 @@ def _interrupts_handled_as_before() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _failing_in_words(master: str) -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # see open_session
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        why = str(error.java_exception.getMessage()).partition("\n")[0].removesuffix(".")
+        raise SessionError(
+            f"Spark does not start with the master {master}: {why}. A master is local[*], or the "
+            "URL of a cluster that answers, such as spark://HOST:7077"
+        ) from error
 
 
 def _settings() -> dict[str, str]:
