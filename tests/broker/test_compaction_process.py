@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -161,3 +164,34 @@ def test_a_worker_ends_with_its_broker() -> None:
     left.stdin.close()
     for each in (orphan, left):
         assert each.wait(PATIENCE_SECONDS) == 0
+
+
+def shows_slices() -> bool:
+    release = re.findall(r"\d+", platform.release())[:2]
+    attributes = Path("/proc/self/sched")
+    return (
+        sys.platform == "linux"
+        and [int(part) for part in release] >= [6, 12]
+        and attributes.exists()
+        and "se.slice" in attributes.read_text()
+    )
+
+
+@pytest.mark.skipif(not shows_slices(), reason="Linux before 6.12 has one slice for all")
+def test_a_worker_gives_a_core_back_at_once() -> None:
+    standing_back = worker(os.getpid())
+    attributes = Path(f"/proc/{standing_back.pid}/sched")
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while slice_nanoseconds(attributes) != 100_000:
+            assert time.monotonic() < deadline, attributes.read_text()
+            time.sleep(0.02)
+        assert os.getpriority(os.PRIO_PROCESS, standing_back.pid) == 10
+    finally:
+        standing_back.kill()
+        standing_back.communicate()
+
+
+def slice_nanoseconds(attributes: Path) -> int | None:
+    found = re.search(r"^se\.slice\s*:\s*(\d+)$", attributes.read_text(), re.MULTILINE)
+    return None if found is None else int(found[1])
