@@ -73,13 +73,14 @@ class Server:
     ) -> None:
         folder.mkdir()
         home = home_of(python)
+        inherited = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
         self._log = folder / "log.txt"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments],
                 cwd=folder,
                 env={
-                    **os.environ,
+                    **inherited,
                     "SPARK_HOME": str(home),
                     "SPARK_LOCAL_IP": LOOPBACK,
                     "PYSPARK_PYTHON": str(python),

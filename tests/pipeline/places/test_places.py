@@ -29,7 +29,6 @@ SPARK42, PYTHON312, PYTHON313 = ENVIRONMENTS
 SECONDS = 500
 ROWS = 300
 WITH_PENSTOCK = {"PYTHONPATH": str(SOURCE)}
-MISSING = "Penstock is missing in the Python of Spark's worker on "
 
 
 def python_of(place: Environment) -> Path:
@@ -58,21 +57,6 @@ def topic(shared_server: BrokerProcess) -> str:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("cluster")
     with standalone_cluster(python_of(PYTHON312), folder, WITH_PENSTOCK) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A cluster whose Python lacks Penstock."""
-    folder = tmp_path_factory.mktemp("bare-cluster")
-    with standalone_cluster(python_of(PYTHON312), folder, {}) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("connect") / "server"
-    with connect_server(python_of(PYTHON312), folder, WITH_PENSTOCK) as address:
         yield address
 
 
@@ -152,9 +136,11 @@ def test_spark_connect_with_a_server_of_its_own(
 
 
 def test_spark_connect_with_a_server_of_others(
-    remote: str, shared_server: BrokerProcess, topic: str, tmp_path: Path
+    shared_server: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
-    check(PYTHON312, ("remote", remote), shared_server, topic, tmp_path)
+    python = python_of(PYTHON312)
+    with connect_server(python, tmp_path / "server", WITH_PENSTOCK) as address:
+        check(PYTHON312, ("remote", address), shared_server, topic, tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["log", "wire"])
@@ -227,16 +213,21 @@ def test_a_master_that_is_none_is_an_error_in_words(
 
 
 def test_workers_without_penstock_say_what_to_install(
-    bare_cluster: str, shared_server: BrokerProcess, topic: str, tmp_path: Path
+    shared_server: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
     python = python_of(PYTHON312)
-    done = tried(PYTHON312, ("master", bare_cluster), shared_server, topic, tmp_path)
-    assert done.returncode != 0
-    assert MISSING in done.stderr
-    assert f"{python} -m pip install 'penstock-broker[spark]==" in done.stderr
-    place = ("--server", shared_server.kafka, "--table", str(tmp_path / "table"))
-    master = ("--master", bare_cluster)
-    done = run(PYTHON312, "-m", "penstock", "pipeline", "run", topic, *place, *master)
-    assert done.returncode == 1
-    assert MISSING in done.stderr
-    assert "Traceback" not in done.stderr
+    table = str(tmp_path / "table")
+    place = ("--server", shared_server.kafka, "--table", table, "--master")
+    with standalone_cluster(python, tmp_path, {}) as address:
+        read = tried(PYTHON312, ("master", address), shared_server, topic, tmp_path)
+        job = run(PYTHON312, "-m", "penstock", "pipeline", "run", topic, *place, address)
+        folder = str(shared_server.data_folder)
+        audit = run(
+            PYTHON312, "-m", "penstock", "audit", "--data-folder", folder, *place[-1:], address
+        )
+    assert read.returncode != 0
+    for said in (read.stderr, job.stderr, audit.stderr):
+        assert "Penstock is missing in the Python of Spark's worker on " in said
+        assert f"{python} -m pip install 'penstock-broker[spark]==" in said
+    assert job.returncode == audit.returncode == 1
+    assert "Traceback" not in job.stderr + audit.stderr
