@@ -37,7 +37,8 @@ class ApacheKafka:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @property
-    def address(self) -> str:
+    def kafka(self) -> str:
+        """The address of the first one."""
         return f"127.0.0.1:{self._brokers[0]['kafka']}"
 
     def __enter__(self) -> Self:
@@ -81,7 +82,7 @@ class ApacheKafka:
 
     def _is_up(self) -> bool:
         try:
-            with KafkaClient(self.address, timeout_s=5) as client:
+            with KafkaClient(self.kafka, timeout_s=5) as client:
                 return len(client.cluster().brokers) == len(self._brokers)
         except (OSError, KafkaError):
             return False

@@ -13,14 +13,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
 import spark_copy
+from apache_kafka import ApacheKafka
 from broker_process import BrokerProcess
+from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.client import LATEST, KafkaClient
 from spark_topics import committed, create, fill, numbered
 
@@ -36,7 +38,7 @@ LOCAL = "local[2,4]"
 class Copying:
     """The stream, and the topics that it goes between."""
 
-    def __init__(self, server: BrokerProcess, folder: Path, master: str) -> None:
+    def __init__(self, server: BrokerProcess | ApacheKafka, folder: Path, master: str) -> None:
         self.server = server
         self.source, self.target = (create(server.kafka, PARTITIONS) for _ in range(2))
         self._checkpoint = folder / "checkpoint"
@@ -82,6 +84,7 @@ class Copying:
                 child.kill()
 
     def kill_broker(self) -> None:
+        assert isinstance(self.server, BrokerProcess)
         self.server.kill9()
         self.server.start()
 
@@ -111,27 +114,44 @@ def copying(server: BrokerProcess, tmp_path: Path) -> Iterator[Copying]:
 
 
 def test_every_row_is_written_once_through_kill_9(copying: Copying) -> None:
-    rounds(copying, 1)
+    rounds(copying, 1, ALL)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_every_row_is_written_once_through_many_kills(copying: Copying) -> None:
-    rounds(copying, 10)
+    rounds(copying, 10, ALL)
 
 
-def rounds(copying: Copying, count: int) -> None:
-    """Kill workers, broker and driver so often, and look at what is there at the end."""
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_row_is_written_once_to_apache_kafka(tmp_path: Path) -> None:
+    with ApacheKafka(tmp_path, brokers=2) as cluster:
+        copying = Copying(cluster, tmp_path, LOCAL)
+        try:
+            rounds(copying, 3, (Copying.kill_workers, Copying.kill_driver))
+        finally:
+            copying.end()
+
+
+ALL = (Copying.kill_workers, Copying.kill_broker, Copying.kill_driver)
+
+
+def rounds(copying: Copying, count: int, kills: Sequence[Callable[[Copying], None]]) -> None:
+    """Kill those so often, and look at what is there at the end."""
     draw = random.Random(count)
     total = 0
     for number in range(count):
         copying.fill(total, total + ROWS)
         total += ROWS
         copying.start()
-        for kill in (copying.kill_workers, copying.kill_broker, copying.kill_driver):
+        for kill in kills:
             copying.within_a_batch(draw)
-            kill()
+            kill(copying)
         assert len(copying.values()) < total * PARTITIONS, f"round {number} ended too soon"
     copying.start(batch_rows=1_000_000)
     assert copying.process.wait(SECONDS) == 0
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(copying.values()) < total * PARTITIONS and time.monotonic() < deadline:
+        time.sleep(0.1)  # Apache Kafka ends a transaction behind its answer.
     assert copying.values() == sorted([b"v%d" % row for row in range(total)] * PARTITIONS)

@@ -21,10 +21,10 @@ from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.coordinator import ProducerState
 from penstock.clients.kafka.partitioner import partition_of
 from penstock.clients.kafka.transactions import WriterClient
-from penstock.pipeline.sink.epochs.attempt import Attempt, errors_in_words, once
+from penstock.pipeline.sink.epochs.attempt import Attempt, check_epoch, errors_in_words, once
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.options import SinkOptions, parse
-from penstock.pipeline.sink.writing import check_epoch, write_task
+from penstock.pipeline.sink.writing import write_task
 from spark_topics import committed, create, fill
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

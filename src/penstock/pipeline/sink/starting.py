@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.pipeline.sink.epochs.attempt import errors_in_words
+from penstock.pipeline.sink.epochs.attempt import check_epoch, errors_in_words
 from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
 from penstock.pipeline.sink.options import SinkOptions, parse
 from penstock.pipeline.sink.schema import check_columns
 from penstock.pipeline.sink.writers import BatchWriter, StreamWriter, of_application
-from penstock.pipeline.sink.writing import check_epoch
 from penstock.pipeline.source.patience import Patience
 
 if TYPE_CHECKING:

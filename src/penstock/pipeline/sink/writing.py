@@ -12,9 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.clients.kafka.client import KafkaError
-from penstock.pipeline.sink.epochs.attempt import errors_in_words
+from penstock.pipeline.sink.epochs.attempt import check_epoch, errors_in_words
 from penstock.pipeline.sink.epochs.opening import open_epochs
-from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.source.patience import Patience
 
 if TYPE_CHECKING:
@@ -63,12 +62,3 @@ def _written(
             with suppress(KafkaError, OSError):  # Then it ends with its time-out.
                 task.abort()
             raise
-
-
-def check_epoch(writer: str, epoch: int, last: int) -> None:
-    """Raise SinkError where later epochs of a writer are written than the one to be written."""
-    if epoch < last:
-        raise SinkError(
-            f"batch {epoch} of {writer} is to be written, and batch {last} was: the checkpoint, or "
-            "txnVersion, is older than what the topics hold, and can't go on with them"
-        )

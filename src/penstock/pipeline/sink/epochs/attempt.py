@@ -38,6 +38,15 @@ def once(question: Callable[[], ResultT], /) -> ResultT:
     return question()
 
 
+def check_epoch(writer: str, epoch: int, last: int) -> None:
+    """Raise SinkError where later epochs of a writer are written than the one to be written."""
+    if epoch < last:
+        raise SinkError(
+            f"batch {epoch} of {writer} is to be written, and batch {last} was: the checkpoint, or "
+            "txnVersion, is older than what the topics hold, and can't go on with them"
+        )
+
+
 @contextmanager
 def errors_in_words(servers: str) -> Iterator[None]:
     """Raise SinkError for what a broker refuses, or does not answer."""

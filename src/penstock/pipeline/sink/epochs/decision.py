@@ -27,9 +27,12 @@ class Decision(NamedTuple):
 
     epoch: int
     producers: Sequence[ProducerState]
+    """Those whose transactions may still be open; none once all are committed."""
+    topic: str
+    """One that was written to, of whose first partition the group keeps the offset."""
 
 
-def noted(decision: Decision, prefix: str, topic: str) -> KeptOffset:
+def noted(decision: Decision, prefix: str) -> KeptOffset:
     """Return the offset to be kept that says what was decided; all ids begin with the prefix."""
     lines = [
         [each.transactional_id.removeprefix(prefix), each.producer_id, each.epoch]
@@ -37,7 +40,7 @@ def noted(decision: Decision, prefix: str, topic: str) -> KeptOffset:
     ]
     packed = zlib.compress(json.dumps(lines, separators=(",", ":")).encode(), 9)
     metadata = _FORM + base64.b64encode(packed).decode()
-    return KeptOffset(topic, 0, decision.epoch, metadata)
+    return KeptOffset(decision.topic, 0, decision.epoch, metadata)
 
 
 def last_noted(kept: Iterable[KeptOffset], prefix: str) -> Decision | None:
@@ -54,4 +57,4 @@ def last_noted(kept: Iterable[KeptOffset], prefix: str) -> Decision | None:
             f"the group {prefix.rstrip('/')} keeps an offset of {last.topic} that this sink did "
             "not write: its names are reserved, so delete the group where nobody writes"
         ) from error
-    return Decision(last.offset, producers)
+    return Decision(last.offset, producers, last.topic)

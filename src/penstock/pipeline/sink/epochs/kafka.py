@@ -1,8 +1,8 @@
 """Epochs of any Kafka: what is committed is decided in one small transaction of the driver's own.
 
 Tasks leave their transactions open. The driver looks whether all are, has the query's group keep
-the number of the epoch with the list of them (that is the decision), and then ends one after the
-other. Who does the epoch again finds the decision, and ends what is left to be ended.
+the number of the epoch with the list of them (that is the decision), ends one after the other, and
+notes that none is left. Who does the epoch again finds the decision, and ends what is left.
 
 Both drivers and tasks begin by becoming the producer of the driver's transactional id. So a driver
 that was taken for dead can't decide any more, when the tasks of another one have begun.
@@ -20,7 +20,7 @@ from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.coordinator import Transactions
 from penstock.clients.kafka.transactions import WRITER_PREFIX, TransactionalProducer
 from penstock.kafka.wire import ErrorCode
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S
+from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, check_epoch
 from penstock.pipeline.sink.epochs.decision import Decision, last_noted, noted
 from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
 from penstock.pipeline.sink.errors import SinkError
@@ -55,6 +55,14 @@ _FENCED: Final = frozenset(
         ErrorCode.PRODUCER_FENCED,
     }
 )
+
+
+class _FencedError(Exception):
+    """Somebody else has become the driver."""
+
+    def __init__(self, cause: KafkaError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class KafkaEpochs(Closing):
@@ -97,8 +105,11 @@ class KafkaEpochs(Closing):
         )
 
     def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
-        decision, is_new = self._decide(writer, Decision(epoch, producers))
+        decision, is_new, driver = self._decide(writer, Decision(epoch, producers, ""))
         self._finish(writer, decision)
+        if decision.producers:
+            with suppress(_FencedError):  # Then it is found out anew that all are committed.
+                self._note(writer, driver, decision._replace(producers=()))
         self._abort_but(writer, {each.transactional_id for each in decision.producers})
         return is_new
 
@@ -108,31 +119,36 @@ class KafkaEpochs(Closing):
         spared = decision.producers if decision else ()
         self._abort_but(writer, {each.transactional_id for each in spared})
 
-    def _decide(self, writer: str, wanted: Decision) -> tuple[Decision, bool]:
-        """Return what holds from now on, and whether it was decided here."""
+    def _decide(self, writer: str, wanted: Decision) -> tuple[Decision, bool, ProducerState]:
+        """Return what holds from now on, whether it was decided here, and who the driver is."""
         for tries_left in reversed(range(_TRIES)):
             driver = self._begin(_driver(writer), _DECIDING_MS)
             found = self._decided(writer)
             if found is not None and found.epoch >= wanted.epoch:
-                if found.epoch > wanted.epoch:
-                    raise SinkError(f"batch {wanted.epoch} of {writer}: {found.epoch} is written")
-                return found, _same(found, wanted)
+                check_epoch(writer, wanted.epoch, found.epoch)
+                return found, _same(found, wanted), driver
             if not wanted.producers:
-                return wanted, True
+                return wanted, True, driver
+            topics = [topic for each in wanted.producers for topic in self._topics(each)]
+            decision = wanted._replace(topic=min(topics))
             try:
-                self._note(writer, driver, wanted)
-            except KafkaError as error:
-                if error.code not in _FENCED or not tries_left:
-                    raise
+                self._note(writer, driver, decision)
+            except _FencedError as error:
+                if not tries_left:
+                    raise error.cause from error
             else:
-                return wanted, True
+                return decision, True, driver
         raise AssertionError("the last try returns or raises")
 
     def _note(self, writer: str, driver: ProducerState, decision: Decision) -> None:
-        topics = [topic for each in decision.producers for topic in self._topics(each)]
-        kept = noted(decision, _prefix(writer), min(topics))
-        self._ask(lambda: self._transactions.keep_offset(driver, _group(writer), kept))
-        self._ask(lambda: self._transactions.end(driver, committed=True))
+        kept = noted(decision, _prefix(writer))
+        try:
+            self._ask(lambda: self._transactions.keep_offset(driver, _group(writer), kept))
+            self._ask(lambda: self._transactions.end(driver, committed=True))
+        except KafkaError as error:
+            if error.code in _FENCED:
+                raise _FencedError(error) from error
+            raise
 
     def _topics(self, producer: ProducerState) -> list[str]:
         """Return where a task has written. Raises SinkError where its transaction is over."""
@@ -197,4 +213,4 @@ def _group(writer: str) -> str:
 
 
 def _same(found: Decision, wanted: Decision) -> bool:
-    return sorted(found.producers) == sorted(wanted.producers)
+    return bool(found.producers) and sorted(found.producers) == sorted(wanted.producers)
