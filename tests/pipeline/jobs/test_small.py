@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import InputPartition
 
 from broker_process import BrokerProcess
 from penstock.pipeline.jobs import small
@@ -21,7 +25,9 @@ from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.recording import recorded
 from penstock.pipeline.jobs.small import is_small, may_go_without_spark
 from penstock.pipeline.jobs.state import JobState, Phase
-from penstock.pipeline.tables.interface import TableConfig, TableFormat, state_folder
+from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.readers import TaskPartition
+from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableFormat, state_folder
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
 from penstock.pipeline.tables.staged_files import TableFilesReader
@@ -118,6 +124,48 @@ def test_a_run_that_is_cut_off_neither_loses_nor_doubles_a_row(
     fill(shared_server.kafka, topic, numbered(10 * (batch + 1), 10 * (batch + 2)))
     assert run(config) == 20
     holds(config, 10 * (batch + 2))
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_tasks_of_a_batch_are_done_at_once(
+    shared_server: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create(shared_server.kafka, 2)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    fill(shared_server.kafka, topic, numbered(0, 10), partition=1)
+    both, stage = threading.Barrier(2), small.stage_task
+
+    def met(*args: Any) -> Iterator[StagedFile]:
+        both.wait(60)
+        return stage(*args)
+
+    monkeypatch.setattr(small, "stage_task", met)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert run(config_of(shared_server, topic, tmp_path / "table")) == 20
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_nothing_is_kept_of_a_batch_of_which_a_task_failed(
+    shared_server: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create(shared_server.kafka, 2)
+    fill(shared_server.kafka, topic, numbered(0, 10))
+    fill(shared_server.kafka, topic, numbered(10, 20), partition=1)
+    config, stage = config_of(shared_server, topic, tmp_path / "table"), small.stage_task
+
+    def failing(partition: InputPartition, *args: Any) -> Iterator[StagedFile]:
+        assert isinstance(partition, TaskPartition)
+        if partition.task.range.source.partition:
+            raise SourceError("it is gone")
+        return stage(partition, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(small, "stage_task", failing)
+        with pytest.raises(PipelineError, match="it is gone"):
+            run(config)
+    assert not list((tmp_path / "table").glob("*.parquet"))
+    assert run(config) == 20
+    assert not list((tmp_path / "table" / "_penstock" / "staging").iterdir())
 
 
 @pytest.mark.usefixtures("no_spark")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.interface import Merged, StagedFile, TableConfig, TableError
 from penstock.pipeline.tables.interface import TableFormat as Format
-from penstock.pipeline.tables.lake import CONFLICTS_MAX, ConflictError, LakeTable
+from penstock.pipeline.tables.lake import CONFLICTS_MAX, LOST_MERGES_MAX, ConflictError, LakeTable
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.table import Table
 from table_readers import READERS, offsets_seen
@@ -119,6 +121,93 @@ def test_a_job_whose_commits_are_overtaken_by_merges_tries_again(
         assert offsets_seen(reader, job.config) == [2, 3, 4, 7, 8, 9, 17, 18, 19], reader
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_merge_is_not_done_anew_for_rows_that_a_job_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Format
+) -> None:
+    job = opened(tmp_path, kind)
+    for batch in range(2):
+        give(job, batch)
+    table = opened(tmp_path, kind)
+    apply, rows_of = table._apply, table._rows_of
+    merges, batches = [], iter([2, 3, 4])
+
+    def apply_late(change: Any) -> None:
+        for batch in batches:
+            give(job, batch)
+            break
+        apply(change)
+
+    def count(*arguments: Any) -> Any:
+        merges.append(arguments)
+        return rows_of(*arguments)
+
+    monkeypatch.setattr(table, "_apply", apply_late)
+    monkeypatch.setattr(table, "_rows_of", count)
+    assert table.compact() == Merged(2 + 4, 2)  # those two, and then what came meanwhile
+    assert len(merges) == 2
+    assert offsets_seen(READERS[kind][0], table.config) == list(range(5 * ROWS))
+
+
+def test_a_job_that_spoils_merges_waits_for_one_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = Format.DELTA
+    job = opened(tmp_path, kind, keys=("key",))
+    for batch in range(3):
+        give(job, batch)
+    table = opened(tmp_path, kind)
+    apply, rows_of = table._apply, table._rows_of
+    batches = itertools.count(3)
+    merges_in_turn = []
+
+    def spoil(*arguments: Any) -> Any:
+        merges_in_turn.append(is_held(job))
+        if not merges_in_turn[-1]:
+            give(job, next(batches))
+        return rows_of(*arguments)
+
+    def in_turn(change: Any) -> None:
+        assert is_held(job)
+        apply(change)
+
+    monkeypatch.setattr(table, "_rows_of", spoil)
+    monkeypatch.setattr(table, "_apply", in_turn)
+    assert table.compact().into == 1
+    assert merges_in_turn == [False] * LOST_MERGES_MAX + [True]
+    give(job, next(batches))
+    for reader in READERS[kind]:
+        assert len(offsets_seen(reader, table.config)) == 9, reader
+
+
+def is_held(table: Table) -> bool:
+    """Whether nobody can commit now who takes turns."""
+    with (table.state / "commit.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_two_runs_add_at_the_same_moment_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Format
+) -> None:
+    job = opened(tmp_path, kind)
+    give(job, 0)
+    other = opened(tmp_path, kind)
+    wider = SCHEMA.append(pa.field("note", pa.string()))
+    evolve = job._evolve
+
+    def evolve_late(change: Any) -> None:
+        other.prepare(wider)
+        evolve(change)
+
+    monkeypatch.setattr(job, "_evolve", evolve_late)
+    assert job.prepare(wider).schema.names == wider.names
+
+
 def test_a_merge_that_is_always_overtaken_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +223,7 @@ def test_a_merge_that_is_always_overtaken_ends(
     monkeypatch.setattr(table, "_apply", refuse)
     with pytest.raises(TableError, match="try again later"):
         table.compact()
-    assert len(tries) == CONFLICTS_MAX
+    assert len(tries) == CONFLICTS_MAX**2  # as often for each merge, of which there are as many
     assert len(list(tmp_path.glob("table/data/**/*.parquet"))) == 2
 
 

@@ -90,7 +90,10 @@ class DeltaLakeTable(LakeTable):
             raise TableError(f"{self.place.uri} can't become a Delta table: {error}") from error
 
     def _evolve(self, change: Evolution) -> None:
-        self._table.alter.add_columns(delta_schema(pa.schema(change.added)).fields)
+        try:
+            self._table.alter.add_columns(delta_schema(pa.schema(change.added)).fields)
+        except CommitFailedError as error:
+            raise ConflictError(str(error)) from error
         self._refresh()
 
     def _parts(self) -> list[str]:
@@ -206,8 +209,11 @@ class DeltaLakeTable(LakeTable):
         flush_folder(log)
 
     def _expire(self) -> None:
-        # Delta's own bound: a week.
-        self._table.vacuum(dry_run=False, full=True)
+        try:
+            # Delta's own bound: a week.
+            self._table.vacuum(dry_run=False, full=True)
+        except CommitFailedError as error:
+            raise ConflictError(str(error)) from error
         self._refresh()
 
 

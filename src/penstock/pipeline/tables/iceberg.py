@@ -136,7 +136,7 @@ class IcebergTable(LakeTable):
         self._write_hint()  # A run may have ended before it did.
 
     def _evolve(self, change: Evolution) -> None:
-        with self._table.update_schema() as update:
+        with _overtaken(), self._table.update_schema() as update:
             update.union_by_name(pa.schema([*change.added, *change.widened]))
         self._write_hint()
 
@@ -312,9 +312,8 @@ class IcebergTable(LakeTable):
         # What somebody else committed meanwhile may be this very batch: nothing is tried again.
         transaction._snapshot_producers.clear()
         try:
-            transaction.commit_transaction()
-        except (CommitFailedException, ValidationException) as error:
-            raise ConflictError(str(error)) from error
+            with _overtaken():
+                transaction.commit_transaction()
         except (CommitStateUnknownException, RequestException) as error:
             self._refresh()
             self._write_hint()
@@ -364,7 +363,8 @@ class IcebergTable(LakeTable):
 
     def _expire(self) -> None:
         oldest = datetime.now(UTC) - SNAPSHOTS_KEPT
-        self._table.maintenance.expire_snapshots().older_than(oldest).commit()
+        with _overtaken():
+            self._table.maintenance.expire_snapshots().older_than(oldest).commit()
         self._write_hint()
         named = {f"{DATA}/{name}" for name in self._named_data()} | self._named_metadata()
         for folder, endings in ((DATA, (".parquet",)), ("metadata", (".avro",))):
@@ -394,6 +394,15 @@ class IcebergTable(LakeTable):
             for each in snapshot.manifests(self._table.io)
         ]
         return {path.removeprefix(f"{self.place.uri}/") for path in paths}
+
+
+@contextmanager
+def _overtaken() -> Iterator[None]:
+    """Raise ConflictError where somebody else has changed the table since it was looked at."""
+    try:
+        yield
+    except (CommitFailedException, ValidationException) as error:
+        raise ConflictError(str(error)) from error
 
 
 def _properties(batch: Batch | None) -> dict[str, str]:

@@ -12,8 +12,9 @@ import logging
 import time
 import uuid
 from abc import abstractmethod
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,8 +42,9 @@ from penstock.pipeline.tables.table import Table
 from penstock.pipeline.tables.upserting import ChangedKeys, KeyRange, filtered, key_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
+    from contextlib import AbstractContextManager
 
     from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.partitions import PartitionField
@@ -62,6 +64,13 @@ EXPIRY_SECONDS: Final = 3600
 
 CONFLICTS_MAX: Final = 10
 """How often a commit is tried where somebody else commits at the same time."""
+
+LOST_MERGES_MAX: Final = 3
+"""Merges that a job's commits undo before the next ones keep the job from committing meanwhile."""
+
+
+Turn: TypeAlias = "Callable[[], AbstractContextManager[None]]"
+"""What keeps others from committing while it is held."""
 
 
 class ConflictError(Exception):
@@ -125,7 +134,7 @@ class LakeTable(Table):
 
     @abstractmethod
     def _evolve(self, change: Evolution) -> None:
-        """Add columns, and widen some."""
+        """Add columns, and widen some. Raises ConflictError."""
 
     @abstractmethod
     def _parts(self) -> list[str]:
@@ -181,7 +190,10 @@ class LakeTable(Table):
 
     @abstractmethod
     def _expire(self) -> None:
-        """Forget versions that are older than what readers may look at, and files of no version."""
+        """Forget versions that are older than what readers may look at, and files of no version.
+
+        Raises ConflictError.
+        """
 
     def prepare(self, schema: pa.Schema) -> Stager:
         config = self.config
@@ -194,10 +206,26 @@ class LakeTable(Table):
         self._open(columns, fields)
         if self._parts() != [field.name for field in fields]:
             raise other_parts(self.place.uri, self._parts())
-        change = evolution(self._schema(), columns, widens=self.widens, location=self.place.uri)
-        if change.added or change.widened:
-            self._evolve(change)
+        self._have_columns(columns)
         return self._change_stager() if config.keys else self._stager()
+
+    def _have_columns(self, columns: pa.Schema) -> None:
+        """Add what the table lacks; a run and a backfill may come to it at the same moment."""
+        for attempt in range(1, CONFLICTS_MAX + 1):
+            change = evolution(self._schema(), columns, widens=self.widens, location=self.place.uri)
+            if not (change.added or change.widened):
+                return
+            try:
+                self._evolve(change)
+            except ConflictError as error:
+                if attempt == CONFLICTS_MAX:
+                    raise TableError(
+                        f"{self.place.uri} can't be given columns: others change it again and "
+                        f"again ({error})"
+                    ) from error
+                self._refresh()
+            else:
+                return
 
     def _stager(self) -> Stager:
         """Return what writes files of the table."""
@@ -275,32 +303,53 @@ class LakeTable(Table):
         if obstacle is not None:
             raise TableError(f"files of {self.place.uri} can't be merged: {obstacle}")
         try:
-            return self._merge_small(most=1)
+            return self._merge_small(most=1, turn=self._turn())
         except ConflictError as error:
             raise TableError(
                 f"a run commits to {self.place.uri} again and again before a merge is done: "
                 f"the job itself merges its files, or try again later ({error})"
             ) from error
 
-    def _merge_small(self, *, most: int) -> Merged:
-        """Merge small files while there are more of them; raises ConflictError."""
+    def _turn(self) -> Turn:
+        """Return what keeps a job from committing meanwhile: nothing does on another machine."""
+        has_home = self.config.home is not None or self.place.local is not None
+        return self.committing if has_home else nullcontext
+
+    def _merge_small(self, *, most: int, turn: Turn = nullcontext) -> Merged:
+        """Merge small files while there are more of them; raises ConflictError.
+
+        Only the commit of a merge takes a turn, so a job waits for no merge, until it has undone
+        some by writing the same files anew.
+        """
         merged = Merged(0, 0)
         conflicts = 0
-        while group := merging.choose(self._files(), self.config.target_bytes, most=most):
+        while True:
+            turns = (turn, nullcontext) if conflicts >= LOST_MERGES_MAX else (nullcontext, turn)
             try:
-                into = self._merge(group)
+                with turns[0]():
+                    if conflicts:
+                        self._refresh()
+                    group = merging.choose(self._files(), self.config.target_bytes, most=most)
+                    if not group:
+                        break
+                    into = self._merge(group, turns[1])
             except ConflictError:
                 conflicts += 1
                 if conflicts == CONFLICTS_MAX:
                     raise
-                self._refresh()
             else:
                 conflicts = 0
                 merged = Merged(merged.files + len(group), merged.into + into)
         if merged.files and time.monotonic() - self._expired_at > EXPIRY_SECONDS:
-            self._expire()
-            self._expired_at = time.monotonic()
+            self._forget_old()
         return merged
+
+    def _forget_old(self) -> None:
+        try:
+            self._expire()
+        except ConflictError as error:
+            logger.warning("old versions of %s stay for now: %s", self.place.uri, error)
+        self._expired_at = time.monotonic()
 
     @property
     def _data(self) -> Folder:
@@ -362,7 +411,7 @@ class LakeTable(Table):
             self._ranges[file.name] = key_range(self.folder, file.name, self.config.keys[0])
         return self._ranges[file.name]
 
-    def _merge(self, group: Sequence[LiveFile]) -> int:
+    def _merge(self, group: Sequence[LiveFile], turn: Turn = nullcontext) -> int:
         """Have fewer files in place of some; return how many. Raises ConflictError."""
         schema = self._schema()
         rows = self._rows_of(group, schema)
@@ -377,13 +426,39 @@ class LakeTable(Table):
         self._data.flush(piece.staged for piece in pieces)
         assert sum(piece.rows for piece in pieces) == sum(file.rows for file in group)
         try:
-            self._apply(Change(pieces, group))
+            self._put_in_place(pieces, group, schema, turn)
         except OutcomeUnknownError:
             raise  # They may be part of the table: where they are not, they go when they are old.
         except ConflictError:
             self._data.remove(piece.staged for piece in pieces)
             raise
         return len(pieces)
+
+    def _put_in_place(
+        self, pieces: Sequence[Piece], group: Sequence[LiveFile], schema: pa.Schema, turn: Turn
+    ) -> None:
+        """Commit a merge: a commit in between spoils it only where it took a file of the group.
+
+        Raises ConflictError.
+        """
+        names = {file.name for file in group}
+        error = ConflictError("a job wrote files anew that were being merged")
+        for attempt in range(CONFLICTS_MAX):
+            with turn():
+                if attempt or turn is not nullcontext:
+                    self._refresh()
+                if isinstance(error, OutcomeUnknownError) and self._holds(Change(pieces)):
+                    return
+                there = [file for file in self._files() if file.name in names]
+                if len(there) < len(group) or self._schema() != schema or self._obstacle():
+                    break
+                try:
+                    self._apply(Change(pieces, there))
+                except ConflictError as found:
+                    error = error if isinstance(error, OutcomeUnknownError) else found
+                else:
+                    return
+        raise error
 
     def _holds(self, change: Change) -> bool:
         """Whether the files that a commit was to add are part of the table."""
