@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy interop-librdkafka protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy interop-librdkafka interop-spark protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -68,6 +68,10 @@ interop-iggy: $(INSTALLED) java kernels ## Iggy's clients of 2023 to 0.9, of Jav
 
 interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
 	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)
+
+interop-spark: $(INSTALLED) java kernels ## Spark 4.2 and 4.3, Connect and a cluster, with Python 3.11, 3.12 and 3.13
+	PYTHONPATH=tests/support $(BIN)/python -m spark_environments
+	$(BIN)/pytest tests/pipeline/places -m soak
 
 protos: $(INSTALLED) ## Compile the protobuf declarations again
 	for proto in $(PROTOS); do \

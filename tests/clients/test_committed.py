@@ -20,7 +20,7 @@ class Log:
         chance = random.Random(seed)
         self.batches: list[bytes] = []
         self.aborted: list[tuple[int, int, int]] = []
-        """First offset, producer id and last offset."""
+        """First offset, producer id and last offset, in the order in which they ended."""
         self.kept: list[int] = []
         self.asked: list[int] = []
         self._open: dict[int, list[int]] = {}
@@ -35,7 +35,6 @@ class Log:
         for producer_id in list(self._open):
             self._end(producer_id, committed=False)
         self.kept.sort()
-        self.aborted.sort()
 
     def _add(self, made: bytearray) -> int:
         stamp(made, len(self.batches), 0)

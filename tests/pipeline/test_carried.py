@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark import cloudpickle
 
 import penstock
+from penstock.pipeline.carried import CarriedFunction
+from penstock.pipeline.jobs.gate import Gate
 from penstock.pipeline.sink.options import parse as parse_sink
 from penstock.pipeline.sink.writers import BatchWriter, StreamWriter
 from penstock.pipeline.source.options import parse
@@ -63,6 +66,16 @@ def test_a_worker_without_penstock_says_what_to_install(packed: bytes, tmp_path:
             f"{sys.executable} -m pip install 'penstock-broker[spark]=={penstock.__version__}'"
         )
         assert command in said
+
+
+def test_steps_and_pieces_of_work_say_so_too(tmp_path: Path) -> None:
+    gate = Gate("query", 1, None, None, ())  # type: ignore[arg-type]
+    function = CarriedFunction(gate.stage)
+    assert vars(cloudpickle.loads(cloudpickle.dumps(function)))["_function"].__self__ == gate
+    missing = "import sys; sys.modules['penstock'] = None\n"
+    for made in (function, CarriedFunction(partial(parse, GIVEN))):
+        said = unpacked_by_a_worker(cloudpickle.dumps(made), tmp_path, missing)
+        assert said.startswith("ModuleNotFoundError: Penstock is missing in the Python of Spark's")
 
 
 def test_a_worker_with_another_penstock_says_so(packed: bytes, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import pyspark_penstock
 from penstock.pipeline.data_source import PenstockSource
-from penstock.pipeline.session import JavaError, check_java
+from penstock.pipeline.session import JavaError, SessionError, check_java, open_session
 
 
 def test_spark_finds_the_source_by_itself() -> None:
@@ -37,3 +37,14 @@ def test_a_java_that_is_too_old_is_told(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaError, match=f"{told}.*Spark needs Java 17 or newer"):
         check_java()
+
+
+def test_a_job_over_spark_connect_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SessionError, match=r"cluster's own master in place of sc://host:15002,"):
+        open_session("orders", "sc://host:15002")
+    monkeypatch.setenv("SPARK_API_MODE", "connect")
+    with pytest.raises(SessionError, match="unset SPARK_API_MODE, which is 'connect'"):
+        open_session("orders")
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
+    with pytest.raises(SessionError, match="unset SPARK_REMOTE, which is 'sc://host:15002'"):
+        open_session("orders")

@@ -47,7 +47,7 @@ def audit_command(
 def _audited(data_folder: Path, master: str) -> list[LogAudit]:
     try:
         from penstock.pipeline.logs.audit import AuditError, audit, segments_of
-        from penstock.pipeline.session import JavaError, close_session, open_session
+        from penstock.pipeline.session import SessionError, close_session, open_session
     except ModuleNotFoundError as error:
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     from rich.console import Console
@@ -56,7 +56,7 @@ def _audited(data_folder: Path, master: str) -> list[LogAudit]:
         size = sum(each.size for each in segments_of(data_folder))
         with Console(stderr=True).status(f"{size / 1e6:,.0f} MB are checked"):
             return audit(open_session("penstock audit", master, Path(os.devnull)), data_folder)
-    except (AuditError, JavaError) as error:
+    except (AuditError, SessionError) as error:
         raise CommandError(str(error)) from error
     finally:
         close_session()

@@ -36,7 +36,7 @@ def demo_command(
 
     from penstock.demo.processes import DemoError
     from penstock.pipeline.jobs.job import PipelineError
-    from penstock.pipeline.session import JavaError, check_java
+    from penstock.pipeline.session import SessionError, check_java
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console()
@@ -45,7 +45,7 @@ def demo_command(
         try:
             check_java()
             agree = demo.run(_wait if keep else None)
-        except (DemoError, JavaError, ModuleNotFoundError, PipelineError) as error:
+        except (DemoError, SessionError, ModuleNotFoundError, PipelineError) as error:
             raise CommandError(str(error)) from error
     if not agree:
         raise CommandError("not everything agrees; see the rows that say 'differs'")

@@ -84,12 +84,12 @@ def _failing_in_words(name: str, master: str) -> Iterator[OpenSpark]:
     """Hand out what opens the Spark session, which is closed at the end."""
     try:
         from penstock.pipeline.logs.manifest import ExportError
-        from penstock.pipeline.session import JavaError, close_session, open_session
+        from penstock.pipeline.session import SessionError, close_session, open_session
     except ModuleNotFoundError as error:
         raise CommandError(f"{error}: pip install 'penstock-broker[spark]'") from error
     try:
         yield lambda: open_session(name, master, Path(os.devnull))
-    except (ExportError, JavaError) as error:
+    except (ExportError, SessionError) as error:
         raise CommandError(str(error)) from error
     finally:
         close_session()

@@ -32,7 +32,7 @@ def backfill_command(
     config = loaded(file)
     from penstock.pipeline.jobs.backfill import Backfill
     from penstock.pipeline.jobs.checks import CheckError
-    from penstock.pipeline.session import JavaError, close_session
+    from penstock.pipeline.session import SessionError, close_session
     from penstock.pipeline.source.errors import SourceError
     from penstock.pipeline.source.options import OptionError
     from penstock.pipeline.tables.interface import TableError
@@ -50,7 +50,7 @@ def backfill_command(
         backfill = Backfill(config, show_batch)
         stop_on_signals(backfill)
         filled = backfill.run(begin)
-    except (CheckError, SourceError, OptionError, TableError, JavaError, OSError) as error:
+    except (CheckError, SourceError, OptionError, TableError, SessionError, OSError) as error:
         raise CommandError(str(error)) from error
     finally:
         close_session()

@@ -64,7 +64,7 @@ def check_command(file: Definition) -> None:
     Nothing is written.
     """
     from penstock.pipeline.jobs.checks import CheckError, look, look_at_steps
-    from penstock.pipeline.session import JavaError, close_session
+    from penstock.pipeline.session import SessionError, close_session
 
     config = loaded(file)
     try:
@@ -72,7 +72,7 @@ def check_command(file: Definition) -> None:
         typer.echo(f"{', '.join(config.topics)}: {counted(found.partitions, 'partition')}")
         typer.echo(f"a new table would begin with {found.rows:,} rows")
         columns = look_at_steps(config)
-    except (CheckError, JavaError) as error:
+    except (CheckError, SessionError) as error:
         raise CommandError(str(error)) from error
     finally:
         close_session()

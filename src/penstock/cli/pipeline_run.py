@@ -167,7 +167,7 @@ def _run(config: PipelineConfig, *, lines: bool) -> Progress:
     from rich.console import Console
 
     from penstock.pipeline.jobs.job import PipelineError, Run
-    from penstock.pipeline.session import JavaError, close_session
+    from penstock.pipeline.session import SessionError, close_session
     from penstock.pipeline.tables.interface import TableError
 
     def show_batch(line: Mapping[str, Any]) -> None:
@@ -185,7 +185,7 @@ def _run(config: PipelineConfig, *, lines: bool) -> Progress:
     with Console(stderr=True).status("Spark starts") as status:
         try:
             return run.run(lambda progress: status.update(_line(progress)))
-        except (JavaError, PipelineError, TableError) as error:
+        except (SessionError, PipelineError, TableError) as error:
             raise CommandError(str(error)) from error
         finally:
             close_session()

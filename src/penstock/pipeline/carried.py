@@ -23,6 +23,16 @@ class Carried:
         return _travelling(_unpacked), (content, __version__)
 
 
+class CarriedFunction(Carried):
+    """A function or method of this package that workers call."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __call__(self, argument: Any) -> Any:
+        return self._function(argument)
+
+
 def _unpacked(content: bytes, version: str) -> Any:
     """Return the object. All that this needs it imports, for it runs where this module may not be.
 

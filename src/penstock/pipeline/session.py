@@ -30,16 +30,25 @@ _CHECKPOINTS: Final = (
 )
 
 
-class JavaError(Exception):
+CONNECT: Final = "sc://"
+"""How addresses of Spark Connect begin."""
+
+
+class SessionError(Exception):
+    """No session can be opened; the message says what would be right."""
+
+
+class JavaError(SessionError):
     """There is no Java that Spark can run on; the message says what to install."""
 
 
 def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> SparkSession:
-    """Return a session that knows the source, with a quiet log; raises JavaError.
+    """Return a session that knows the source, with a quiet log; raises SessionError.
 
     What Java and the workers say goes to the file `log`, or to standard error. A session that
     exists already is used as it is: Spark has one a process. The caller's handlers of signals stay.
     """
+    check_master(master)
     check_java()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # after the check of what it needs
 
@@ -49,7 +58,7 @@ def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> Spa
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _interrupts_handled_as_before():
+    with _interrupts_handled_as_before(), _failing_in_words(master):
         spark = builder.getOrCreate()
     # The source itself is found by Spark, through the package pyspark_penstock.
     spark.dataSource.register(TableFilesSource)
@@ -77,6 +86,24 @@ def close_session() -> None:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait()
+
+
+def check_master(master: str) -> None:
+    """Raise SessionError where Spark's driver would run elsewhere: jobs commit what they wrote."""
+    why = (
+        "a job needs a driver of its own, which commits what tasks wrote, and Spark Connect's is "
+        "another process"
+    )
+    if master.startswith(CONNECT):
+        raise SessionError(
+            f"{why}: name the cluster's own master in place of {master}, such as spark://HOST:7077"
+        )
+    # With any of these PySpark opens no session but one of Spark Connect.
+    given = [name for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED") if name in os.environ]
+    if os.environ.get("SPARK_API_MODE", "").lower() == "connect":
+        given.append("SPARK_API_MODE")
+    if given:
+        raise SessionError(f"{why}: unset {given[0]}, which is {os.environ[given[0]]!r}")
 
 
 def check_java() -> None:
@@ -128,6 +155,20 @@ def _interrupts_handled_as_before() -> Iterator[None]:
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, handler)
+
+
+@contextmanager
+def _failing_in_words(master: str) -> Iterator[None]:
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  # see open_session
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        why = str(error.java_exception.getMessage()).partition("\n")[0].removesuffix(".")
+        raise SessionError(
+            f"Spark does not start with the master {master}: {why}. A master is local[*], or the "
+            "URL of a cluster that answers, such as spark://HOST:7077"
+        ) from error
 
 
 def _settings() -> dict[str, str]:

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import duckdb
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
+from penstock.pipeline.jobs import backfill as backfills
 from penstock.pipeline.jobs.backfill import Backfill, Filled
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError
@@ -64,6 +67,19 @@ def holds(config: PipelineConfig, rows: int, first: int = 0) -> None:
     for reader in READERS[config.table_format]:
         table = TableConfig(str(config.table), config.table_format)
         assert offsets_seen(reader, table) == list(range(first, rows))
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_what_spark_fails_with_is_said_in_words(
+    shared_server: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = begun(shared_server, tmp_path / "table")
+    spark = MagicMock()
+    failure = PySparkException("Job aborted\nValueError: the cause\n\tat org.apache.spark")
+    spark.read.format.return_value.options.return_value.load.side_effect = failure
+    monkeypatch.setattr(backfills, "open_session", lambda *_: spark)
+    with pytest.raises(CheckError, match=r"^the cause$"):
+        filled(replace(config, master="spark://127.0.0.1:7077"))
 
 
 @pytest.mark.parametrize("kind", list(TableFormat))

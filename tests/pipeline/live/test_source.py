@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, IsNotNull
 
@@ -46,7 +46,7 @@ def read(place: Path, filters: list[Filter] | None = None) -> pa.Table:
     reader = live_reader(options, live_schema(options))
     if filters is not None:
         reader.pushFilters(filters)  # type: ignore[attr-defined]
-    planned = pickle.loads(pickle.dumps((reader, reader.partitions())))
+    planned = cloudpickle.loads(cloudpickle.dumps((reader, reader.partitions())))
     batches = [batch for each in planned[1] for batch in planned[0].read(each)]
     return pa.Table.from_batches(batches).sort_by(batches[0].schema.names[-3])
 

@@ -15,6 +15,8 @@ from pyspark.sql.types import (
 )
 
 from broker_process import BrokerProcess
+from penstock.clients.access import Access
+from penstock.pipeline.clusters.address import Address, Protocol
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
 from penstock.pipeline.sink.options import SinkOptions, parse
 from penstock.pipeline.sink.schema import check_columns
@@ -38,12 +40,12 @@ PAIR = struct(key=StringType(), value=BinaryType())
 def test_the_defaults() -> None:
     found = parse({**SERVERS, "TOPIC": "t", "checkpointLocation": "x"}, streaming=True)
     assert found == SinkOptions(
-        servers="localhost:9092",
+        address=Address(Protocol.KAFKA, "localhost:9092", Access()),
         topic="t",
         partitioner="kafka",
         codec="none",
         batch_bytes=1_000_000,
-        timeout_ms=60_000,
+        timeout_ms=None,
         application=None,
         version=0,
     )
@@ -54,7 +56,7 @@ def test_the_defaults() -> None:
     [
         ({"penstock.bootstrap.servers": ""}, "penstock.bootstrap.servers is missing"),
         ({"penstock.bootstrap.servers": "host"}, "'host' is not of the form host:port"),
-        ({"penstock.bootstrap.servers": "pulsar://host:1"}, "rows are written to Penstock alone"),
+        ({"penstock.bootstrap.servers": "pulsar://host:1"}, "over Kafka's protocol alone"),
         ({"topc": "t"}, "unknown option 'topc': did you mean topic?"),
         ({"subscribe": "t"}, "unknown option 'subscribe'"),
         ({"topic": " "}, "topic is empty: name a topic, or leave it out"),
@@ -132,14 +134,3 @@ def test_brokers(shared_server: BrokerProcess) -> None:
         stream_writer({**here, "topic": "t"}, VALUE, overwrite=True)
     with pytest.raises(SinkError, match="can't be written to: INVALID_TOPIC_EXCEPTION"):
         batch_writer({**here, "topic": "a b"}, VALUE, overwrite=False)
-
-
-def test_a_broker_that_is_not_penstock(
-    shared_server: BrokerProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "penstock.clients.kafka.client.KafkaClient.api_versions", lambda _: {0: (0, 12)}
-    )
-    here = {"kafka.bootstrap.servers": shared_server.kafka, "topic": "t"}
-    with pytest.raises(SinkError, match="is not Penstock, or an older one"):
-        batch_writer(here, VALUE, overwrite=False)

@@ -17,11 +17,14 @@ import pytest
 import interop_clients
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
+from penstock.clients.kafka.connection import ClientConnection
+from penstock.clients.kafka.coordinator import ProducerState
 from penstock.clients.kafka.partitioner import partition_of
-from penstock.clients.kafka.transactions import ProducerState, WriterClient
+from penstock.clients.kafka.transactions import WriterClient
+from penstock.pipeline.sink.epochs.attempt import Attempt, errors_in_words, once
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.options import SinkOptions, parse
-from penstock.pipeline.sink.writing import Attempt, check_epoch, errors_in_words, once, write_task
+from penstock.pipeline.sink.writing import check_epoch, write_task
 from spark_topics import committed, create, fill
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -41,7 +44,8 @@ def new_writer() -> str:
 
 
 def commit(server: BrokerProcess, writer: str, epoch: int, *tasks: ProducerState | None) -> bool:
-    with errors_in_words(server.kafka), WriterClient(server.kafka, once, "test") as client:
+    connection = ClientConnection(server.kafka, "test", 30)
+    with errors_in_words(server.kafka), WriterClient(connection, once) as client:
         return client.commit_epoch(writer, epoch, [each for each in tasks if each is not None])
 
 

@@ -74,7 +74,8 @@ class CommittedBatches:
     def _ask(self, offset: int) -> None:
         fetched = self._fetch(offset)
         self._aborting.clear()
-        self._named = deque(fetched.aborted)
+        # Apache Kafka names them in the order in which they ended.
+        self._named = deque(sorted(fetched.aborted))
         # Named are those of what was fetched; what lies behind may be of others.
         ends = (header.last_offset for _, header in walk(fetched.batches))
         self._named_up_to = max(ends, default=_NOTHING)

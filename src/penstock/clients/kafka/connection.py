@@ -98,13 +98,20 @@ class ClientConnection:
         self._connected()
         return self._versions
 
-    def send(self, api: Api[Request, Response], request: Request) -> Response:
-        """Send a request and return the response. Raises KafkaError UNSUPPORTED_VERSION."""
-        return self._exchange(api, self._version(api), request)
+    def send(
+        self, api: Api[Request, Response], request: Request, newest: int | None = None
+    ) -> Response:
+        """Send a request, in no newer version than `newest`, and return the response.
 
-    def post(self, api: Api[Request, Response], request: Request) -> Posted[Request, Response]:
+        Raises KafkaError UNSUPPORTED_VERSION.
+        """
+        return self._exchange(api, self._version(api, newest), request)
+
+    def post(
+        self, api: Api[Request, Response], request: Request, newest: int | None = None
+    ) -> Posted[Request, Response]:
         """Send a request whose answer is collected later, behind those of the ones before it."""
-        version = self._version(api)
+        version = self._version(api, newest)
         return Posted(api, version, self._send(api, version, request))
 
     def collect(self, posted: Posted[Request, Response]) -> Response:
@@ -115,10 +122,11 @@ class ClientConnection:
         """Send a request that the broker does not answer. Raises KafkaError as `send` does."""
         self._send(api, self._version(api), request)
 
-    def _version(self, api: AnyApi) -> int:
+    def _version(self, api: AnyApi, newest: int | None = None) -> int:
         """The newest version of an API that both sides know."""
         first, last = self.versions().get(api.key, (0, -1))
-        version = min(last, LAST_BY_NAME.get(api.name, api.versions.last), api.versions.last)
+        known = api.versions.last if newest is None else newest
+        version = min(last, LAST_BY_NAME.get(api.name, known), known)
         if version < first:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"the broker does not offer {api.name}")
         return version

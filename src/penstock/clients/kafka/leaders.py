@@ -1,4 +1,4 @@
-"""Connections to the brokers of a cluster: which one leads a partition, or keeps a group.
+"""Connections to the brokers of a cluster: which one leads a partition, or coordinates a group.
 
 A cluster of one broker is spoken to over the first connection alone, whatever address the broker
 gives itself: it may be reached by another one.
@@ -31,7 +31,9 @@ _MOVED: Final = frozenset(
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     }
 )
-_GROUP: Final = 0
+GROUP: Final = 0
+TRANSACTION: Final = 1
+"""What is coordinated, by its kind of key."""
 
 
 class Leaders:
@@ -67,14 +69,23 @@ class Leaders:
             found.setdefault(connection, []).append(place)
         return found
 
-    def coordinator(self, group: str) -> ClientConnection:
-        """Return the connection to the broker that keeps a group's offsets."""
-        request = FIND_COORDINATOR.request(key=group, key_type=_GROUP, coordinator_keys=[group])
+    def coordinator(self, name: str, kind: int = GROUP) -> ClientConnection:
+        """Return the connection to the broker that coordinates a group, or a transactional id."""
+        request = FIND_COORDINATOR.request(key=name, key_type=kind, coordinator_keys=[name])
         response = self._first.send(FIND_COORDINATOR, request)
         found = response.coordinators[0] if response.coordinators else response
-        self.check(found.error_code, f"group {group}")
-        several = len(self._first.send(METADATA, METADATA.request(topics=[])).brokers) > 1
+        self.check(found.error_code, f"coordinator of {name}")
+        several = len(self._brokers()) > 1
         return self._to(f"{found.host}:{found.port}" if several else None)
+
+    def all(self) -> list[ClientConnection]:
+        """Return a connection to each broker."""
+        brokers = self._brokers()
+        return [self._to(each) for each in brokers] if len(brokers) > 1 else [self._first]
+
+    def _brokers(self) -> list[str]:
+        brokers = self._first.send(METADATA, METADATA.request(topics=[])).brokers
+        return [f"{each.host}:{each.port}" for each in brokers]
 
     def check(self, code: int, detail: str | None = None) -> None:
         """Raise KafkaError, or ConnectionError where another broker is to be asked."""

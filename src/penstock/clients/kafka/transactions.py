@@ -8,23 +8,23 @@ batch by its sequence number, and stores it once.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from penstock.clients.closing import Closing
-from penstock.clients.kafka.connection import ClientConnection, check
+from penstock.clients.kafka.connection import Posted
+from penstock.clients.kafka.coordinator import ProducerState, Transactions, check_now
+from penstock.clients.kafka.leaders import Leaders
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.clients.kafka.connection import Posted
+    from penstock.clients.kafka.connection import ClientConnection
     from penstock.kafka.wire.messages import EndEpochRequest, ProduceRequest, ProduceResponse
     from penstock.session import Buffer
 
 END_EPOCH: Final = api("EndEpoch")
-END_TXN: Final = api("EndTxn")
 HEARTBEAT_WRITER: Final = api("HeartbeatWriter")
-INIT_PRODUCER_ID: Final = api("InitProducerId")
 PRODUCE: Final = api("Produce")
 
 WRITER_PREFIX: Final = "penstock-writer/"
@@ -33,21 +33,8 @@ WRITER_PREFIX: Final = "penstock-writer/"
 IN_FLIGHT: Final = 5
 """Requests of which the broker knows the sequence numbers when they are sent again (KIP-98)."""
 
-TIMEOUT_S: Final = 30.0
-
-_LATER: Final = frozenset(
-    {
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
-"""What may go well a moment later."""
+_NAMED_PARTITIONS_PRODUCE: Final = 11
+"""The last version of Produce whose leaders report no partitions to the coordinator (KIP-890)."""
 
 _SEQUENCES: Final = 1 << 31
 
@@ -60,12 +47,8 @@ class Ask(Protocol):
     def __call__(self, question: Callable[[], ResultT], /) -> ResultT: ...
 
 
-class ProducerState(NamedTuple):
-    """Whose a transaction is."""
-
-    transactional_id: str
-    producer_id: int
-    epoch: int
+Place: TypeAlias = tuple[str, int]
+"""A topic's partition."""
 
 
 class ProducedBatch(NamedTuple):
@@ -76,36 +59,41 @@ class ProducedBatch(NamedTuple):
     records: Buffer
 
 
+_Sent: TypeAlias = "tuple[ClientConnection, Posted[ProduceRequest, ProduceResponse]]"
+
+
 class TransactionalProducer:
     """One transaction of one producer, which somebody else may end.
 
-    Methods raise KafkaError for what the broker refused, and OSError as `ask` does.
+    With `names_partitions` the coordinator hears of each partition before the first batch for it,
+    as every broker takes it; else its leader reports it (KIP-890). Methods raise KafkaError for
+    what a broker refused, and OSError as `ask` does.
     """
 
     def __init__(
-        self, servers: str, transactional_id: str, timeout_ms: int, ask: Ask, client_id: str
+        self,
+        connection: ClientConnection,
+        transactional_id: str,
+        timeout_ms: int,
+        ask: Ask,
+        *,
+        names_partitions: bool = False,
     ) -> None:
-        self._connection = ClientConnection(servers, client_id, TIMEOUT_S)
+        self._first = connection
+        self._transactions = Transactions(connection)
+        self._leaders = Leaders(connection)
         self._ask = ask
-        self._unanswered: deque[ProduceRequest] = deque()
-        self._posted: deque[Posted[ProduceRequest, ProduceResponse]] = deque()
-        self._sequences: dict[tuple[str, int], int] = {}
-        request = INIT_PRODUCER_ID.request(
-            transactional_id=transactional_id,
-            transaction_timeout_ms=timeout_ms,
-            producer_id=-1,
-            producer_epoch=-1,
-        )
-
-        def initialise() -> ProducerState:
-            answer = self._connection.send(INIT_PRODUCER_ID, request)
-            check_now(answer.error_code)
-            return ProducerState(transactional_id, answer.producer_id, answer.producer_epoch)
-
-        self.state = ask(initialise)
+        self._names_partitions = names_partitions
+        self._named: set[Place] = set()
+        self._unanswered: deque[Sequence[ProducedBatch]] = deque()
+        self._posted: deque[list[_Sent]] = deque()
+        self._sequences: dict[Place, int] = {}
+        self.state = ask(lambda: self._transactions.begin(transactional_id, timeout_ms))
 
     def close(self) -> None:
-        self._connection.close()
+        self._transactions.close()
+        self._leaders.close()
+        self._first.close()
 
     def sequence(self, topic: str, partition: int, records: int) -> int:
         """Return the sequence number of the next batch, which has so many records."""
@@ -115,20 +103,9 @@ class TransactionalProducer:
 
     def send(self, batches: Sequence[ProducedBatch]) -> None:
         """Send at most one batch for each partition; what is refused may be raised later."""
-        types = PRODUCE.request
-        by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
-        for topic, partition, records in batches:
-            part = types.PartitionProduceData(index=partition, records=records)
-            by_topic.setdefault(topic, []).append(part)
-        data = [types.TopicProduceData(name=t, partition_data=d) for t, d in by_topic.items()]
-        self._unanswered.append(
-            types(
-                transactional_id=self.state.transactional_id,
-                acks=-1,
-                timeout_ms=self._connection.timeout_ms,
-                topic_data=data,
-            )
-        )
+        if self._names_partitions:
+            self._name({(each.topic, each.partition) for each in batches} - self._named)
+        self._unanswered.append(batches)
         self._ask(lambda: self._go_on(IN_FLIGHT - 1))
 
     def flush(self) -> None:
@@ -137,41 +114,62 @@ class TransactionalProducer:
 
     def abort(self) -> None:
         """End the transaction without effect."""
-        request = END_TXN.request(
-            transactional_id=self.state.transactional_id,
-            producer_id=self.state.producer_id,
-            producer_epoch=self.state.epoch,
-            committed=False,
-        )
         self._forget_posted()
-        check_now(self._connection.send(END_TXN, request).error_code)
+        self._transactions.end(self.state, committed=False)
+
+    def _name(self, places: set[Place]) -> None:
+        if places:
+            self._ask(lambda: self._transactions.add(self.state, places))
+            self._named |= places
 
     def _go_on(self, in_flight: int) -> None:
         """Send what is not sent, and hear answers until no more than so many are missing."""
         try:
             while len(self._posted) < len(self._unanswered):
-                request = self._unanswered[len(self._posted)]
-                self._posted.append(self._connection.post(PRODUCE, request))
+                # Behind a failure halfway, all of it is forgotten.
+                self._posted.append([])
+                self._post(self._unanswered[len(self._posted) - 1], self._posted[-1])
             while len(self._posted) > in_flight:
-                _check_produced(self._connection.collect(self._posted[0]))
+                for connection, posted in self._posted[0]:
+                    _check_produced(connection.collect(posted))
                 self._posted.popleft()
                 self._unanswered.popleft()
         except OSError:
             self._forget_posted()
             raise
 
+    def _post(self, batches: Sequence[ProducedBatch], sent: list[_Sent]) -> None:
+        by_place = {(each.topic, each.partition): each.records for each in batches}
+        newest = _NAMED_PARTITIONS_PRODUCE if self._names_partitions else None
+        for leader, places in self._leaders.grouped(by_place).items():
+            types = PRODUCE.request
+            by_topic: dict[str, list[ProduceRequest.PartitionProduceData]] = {}
+            for topic, partition in places:
+                records = by_place[topic, partition]
+                part = types.PartitionProduceData(index=partition, records=records)
+                by_topic.setdefault(topic, []).append(part)
+            data = [types.TopicProduceData(name=t, partition_data=d) for t, d in by_topic.items()]
+            request = types(
+                transactional_id=self.state.transactional_id,
+                acks=-1,
+                timeout_ms=leader.timeout_ms,
+                topic_data=data,
+            )
+            sent.append((leader, leader.post(PRODUCE, request, newest)))
+
     def _forget_posted(self) -> None:
-        """Hear no more answers of this connection; what they are of is sent again."""
+        """Hear no more answers of these connections; what they are of is sent again."""
         if self._posted:
             self._posted.clear()
-            self._connection.close()
+            self._leaders.close()
+            self._first.close()
 
 
 class WriterClient(Closing):
     """What the driver and the tasks of a writer ask for beside producing; see EndEpoch."""
 
-    def __init__(self, servers: str, ask: Ask, client_id: str) -> None:
-        self._connection = ClientConnection(servers, client_id, TIMEOUT_S)
+    def __init__(self, connection: ClientConnection, ask: Ask) -> None:
+        self._connection = connection
         self._ask = ask
 
     def close(self) -> None:
@@ -208,13 +206,6 @@ class WriterClient(Closing):
             return answer.written
 
         return self._ask(end)
-
-
-def check_now(code: int, detail: str | None = None) -> None:
-    """Raise ConnectionError where it may go well a moment later, and KafkaError for the rest."""
-    if code in _LATER:
-        raise ConnectionError(f"the broker answered {ErrorCode(code).name}")
-    check(code, detail)
 
 
 def _check_produced(response: ProduceResponse) -> None:

@@ -14,6 +14,9 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pyspark.errors import PySparkException
+
+from penstock.pipeline.causes import cause_of
 from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
@@ -90,7 +93,7 @@ class Backfill:
     def run(self, begin: str) -> Filled:
         """Add what lies between `begin`, as `starting_offsets` has it, and the table's beginning.
 
-        Raises CheckError, SourceError, OptionError, TableError and JavaError.
+        Raises CheckError, SourceError, OptionError, TableError and SessionError.
         """
         with self._writing.table.only_writer():
             plan = self._plan(begin)
@@ -159,6 +162,8 @@ class Backfill:
                 spark.sparkContext.setLocalProperty(name, value)
             frame = self._writing.between(spark, _between(start, batch.end))
             return self._writing.write(frame, batch.number)
+        except PySparkException as error:
+            raise CheckError(cause_of(error)) from error
         finally:
             for name in properties:
                 spark.sparkContext.setLocalProperty(name, None)  # type: ignore[arg-type]

@@ -70,7 +70,7 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
 def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
     """Have Spark look at conditions and schema; return the columns of the table.
 
-    Raises CheckError and JavaError.
+    Raises CheckError and SessionError.
     """
     spark = open_session("penstock pipeline", config.master, Path(os.devnull))
     try:

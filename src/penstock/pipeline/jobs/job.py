@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import wall_clock
+from penstock.pipeline.causes import cause_of
 from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
@@ -41,7 +41,6 @@ __all__ = ["PipelineConfig", "PipelineError", "Progress", "Run"]
 
 STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
-_CAUSE: Final = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 
 
 _IN_WORDS: Final = (
@@ -89,7 +88,7 @@ class Run:
     def run(self, report: Callable[[Progress], None]) -> Progress:
         """Run until caught up, or until stopped where an interval is set.
 
-        Raises PipelineError, TableError and JavaError.
+        Raises PipelineError, TableError and SessionError.
         """
         table = self._writing.table
         with table.only_writer(), self._stated():
@@ -226,7 +225,7 @@ def _has_ended(query: StreamingQuery) -> bool:
     try:
         return bool(query.awaitTermination(_LOOK_SECONDS))
     except Exception as error:
-        raise PipelineError(_cause(error)) from error
+        raise PipelineError(cause_of(error)) from error
 
 
 def _finish_batch(query: StreamingQuery) -> None:
@@ -234,9 +233,3 @@ def _finish_batch(query: StreamingQuery) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while query.status["isTriggerActive"] and time.monotonic() < deadline:
         time.sleep(0.01)
-
-
-def _cause(error: Exception) -> str:
-    """Return the innermost Python error that Spark's message quotes."""
-    ours = _CAUSE.findall(str(error))
-    return str(ours[-1][1]) if ours else str(error).splitlines()[0]

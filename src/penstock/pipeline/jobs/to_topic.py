@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from penstock.clients.kafka.transactions import ProducerState
+from penstock.clients.kafka.coordinator import ProducerState
 from penstock.pipeline.jobs.gate import TABLE
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.writing import Stepped, Written, query_of

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.pipeline.carried import CarriedFunction
 from penstock.pipeline.jobs.batch_ends import batch_end
 from penstock.pipeline.jobs.gate import MANIFEST, QUARANTINE, TABLE, UNMET, Gate, RowWriter
 from penstock.pipeline.jobs.settings import (
@@ -166,7 +167,7 @@ class Stepped:
         writer = self.prepare(schema)
         quarantine = self._quarantine.prepare(with_reason) if self._quarantine else None
         gate = Gate(query, batch, writer, quarantine, self._config.expectations)
-        lines = frame.mapInArrow(gate.stage, MANIFEST).collect()
+        lines = frame.mapInArrow(CarriedFunction(gate.stage), MANIFEST).collect()
         if self._quarantine:
             with self._quarantine.committing():
                 self._quarantine.commit(query, batch, files_of(lines, QUARANTINE, batch))

@@ -25,6 +25,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
+from penstock.pipeline.carried import Carried
 from penstock.pipeline.jobs.settings import source_options, table_config
 from penstock.pipeline.live.end import live_end
 from penstock.pipeline.live.errors import LiveTableError
@@ -75,7 +76,7 @@ class FilePartition(InputPartition):
         self.file = file
 
 
-class LiveReader(DataSourceReader):
+class LiveReader(Carried, DataSourceReader):
     """Reads a table's files, and what its topics got since."""
 
     def __init__(self, config: PipelineConfig, schema: StructType) -> None:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from penstock.log.layout import IDENTITY_FILE, topics_directory
 from penstock.log.segments import segment_bases, segment_path
+from penstock.pipeline.carried import CarriedFunction
+from penstock.pipeline.causes import cause_of
 from penstock.pipeline.logs.segment_check import Checked, Damage, check_segment
 
 if TYPE_CHECKING:
@@ -94,7 +97,10 @@ def audit(spark: SparkSession, data_folder: Path) -> list[LogAudit]:
     tasks = max(1, min(len(segments), sum(each.size for each in segments) // TASK_BYTES + 1))
     rows = [(str(each.directory), each.base) for each in segments]
     frame = spark.createDataFrame(rows, _SEGMENTS).repartition(tasks)
-    lines = frame.mapInArrow(_check_all, _CHECKED).collect()
+    try:
+        lines = frame.mapInArrow(CarriedFunction(_check_all), _CHECKED).collect()
+    except PySparkException as failure:
+        raise AuditError(cause_of(failure)) from failure
     found: dict[str, list[Checked]] = {}
     failed: dict[str, list[str]] = {}
     for directory, checked, error in lines:

@@ -7,8 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 
 from penstock.clients.kafka.client import KafkaError
+from penstock.pipeline.carried import CarriedFunction
+from penstock.pipeline.causes import cause_of
 from penstock.pipeline.logs.manifest import ExportError
 from penstock.pipeline.source.errors import SourceError
 
@@ -37,11 +40,18 @@ class Outcome(NamedTuple):
 
 
 def do_all(spark: SparkSession, count: int, work: Work) -> Outcome:
-    """Have all pieces done. What one of them raises of `_FAULTS` is a fault."""
+    """Have all pieces done. What one of them raises of `_FAULTS` is a fault.
+
+    Raises ExportError where Spark itself fails.
+    """
     if not count:
         return Outcome(0, [])
     numbers = spark.range(0, count, 1, count)
-    found = numbers.mapInArrow(partial(_do_some, work), _DONE).collect()
+    done = numbers.mapInArrow(CarriedFunction(partial(_do_some, work)), _DONE)
+    try:
+        found = done.collect()
+    except PySparkException as error:
+        raise ExportError(cause_of(error)) from error
     return Outcome(
         sum(rows for rows, _ in found), sorted(fault for _, fault in found if fault is not None)
     )

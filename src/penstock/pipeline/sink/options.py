@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.pipeline.clusters import address, sasl_options
+from penstock.pipeline.clusters.address import Address, Protocol, parse_address
 from penstock.pipeline.source.kafka_options import SERVERS as KAFKA_SERVERS
-from penstock.pipeline.source.option_values import OptionError, refuse_unknown, servers
+from penstock.pipeline.source.option_values import OptionError, refuse_unknown
 from penstock.pipeline.source.options import SERVERS
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ NAMES: Final = (
     BATCH_SIZE,
     TIMEOUT,
     ACKS,
+    *address.NAMES,
+    *sasl_options.UNDERSTOOD,
 )
 _OF_SPARK: Final = ("checkpointLocation", "path", "queryName")
 """Meant for Spark itself, which hands them on."""
@@ -48,39 +52,48 @@ _WRITER_CHARACTERS: Final = 190
 _MOST: Final = (1 << 31) - 1
 
 BATCH_BYTES: Final = 1_000_000
-TIMEOUT_MS: Final = 60_000
 
 
 @dataclass(frozen=True)
 class SinkOptions:
     """Where and how to write."""
 
-    servers: str
+    address: Address
     topic: str | None
     """The topic of all rows; None where each row names its own."""
     partitioner: str
     codec: str
     batch_bytes: int
-    timeout_ms: int
-    """How long a transaction of which nobody hears any more stays open."""
+    timeout_ms: int | None
+    """How long a transaction may stay open; None for as long as suits the server."""
     application: str | None
     version: int
+
+    @property
+    def servers(self) -> str:
+        """`host:port`, several with commas."""
+        return self.address.servers
 
 
 def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     """Check and convert the options of one write; raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
+    servers = parse_address(given, SERVERS, KAFKA_SERVERS)
+    if servers.protocol is not Protocol.KAFKA:
+        raise OptionError(
+            f"{SERVERS}: rows are written over Kafka's protocol alone, to kafka://host:port"
+        )
     refuse_unknown(given, NAMES, _OF_SPARK)
     _choice(given, "includeHeaders", ["true", "false"])
     _choice(given, ACKS, ["all", "-1"])
     application, version = _application(given, streaming=streaming)
     return SinkOptions(
-        servers=servers(given, SERVERS, KAFKA_SERVERS),
+        address=servers,
         topic=_topic(given),
         partitioner=_choice(given, "partitioner", PARTITIONERS),
         codec=_choice(given, COMPRESSION, CODECS),
-        batch_bytes=_count(given, BATCH_SIZE, BATCH_BYTES),
-        timeout_ms=_count(given, TIMEOUT, TIMEOUT_MS, least=1_000),
+        batch_bytes=_count(given, BATCH_SIZE) or BATCH_BYTES,
+        timeout_ms=_count(given, TIMEOUT, least=1_000),
         application=application,
         version=version,
     )
@@ -116,8 +129,10 @@ def _choice(given: Mapping[str, str], name: str, words: Collection[str]) -> str:
     return word
 
 
-def _count(given: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
-    text = given.get(name.lower(), str(default))
+def _count(given: Mapping[str, str], name: str, least: int = 1) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
     if not text.strip().isdigit() or not least <= int(text) <= _MOST:
         raise OptionError(f"{name} must be a whole number from {least} to {_MOST}, not {text!r}")
     return int(text)

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clients.kafka.client import KafkaError
+from penstock.clients.kafka.transactions import END_EPOCH
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.clients.kafka.transactions import Ask
 
 _TRIES: Final = 50
+_UNKNOWN: Final = 20
 _PAUSE_SECONDS: Final = 0.1
 """How often, and how long after one another, a topic is looked for that is just being made."""
 
@@ -43,12 +45,12 @@ class BrokerTopics:
 
     def _described(self, name: str) -> Topic:
         try:
-            for _ in range(_TRIES):
+            for turn in range(_TRIES):
                 try:
                     (found,) = self._ask(lambda: self._client.topics([name], create=True))
                     break
                 except KafkaError as error:
-                    if error.code != ErrorCode.LEADER_NOT_AVAILABLE:
+                    if not self._may_come(error.code, turn):
                         raise
                     time.sleep(_PAUSE_SECONDS)
             else:
@@ -59,6 +61,14 @@ class BrokerTopics:
         largest = config.get("max.message.bytes")
         assert largest is not None, "every topic has a largest batch"
         return Topic(name, len(found.partitions), int(largest))
+
+    def _may_come(self, code: int, turn: int) -> bool:
+        """Whether a topic may be there a moment later, because it is just being made."""
+        if code == ErrorCode.LEADER_NOT_AVAILABLE:
+            return True
+        # Apache Kafka answers so while it makes a topic, as it does where it makes none.
+        is_elsewhere = END_EPOCH.key not in self._client.api_versions()
+        return is_elsewhere and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and turn < _UNKNOWN
 
     def _refusal(self, name: str, error: KafkaError) -> str:
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -15,16 +15,11 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from penstock.clients.kafka.transactions import WriterClient
 from penstock.pipeline.carried import Carried
+from penstock.pipeline.sink.epochs.attempt import Attempt, errors_in_words, once
+from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError
-from penstock.pipeline.sink.writing import (
-    CLIENT_ID,
-    Attempt,
-    errors_in_words,
-    once,
-    write_task,
-)
+from penstock.pipeline.sink.writing import write_task
 from penstock.pipeline.source.patience import Patience
 
 if TYPE_CHECKING:
@@ -32,7 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.clients.kafka.transactions import ProducerState
+    from penstock.clients.kafka.coordinator import ProducerState
     from penstock.pipeline.sink.options import SinkOptions
 
 logger = logging.getLogger(__name__)
@@ -119,8 +114,8 @@ def commit(
         if isinstance(each, Written) and each.producer is not None
     ]
     ask = Patience(answered=True).ask
-    with errors_in_words(options.servers), WriterClient(options.servers, ask, CLIENT_ID) as client:
-        if not client.commit_epoch(writer, epoch, producers):
+    with errors_in_words(options.servers), open_epochs(options, ask) as epochs:
+        if not epochs.commit(writer, epoch, producers):
             logger.warning("epoch %d of %s was written already", epoch, writer)
 
 
@@ -129,9 +124,9 @@ def abort(options: SinkOptions, writer: str) -> None:
     with (
         suppress(SinkError),
         errors_in_words(options.servers),
-        WriterClient(options.servers, once, CLIENT_ID) as client,
+        open_epochs(options, once) as epochs,
     ):
-        client.abort_writer(writer)
+        epochs.abort(writer)
 
 
 def of_application(options: SinkOptions) -> str | None:

@@ -31,22 +31,6 @@ def refuse_unknown(given: Given, names: Collection[str], also: Collection[str] =
             raise OptionError(f"unknown option {name!r}: {hint}")
 
 
-def servers(given: Given, name: str, also: str) -> str:
-    """Return the addresses that the option `name` holds, or `also`. Raises OptionError."""
-    addresses = given.get(name) or given.get(also)
-    if not addresses:
-        raise OptionError(f"option {name} is missing: the broker's Kafka address, host:port")
-    if "://" in addresses:
-        raise OptionError(
-            f"{name}: rows are written to Penstock alone, by host:port of its Kafka port"
-        )
-    for address in addresses.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdigit():
-            raise OptionError(f"{name}: {address.strip()!r} is not of the form host:port")
-    return addresses
-
-
 def count(given: Given, name: str) -> int | None:
     """Return a whole number above 0, None where the option is not given. Raises OptionError."""
     text = given.get(name.lower())

@@ -1,0 +1,1 @@
+"""How the tasks of a batch write, and how all that they wrote becomes visible, by server."""

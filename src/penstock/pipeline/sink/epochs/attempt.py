@@ -1,0 +1,84 @@
+"""Whose work a task is, and what servers and errors call it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from penstock.clients.access import LoginError
+from penstock.clients.kafka.client import KafkaError
+from penstock.clients.kafka.transactions import WRITER_PREFIX
+from penstock.kafka.wire import ErrorCode
+from penstock.pipeline.sink.errors import SinkError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ResultT = TypeVar("ResultT")
+
+CLIENT_ID: Final = "penstock-spark"
+TIMEOUT_S: Final = 30.0
+
+
+class Attempt(NamedTuple):
+    """Whose attempt at a part of which epoch a task is."""
+
+    writer: str
+    epoch: int
+    partition: int
+    number: int
+
+    @property
+    def transactional_id(self) -> str:
+        return f"{WRITER_PREFIX}{self.writer}/{self.partition}.{self.number}"
+
+
+def once(question: Callable[[], ResultT], /) -> ResultT:
+    """Ask without patience."""
+    return question()
+
+
+@contextmanager
+def errors_in_words(servers: str) -> Iterator[None]:
+    """Raise SinkError for what a broker refuses, or does not answer."""
+    try:
+        yield
+    except KafkaError as error:
+        raise SinkError(_WORDS.get(error.code, "{}").format(error)) from error
+    except LoginError as error:
+        raise SinkError(
+            f"{error}. Correct the options kafka.sasl.mechanism and kafka.sasl.jaas.config"
+        ) from error
+    except OSError as error:
+        raise UnreachableError(f"the broker at {servers} does not answer: {error}") from error
+
+
+_RIGHTS: Final = (
+    "{}: this sink needs the rights Write and Describe on the topics and on transactional ids that "
+    f"begin with {WRITER_PREFIX}, and Read on the topics and on groups that begin so"
+)
+_WORDS: Final = {
+    ErrorCode.UNSUPPORTED_VERSION: "{}: exactly once needs Apache Kafka 3.0 or later",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: (
+        "{}: kafka.transaction.timeout.ms is more than the broker's transaction_max_timeout_ms "
+        "(transaction.max.timeout.ms of Apache Kafka)"
+    ),
+    ErrorCode.OFFSET_METADATA_TOO_LARGE: (
+        "{}: the batch has more tasks than the broker's offset.metadata.max.bytes lets be noted: "
+        "coalesce before the write"
+    ),
+    **dict.fromkeys(
+        (
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ),
+        _RIGHTS,
+    ),
+    **dict.fromkeys(
+        (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
+        "{}: the transaction was ended by another run of the same query, or because nothing was "
+        "heard of it for kafka.transaction.timeout.ms",
+    ),
+}

@@ -1,0 +1,60 @@
+"""Which way a server commits epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+from penstock.clients.kafka.client import KafkaClient
+from penstock.clients.kafka.transactions import END_EPOCH
+from penstock.pipeline.sink.epochs.attempt import CLIENT_ID
+from penstock.pipeline.sink.epochs.kafka import KafkaEpochs
+from penstock.pipeline.sink.epochs.penstock import PenstockEpochs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from types import TracebackType
+
+    from penstock.clients.kafka.coordinator import ProducerState
+    from penstock.clients.kafka.transactions import Ask, TransactionalProducer
+    from penstock.pipeline.sink.epochs.attempt import Attempt
+    from penstock.pipeline.sink.options import SinkOptions
+
+
+class Epochs(Protocol):
+    """What the batches of writers are to a server. Methods raise KafkaError and OSError."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+    def check(self) -> None:
+        """Raise unless transactions can be had, before there is any row."""
+
+    def last(self, writer: str) -> int:
+        """Return the last epoch of a writer that was decided, -1 where none was."""
+
+    def at_work(self, writer: str) -> AbstractContextManager[int]:
+        """Yield the last epoch, while a task of the next one is at work."""
+
+    def producer(self, attempt: Attempt) -> TransactionalProducer:
+        """Begin what the rows of a task are written in; what its predecessor left is aborted."""
+
+    def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
+        """Commit what producers have open; False where that epoch was decided before."""
+
+    def abort(self, writer: str) -> None:
+        """Abort all that a writer has open and was not decided."""
+
+
+def open_epochs(options: SinkOptions, ask: Ask) -> Epochs:
+    """Return how the servers that the options name commit. Raises KafkaError and OSError."""
+    address = options.address
+    with KafkaClient(address.servers, client_id=CLIENT_ID, access=address.access) as client:
+        is_penstock = END_EPOCH.key in ask(client.api_versions)
+    return (PenstockEpochs if is_penstock else KafkaEpochs)(options, ask)
