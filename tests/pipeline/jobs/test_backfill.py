@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import deltalake
 import duckdb
 import pytest
 from pyspark.errors import PySparkException
@@ -27,16 +28,17 @@ from penstock.pipeline.jobs.config import (
     Deduplication,
     Expectation,
     Otherwise,
+    Parsing,
     PipelineConfig,
     TopicTarget,
     WriteMode,
 )
 from penstock.pipeline.jobs.job import Run
 from penstock.pipeline.source.readers import BatchReader
-from penstock.pipeline.tables.interface import TableConfig, TableError, TableFormat
+from penstock.pipeline.tables.interface import ChangeForm, TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
-from spark_topics import create, fill, numbered
+from spark_topics import Record, create, fill, numbered
 from table_readers import READERS, offsets_seen
 
 OLD, THERE = 60, 100
@@ -173,7 +175,14 @@ def test_rows_that_spark_computes_are_added_and_held_against_expectations(
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"mode": WriteMode.UPSERT, "key": ("key",)}, "would take the place of newer ones"),
+        (
+            {
+                "mode": WriteMode.UPSERT,
+                "key": ("key",),
+                "expectations": (Expectation("e", "true", Otherwise.DROP),),
+            },
+            "whether a newer deletion meets the expectations",
+        ),
         ({"deduplication": Deduplication(("key",), "timestamp", 1.0)}, "are doubles of those"),
         ({"target_topic": TopicTarget("checked", "127.0.0.1:1")}, "can only be appended to"),
     ],
@@ -184,6 +193,89 @@ def test_what_can_not_be_filled_is_refused(
     config = PipelineConfig("127.0.0.1:1", ("orders",), tmp_path, **settings)
     with pytest.raises(CheckError, match=why):
         Backfill(config, lambda _: None)
+
+
+def changes(count: int, keys: int, chance: random.Random) -> list[Record]:
+    """Return changes of some keys, a quarter of them tombstones."""
+    values = (None if chance.random() < 0.25 else b"v%d" % each for each in range(count))
+    return [(b"k%d" % chance.randrange(keys), value) for value in values]
+
+
+@pytest.mark.parametrize("kind", [TableFormat.DELTA, TableFormat.ICEBERG])
+@pytest.mark.usefixtures("no_spark")
+def test_older_rows_come_under_the_newer_ones_of_their_key(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    chance = random.Random(5)
+    topic = create(shared_server.kafka)
+    written = changes(THERE, 40, chance)
+    fill(shared_server.kafka, topic, written)
+    config = PipelineConfig(
+        shared_server.kafka,
+        (topic,),
+        tmp_path / "table",
+        table_format=kind,
+        mode=WriteMode.UPSERT,
+        key=("key",),
+    )
+    run(replace(config, starting_offsets=json.dumps({topic: {"0": OLD}})))
+    behind = []
+
+    def go_on(line: Mapping[str, Any]) -> None:
+        """Change keys of which the table knows nothing, or has older rows since this moment."""
+        behind.append(line["behind"])
+        if len(behind) == 1:
+            raise CutError
+        newest = {key: (offset, key) for offset, (key, value) in enumerate(written) if value}
+        _, oldest = min(newest[key] for key, value in dict(written).items() if value)
+        newer = [*changes(6, 40, chance), (oldest, None)]
+        fill(shared_server.kafka, topic, newer)
+        written.extend(newer)
+        if len(behind) == 2:
+            run(config)
+
+    backfill = replace(config, batch_rows=20)
+    with pytest.raises(CutError):
+        Backfill(backfill, go_on).run("earliest")
+    Backfill(backfill, go_on).run("earliest")
+    assert behind == [40, 20, 0]
+    run(config)
+    newest = {key: (offset, value) for offset, (key, value) in enumerate(written)}
+    wanted = sorted(offset for offset, value in newest.values() if value is not None)
+    assert min(wanted) < OLD
+    table = TableConfig(str(config.table), kind)
+    assert offsets_seen(READERS[kind][0], table) == wanted
+    assert not (config.table / "_penstock" / "backfill").exists()
+
+
+def moved(number: int, to: int | None) -> Record:
+    after = None if to is None else {"id": to}
+    change = {"op": "d" if to is None else "u", "before": {"id": number}, "after": after}
+    return b"%d" % number, json.dumps(change).encode()
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_row_that_the_database_has_moved_or_deleted_does_not_come_back(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    made = [(b"%d" % each, b'{"op": "c", "after": {"id": %d}}' % each) for each in range(6)]
+    fill(shared_server.kafka, topic, [*made, moved(0, 9), moved(1, 10), moved(2, None)])
+    row = "STRUCT<id: BIGINT>"
+    config = PipelineConfig(
+        shared_server.kafka,
+        (topic,),
+        tmp_path / "table",
+        table_format=TableFormat.DELTA,
+        mode=WriteMode.UPSERT,
+        key=("id",),
+        changes=ChangeForm.DEBEZIUM,
+        parsing=Parsing(f"op STRING, before {row}, after {row}"),
+    )
+    run(replace(config, starting_offsets=json.dumps({topic: {"0": 7}})))
+    assert filled(config).behind == 0
+    rows = deltalake.DeltaTable(config.table).to_pyarrow_table()
+    assert sorted(rows["id"].to_pylist()) == [3, 4, 5, 9, 10]
 
 
 @pytest.mark.usefixtures("no_spark")

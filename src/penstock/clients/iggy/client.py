@@ -33,6 +33,7 @@ from penstock.iggy.wire.identifiers import (
     Consumer,
     ConsumerKind,
     Identifier,
+    Partitioning,
     PollingKind,
     PollingStrategy,
 )
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import socket
 
     from penstock.iggy.wire.message import Message
+    from penstock.session import Buffer
 
 __all__ = ["IggyClient", "IggyError", "Partition", "PolledBatch", "TopicDetails"]
 
@@ -51,6 +53,7 @@ REPLY_BYTES: Final = 1 << 28
 
 _SDK: Final = ("penstock", "1")
 _POLLED_SIZE: Final = 16
+_METADATA_SIZE_SIZE: Final = 4
 _KIND_AT: Final = 60
 _EVICTION_REASON_AT: Final = 255
 _LENGTH: Final = struct.Struct("<32xQ")
@@ -106,6 +109,16 @@ class IggyClient(Closing):
         """Return the batches that hold up to `count` messages from an offset on."""
         strategy = PollingStrategy(PollingKind.OFFSET, offset)
         return self._poll(stream, topic, partition, strategy, count)
+
+    def send(self, stream: str, topic: str, partition: int, count: int, batch: Buffer) -> None:
+        """Append one batch of so many messages, and return when the server has it."""
+        place = Identifier(stream), Identifier(topic)
+        partitioning = Partitioning.partition(partition)
+        named = requests.SendMessages(0, *place, partitioning, count, memoryview(b""))
+        size = len(named.encode()) - _METADATA_SIZE_SIZE
+        request = requests.SendMessages(size, *place, partitioning, count, memoryview(batch))
+        self._connect()
+        self._exchange(Command.SEND_MESSAGES, Operation.SEND_MESSAGES, request)
 
     def _poll(
         self, stream: str, topic: str, partition: int, strategy: PollingStrategy, count: int

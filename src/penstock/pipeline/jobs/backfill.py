@@ -21,6 +21,7 @@ from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import WriteMode
+from penstock.pipeline.jobs.deletions import Deletions
 from penstock.pipeline.jobs.opening import writing_of
 from penstock.pipeline.jobs.settings import range_options
 from penstock.pipeline.jobs.small import SMALL_ROWS, Batch, write_here
@@ -35,6 +36,7 @@ from penstock.pipeline.source.offsets import (
     topic_ids,
 )
 from penstock.pipeline.source.options import parse
+from penstock.pipeline.tables.filling import BACKFILL
 from penstock.pipeline.tables.interface import state_folder
 from penstock.pipeline.tables.staged_files import TableFilesBatchReader
 
@@ -43,9 +45,6 @@ if TYPE_CHECKING:
 
     from penstock.pipeline.jobs.config import PipelineConfig
     from penstock.pipeline.source.offsets import OffsetsJson
-
-FOLDER: Final = "backfill"
-"""In the folder of the job's state, while there is one."""
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
@@ -78,7 +77,7 @@ class Backfill:
         """Prepare a run. Raises CheckError where the table can't be filled."""
         _check(config)
         self._state = state_folder(config.table)
-        self._folder = self._state / FOLDER
+        self._folder = self._state / BACKFILL
         checkpoint = self._folder / "checkpoint"
         self._config = replace(config, backfill=True, checkpoint=checkpoint)
         self._checkpoint = Checkpoint(checkpoint)
@@ -97,13 +96,17 @@ class Backfill:
         """
         with self._writing.table.only_writer():
             plan = self._plan(begin)
+            if self._by_key:
+                deletions = Deletions(self._config, self._state, plan.stop)
+                deletions.follow()  # of which there may be much: the job goes on meanwhile
+                self._writing.table.before_commit = deletions.follow
             batches = rows = 0
-            for batch, end, written in self._batches(plan):
+            for batch, behind, written in self._batches(plan):
                 batches, rows = batches + 1, rows + written.rows
                 figures = {"batch": batch, "rows": written.rows, "unmet": written.unmet}
-                self._each_batch(figures | {"behind": _rows(end, plan.stop)})
+                self._each_batch(figures | {"behind": behind})
                 if self._stop.is_set():
-                    return Filled(batches, rows, _rows(end, plan.stop))
+                    return Filled(batches, rows, behind)
             Beginning(self._state).note(plan.start)
             shutil.rmtree(self._folder)
             return Filled(batches, rows, 0)
@@ -125,21 +128,37 @@ class Backfill:
         draft.replace(path)
         return plan
 
-    def _batches(self, plan: Plan) -> Iterator[tuple[int, OffsetsJson, Written]]:
-        """Do what a run before left undone, and then the rest; yield each batch when done."""
+    def _batches(self, plan: Plan) -> Iterator[tuple[int, int, Written]]:
+        """Do what a run before left undone, and then the rest; yield each batch when done.
+
+        With it comes how many rows are left. By key the newest rows go first: what is there already
+        is the newer row of its key.
+        """
         query = self._checkpoint.query()
         write = self._here if self._is_small(plan) else self._by_spark
-        number, start, end = self._checkpoint.resumed(lambda: plan.start)
-        while end is not None or start != plan.stop:
+        begin, goal = (plan.stop, plan.start) if self._by_key else (plan.start, plan.stop)
+        number, position, end = self._checkpoint.resumed(lambda: begin)
+        while end is not None or position != goal:
             if end is None:
-                stop, limit = from_json(plan.stop), self._config.batch_rows
-                until = limit_rows(from_json(start), stop, limit)
-                end = to_json(until, topic_ids(plan.stop))
+                end = self._next(position, goal)
                 self._checkpoint.plan(number, end)
-            written = write(Batch(query, number, end), start)
+            span = (end, position) if self._by_key else (position, end)
+            written = write(Batch(query, number, end), _between(*span))
             self._checkpoint.finish(number)
-            yield number, end, written
-            number, start, end = number + 1, end, None
+            yield number, abs(_rows(end, goal)), written
+            number, position, end = number + 1, end, None
+
+    def _next(self, position: OffsetsJson, goal: OffsetsJson) -> OffsetsJson:
+        """Return how far the next batch goes."""
+        begin, end = from_json(position), from_json(goal)
+        if self._by_key:
+            begin, end = _mirrored(begin), _mirrored(end)
+        until = limit_rows(begin, end, self._config.batch_rows)
+        return to_json(_mirrored(until) if self._by_key else until, topic_ids(goal))
+
+    @property
+    def _by_key(self) -> bool:
+        return self._config.mode is WriteMode.UPSERT
 
     def _is_small(self, plan: Plan) -> bool:
         config = self._config
@@ -147,20 +166,20 @@ class Backfill:
             return False
         return _rows(plan.start, plan.stop) <= SMALL_ROWS
 
-    def _here(self, batch: Batch, start: OffsetsJson) -> Written:
-        options = parse(range_options(self._config, _between(start, batch.end)), streaming=False)
+    def _here(self, batch: Batch, ends: Mapping[str, str]) -> Written:
+        options = parse(range_options(self._config, ends), streaming=False)
         table = self._writing.table
         partitions = TableFilesBatchReader(options, table.config).partitions()
         return Written(write_here(table, options, batch, partitions))
 
-    def _by_spark(self, batch: Batch, start: OffsetsJson) -> Written:
+    def _by_spark(self, batch: Batch, ends: Mapping[str, str]) -> Written:
         log = self._writing.table.spark_log
         spark = open_session("penstock backfill", self._config.master, log)
         properties = {_QUERY: batch.query, _BATCH: str(batch.number)}
         try:
             for name, value in properties.items():
                 spark.sparkContext.setLocalProperty(name, value)
-            frame = self._writing.between(spark, _between(start, batch.end))
+            frame = self._writing.between(spark, ends)
             return self._writing.write(frame, batch.number)
         except PySparkException as error:
             raise CheckError(cause_of(error)) from error
@@ -173,8 +192,8 @@ def _check(config: PipelineConfig) -> None:
     why = None
     if config.target_topic is not None:
         why = "a topic can only be appended to, and what is older would stand behind what is newer"
-    elif config.mode is WriteMode.UPSERT:
-        why = "rows that are older than the table's would take the place of newer ones"
+    elif config.mode is WriteMode.UPSERT and config.expectations:
+        why = "whether a newer deletion meets the expectations is known to its job alone"
     elif config.deduplication is not None:
         why = "nobody could say which of its rows are doubles of those that the table has"
     if why:
@@ -220,6 +239,10 @@ def _above(sources: list[TopicPartition], starts: Offsets, stops: Offsets) -> st
 
 def _between(start: OffsetsJson, end: OffsetsJson) -> dict[str, str]:
     return {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
+
+
+def _mirrored(offsets: Offsets) -> Offsets:
+    return {source: -offset for source, offset in offsets.items()}
 
 
 def _rows(start: OffsetsJson, end: OffsetsJson) -> int:

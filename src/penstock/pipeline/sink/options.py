@@ -18,6 +18,7 @@ COMPRESSION: Final = "kafka.compression.type"
 BATCH_SIZE: Final = "kafka.batch.size"
 TIMEOUT: Final = "kafka.transaction.timeout.ms"
 ACKS: Final = "kafka.acks"
+AT_LEAST_ONCE: Final = "atLeastOnce"
 APPLICATION: Final = "txnAppId"
 VERSION: Final = "txnVersion"
 """As Delta's: a batch write that may be done again names itself by both."""
@@ -34,6 +35,7 @@ NAMES: Final = (
     "topic",
     "includeHeaders",
     "partitioner",
+    AT_LEAST_ONCE,
     APPLICATION,
     VERSION,
     COMPRESSION,
@@ -79,18 +81,15 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     """Check and convert the options of one write; raises OptionError."""
     given = {name.lower(): value for name, value in options.items()}
     servers = parse_address(given, SERVERS, KAFKA_SERVERS)
-    if servers.protocol is not Protocol.KAFKA:
-        raise OptionError(
-            f"{SERVERS}: rows are written over Kafka's protocol alone, to kafka://host:port"
-        )
     refuse_unknown(given, NAMES, _OF_SPARK)
+    _check_protocol(given, servers.protocol)
     _choice(given, "includeHeaders", ["true", "false"])
     _choice(given, ACKS, ["all", "-1"])
     application, version = _application(given, streaming=streaming)
     return SinkOptions(
         address=servers,
         topic=_topic(given),
-        partitioner=_choice(given, "partitioner", PARTITIONERS),
+        partitioner=_choice(given, "partitioner", PARTITIONERS, servers.protocol),
         codec=_choice(given, COMPRESSION, CODECS),
         batch_bytes=_count(given, BATCH_SIZE) or BATCH_BYTES,
         timeout_ms=_count(given, TIMEOUT, least=1_000),
@@ -121,9 +120,24 @@ def _application(given: Mapping[str, str], *, streaming: bool) -> tuple[str | No
     return application, int(version)
 
 
-def _choice(given: Mapping[str, str], name: str, words: Collection[str]) -> str:
-    """Return one of these words, the first where none is given."""
-    word = given.get(name.lower(), next(iter(words))).strip().lower()
+def _check_protocol(given: Mapping[str, str], protocol: Protocol) -> None:
+    if protocol is Protocol.PULSAR:
+        raise OptionError(f"{SERVERS}: rows are written to kafka:// and iggy://, not to pulsar://")
+    accepted = _choice(given, AT_LEAST_ONCE, ["false", "true"]) == "true"
+    if protocol is Protocol.KAFKA and accepted:
+        raise OptionError(f"{AT_LEAST_ONCE} is for iggy://: to Kafka each row is written once")
+    if protocol is Protocol.IGGY and not accepted:
+        raise OptionError(
+            f"Iggy has no transactions, so rows of a task or batch that is done again may be there "
+            f"twice: set {AT_LEAST_ONCE} to true if that is no harm"
+        )
+
+
+def _choice(
+    given: Mapping[str, str], name: str, words: Collection[str], default: str | None = None
+) -> str:
+    """Return one of these words, where none is given the default or else the first."""
+    word = given.get(name.lower(), default or next(iter(words))).strip().lower()
     if word not in words:
         raise OptionError(f"{name} must be one of {', '.join(words)}, not {word!r}")
     return word

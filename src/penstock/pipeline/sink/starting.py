@@ -5,13 +5,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.clients.kafka.client import KafkaClient
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, errors_in_words, once
+from penstock.pipeline.sink.epochs.attempt import errors_in_words
 from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
 from penstock.pipeline.sink.options import SinkOptions, parse
 from penstock.pipeline.sink.schema import check_columns
-from penstock.pipeline.sink.topics import BrokerTopics
 from penstock.pipeline.sink.writers import BatchWriter, StreamWriter, of_application
 from penstock.pipeline.sink.writing import check_epoch
 from penstock.pipeline.source.patience import Patience
@@ -56,15 +54,10 @@ def _checked(
 
 def ask_broker(options: SinkOptions) -> None:
     """Raise SinkError where the broker can't be written to as it is asked to."""
-    address = options.address
-    with errors_in_words(options.servers):
-        with KafkaClient(address.servers, client_id=CLIENT_ID, access=address.access) as client:
-            client.api_versions()
-            if options.topic is not None:
-                BrokerTopics(client, options.servers, once).find(options.topic)
-        # A broker that has just been started makes what transactions need when it is asked for it.
-        with open_epochs(options, Patience(answered=True).ask) as epochs:
-            epochs.check()
-            writer = of_application(options)
-            if writer is not None:
-                check_epoch(writer, options.version, epochs.last(writer))
+    # One that has answered once may still be making what transactions need.
+    ask = Patience(answered=False).ask
+    with errors_in_words(options.servers), open_epochs(options, ask) as epochs:
+        epochs.check()
+        writer = of_application(options)
+        if writer is not None:
+            check_epoch(writer, options.version, epochs.last(writer))

@@ -11,11 +11,10 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.clients.kafka.client import KafkaClient, KafkaError
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, errors_in_words
+from penstock.clients.kafka.client import KafkaError
+from penstock.pipeline.sink.epochs.attempt import errors_in_words
 from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError
-from penstock.pipeline.sink.topics import BrokerTopics
 from penstock.pipeline.source.patience import Patience
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import TransactionalProducer
     from penstock.pipeline.sink.epochs.attempt import Attempt
     from penstock.pipeline.sink.epochs.opening import Epochs
     from penstock.pipeline.sink.options import SinkOptions
@@ -50,40 +48,21 @@ def write_task(
                 pass
             return None
         check_epoch(attempt.writer, attempt.epoch, last)
-        return _written(rows, attempt, options, epochs)
+        return _written(rows, attempt, epochs)
 
 
 def _written(
-    rows: Iterator[pa.RecordBatch], attempt: Attempt, options: SinkOptions, epochs: Epochs
+    rows: Iterator[pa.RecordBatch], attempt: Attempt, epochs: Epochs
 ) -> ProducerState | None:
-    # The driver plans without numpy and the compiled functions.
-    from penstock.pipeline.sink.packing import Packer  # noqa: PLC0415
-    from penstock.pipeline.sink.placing import Placing  # noqa: PLC0415
-
-    ask = Patience(answered=True).ask
-    producer: TransactionalProducer | None = None
-    access = options.address.access
-    with KafkaClient(options.servers, client_id=CLIENT_ID, access=access) as client:
-        topics = BrokerTopics(client, options.servers, ask)
-        placing = Placing(topics, options.topic, options.partitioner, attempt.partition)
-        packer = Packer(placing, options.codec, options.batch_bytes)
+    with epochs.task(attempt) as task:
         try:
             for batch in filter(len, rows):
-                if producer is None:
-                    producer = epochs.producer(attempt)
-                for request in packer.requests(batch, producer):
-                    producer.send(request)
-            if producer is not None:
-                producer.flush()
+                task.write(batch)
+            return task.finish()
         except BaseException:
-            if producer is not None:
-                with suppress(KafkaError, OSError):  # Then it ends with its time-out.
-                    producer.abort()
+            with suppress(KafkaError, OSError):  # Then it ends with its time-out.
+                task.abort()
             raise
-        finally:
-            if producer is not None:
-                producer.close()
-    return None if producer is None else producer.state
 
 
 def check_epoch(writer: str, epoch: int, last: int) -> None:

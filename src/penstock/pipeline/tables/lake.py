@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.changes import check_keys, columns_of, staged_schema
 from penstock.pipeline.tables.evolution import Evolution, evolution
+from penstock.pipeline.tables.filling import DeletedKeys
 from penstock.pipeline.tables.interface import (
     Merged,
     Offsets,
@@ -359,7 +360,8 @@ class LakeTable(Table):
         for attempt in range(1, CONFLICTS_MAX + 1):
             change = Change(staged, batch=batch)
             if self.config.keys and staged:
-                change = self._upserted(staged, batch)
+                changed = self._filled if self.config.backfill else self._upserted
+                change = changed(staged, batch)
             self._data.flush(file.staged for file in change.added)
             try:
                 self._apply(change)
@@ -379,13 +381,29 @@ class LakeTable(Table):
         inside = f"{batch.query}-{batch.number}"
         _empty(self._data.below(inside), {name.removeprefix(f"{inside}/") for name in kept})
 
-    def _upserted(self, staged: Sequence[StagedFile], batch: Batch) -> Change:
-        """Write the batch's rows, and again those files that hold older ones of their keys."""
+    def _filled(self, staged: Sequence[StagedFile], batch: Batch) -> Change:
+        """Write the rows of those keys that nothing newer has changed."""
+        changed = self._changed(staged)
+        deleted = DeletedKeys(self.state)
+        deleted.note(f"batch-{batch.number:020}", changed.deleted())
+        for keys in deleted.read():
+            changed.leave_out(keys)
+        for file in self._files():
+            if changed.may_be_in(self._key_range(file)):
+                changed.leave_out(changed.keys_in(self.folder, file.name))
+        rows = changed.new_rows(self._schema())
+        return Change(list(self._stager().write(rows, batch.query, batch.number)), batch=batch)
+
+    def _changed(self, staged: Sequence[StagedFile]) -> ChangedKeys:
         obstacle = self._obstacle()
         if obstacle is not None:
             raise TableError(f"{self.place.uri} can't be changed by key: {obstacle}")
         names = [file.staged for file in sorted(staged, key=_place)]
-        changed = ChangedKeys(self.folder.below(CHANGES), names, self.config.keys)
+        return ChangedKeys(self.folder.below(CHANGES), names, self.config.keys)
+
+    def _upserted(self, staged: Sequence[StagedFile], batch: Batch) -> Change:
+        """Write the batch's rows, and again those files that hold older ones of their keys."""
+        changed = self._changed(staged)
         schema = self._schema()
         touched = [
             (file, kept)

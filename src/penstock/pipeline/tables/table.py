@@ -7,7 +7,7 @@ part of the table, once for each (query, batch), however often Spark runs the ba
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from penstock.pipeline.tables.locks import locked, taking_turns
 from penstock.pipeline.tables.places import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -31,6 +31,8 @@ class Table(ABC):
     def __init__(self, config: TableConfig) -> None:
         self.config = config
         self.place = place_of(config.location)
+        self.before_commit: Callable[[], None] | None = None
+        """What else its turn is for."""
 
     @property
     def home(self) -> Path:
@@ -70,9 +72,13 @@ class Table(ABC):
             self.place.check()
             yield
 
-    def committing(self) -> AbstractContextManager[None]:
-        """Return what a run and a backfill beside it take turns by: each of their commits."""
-        return taking_turns(self.state / "commit.lock")
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Take a turn, of a run and a backfill beside it: each of their commits does."""
+        with taking_turns(self.state / "commit.lock"):
+            if self.before_commit is not None:
+                self.before_commit()
+            yield
 
     @abstractmethod
     def prepare(self, schema: pa.Schema) -> Stager:

@@ -39,6 +39,7 @@ class ChangedKeys:
         self._names = names
         self._keys = list(keys)
         rows = pa.concat_tables([_columns(folder, name, self._keys) for name in names])
+        self._rows = rows
         self._last = last_of_each_key(rows, keys)
         self._changed = rows.filter(self._last)
         self._sorted = sorted(pc.unique(self._changed.column(self._keys[0])).to_pylist())
@@ -52,7 +53,7 @@ class ChangedKeys:
 
     def kept(self, folder: Folder, name: str) -> pa.Array | None:
         """Return which rows of a file stay, or None where all do."""
-        rows = _columns(folder, name, self._keys)
+        rows = self.keys_in(folder, name)
         numbered = rows.append_column("_row", pa.array(np.arange(rows.num_rows)))
         gone = numbered.join(
             self._changed, self._keys, join_type="left semi", use_threads=False
@@ -62,6 +63,25 @@ class ChangedKeys:
         kept = np.ones(rows.num_rows, bool)
         kept[gone.to_numpy()] = False
         return pa.array(kept)
+
+    def leave_out(self, keys: pa.Table) -> None:
+        """Change nothing of some keys."""
+        numbered = self._rows.append_column("_row", pa.array(np.arange(self._rows.num_rows)))
+        keys = keys.select(self._keys).cast(self._changed.schema)
+        out = numbered.join(keys, self._keys, join_type="left semi", use_threads=False)
+        chosen = self._last.to_numpy(zero_copy_only=False).copy()
+        chosen[out.column("_row").to_numpy()] = False
+        self._last = pa.array(chosen)
+
+    def keys_in(self, folder: Folder, name: str) -> pa.Table:
+        """Return the keys of the rows of a file, which may be older than their types."""
+        return _columns(folder, name, self._keys).cast(self._changed.schema)
+
+    def deleted(self) -> pa.Table:
+        """Return the keys whose last row takes them away."""
+        marks = [_columns(self._folder, name, [*self._keys, DELETED]) for name in self._names]
+        last = pa.concat_tables(marks).filter(self._last)
+        return last.filter(last.column(DELETED)).drop_columns(DELETED)
 
     def new_rows(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield the last row of each key, of those that stay."""

@@ -22,6 +22,7 @@ from penstock.clients.kafka.transactions import WRITER_PREFIX, TransactionalProd
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S
 from penstock.pipeline.sink.epochs.decision import Decision, last_noted, noted
+from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
 from penstock.pipeline.sink.errors import SinkError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class KafkaEpochs(Closing):
         self._connection.close()
 
     def check(self) -> None:
+        check_topic(self._options, self._ask)
         self._begin(f"{WRITER_PREFIX}check", self._timeout_ms)
 
     def last(self, writer: str) -> int:
@@ -82,7 +84,10 @@ class KafkaEpochs(Closing):
         self._begin(_driver(writer), _DECIDING_MS)
         yield self.last(writer)
 
-    def producer(self, attempt: Attempt) -> TransactionalProducer:
+    def task(self, attempt: Attempt) -> TransactionWriter:
+        return TransactionWriter(self._options, attempt, self._ask, self._producer)
+
+    def _producer(self, attempt: Attempt) -> TransactionalProducer:
         return TransactionalProducer(
             self._new_connection(),
             attempt.transactional_id,

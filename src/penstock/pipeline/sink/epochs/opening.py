@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.transactions import END_EPOCH
+from penstock.pipeline.clusters.address import Protocol as Spoken
 from penstock.pipeline.sink.epochs.attempt import CLIENT_ID
 from penstock.pipeline.sink.epochs.kafka import KafkaEpochs
 from penstock.pipeline.sink.epochs.penstock import PenstockEpochs
@@ -15,14 +16,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
+    import pyarrow as pa
+
     from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask, TransactionalProducer
+    from penstock.clients.kafka.transactions import Ask
     from penstock.pipeline.sink.epochs.attempt import Attempt
     from penstock.pipeline.sink.options import SinkOptions
 
 
-class Epochs(Protocol):
-    """What the batches of writers are to a server. Methods raise KafkaError and OSError."""
+class Closed(Protocol):
+    """What is closed when it is left."""
 
     def __enter__(self) -> Self: ...
 
@@ -33,8 +36,25 @@ class Epochs(Protocol):
         traceback: TracebackType | None,
     ) -> None: ...
 
+
+class TaskWriter(Closed, Protocol):
+    """One task's rows. Methods raise SinkError, KafkaError and OSError."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Send rows, of which some may still be on their way."""
+
+    def finish(self) -> ProducerState | None:
+        """Return when all rows are safe, whose open transaction has them; None for nobody's."""
+
+    def abort(self) -> None:
+        """Give up what was written, where that can be."""
+
+
+class Epochs(Closed, Protocol):
+    """What the batches of writers are to a server. Methods raise KafkaError and OSError."""
+
     def check(self) -> None:
-        """Raise unless transactions can be had, before there is any row."""
+        """Raise unless the topic can be written to, and as it is asked for, before any row is."""
 
     def last(self, writer: str) -> int:
         """Return the last epoch of a writer that was decided, -1 where none was."""
@@ -42,8 +62,8 @@ class Epochs(Protocol):
     def at_work(self, writer: str) -> AbstractContextManager[int]:
         """Yield the last epoch, while a task of the next one is at work."""
 
-    def producer(self, attempt: Attempt) -> TransactionalProducer:
-        """Begin what the rows of a task are written in; what its predecessor left is aborted."""
+    def task(self, attempt: Attempt) -> TaskWriter:
+        """Return what writes a task's rows."""
 
     def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
         """Commit what producers have open; False where that epoch was decided before."""
@@ -55,6 +75,10 @@ class Epochs(Protocol):
 def open_epochs(options: SinkOptions, ask: Ask) -> Epochs:
     """Return how the servers that the options name commit. Raises KafkaError and OSError."""
     address = options.address
+    if address.protocol is Spoken.IGGY:
+        from penstock.pipeline.sink.epochs.iggy import IggyEpochs  # noqa: PLC0415  # if it is one
+
+        return IggyEpochs(options, ask)
     with KafkaClient(address.servers, client_id=CLIENT_ID, access=address.access) as client:
         is_penstock = END_EPOCH.key in ask(client.api_versions)
     return (PenstockEpochs if is_penstock else KafkaEpochs)(options, ask)

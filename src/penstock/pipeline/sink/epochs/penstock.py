@@ -11,6 +11,7 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.transactions import TransactionalProducer, WriterClient
 from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, once
+from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ class PenstockEpochs(Closing):
         self._writers.close()
 
     def check(self) -> None:
-        """Nothing: Penstock always has transactions."""
+        check_topic(self._options, self._ask)
 
     def last(self, writer: str) -> int:
         return self._writers.heartbeat(writer)
@@ -62,7 +63,10 @@ class PenstockEpochs(Closing):
             ended.set()
             thread.join(_LAST_BEAT_SECONDS)
 
-    def producer(self, attempt: Attempt) -> TransactionalProducer:
+    def task(self, attempt: Attempt) -> TransactionWriter:
+        return TransactionWriter(self._options, attempt, self._ask, self._producer)
+
+    def _producer(self, attempt: Attempt) -> TransactionalProducer:
         connection = self._connection()
         return TransactionalProducer(
             connection, attempt.transactional_id, self._timeout_ms, self._ask

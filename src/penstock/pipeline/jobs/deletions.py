@@ -1,0 +1,107 @@
+"""The keys that a topic's messages take away from where a table with keys begins.
+
+A backfill must not bring them back. They are read up to the topics' end, also where the job is
+behind: it will come to them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from penstock.pipeline.clusters.opening import open_cluster
+from penstock.pipeline.jobs.settings import range_options, source_options
+from penstock.pipeline.source.offsets import EARLIEST, from_json, to_json, topic_ids
+from penstock.pipeline.source.options import parse
+from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.source.readers import BatchReader, TaskPartition
+from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.tables.changes import DELETED, as_changes
+from penstock.pipeline.tables.filling import DeletedKeys
+from penstock.pipeline.tables.interface import ChangeForm
+from penstock.pipeline.tables.shaping import Shape, shape_of
+from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, OnParseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.source.offsets import OffsetsJson
+
+_NOTED_ROWS: Final = 1_000_000
+"""Keys that one file of the note holds, about."""
+
+
+class Deletions:
+    """Follows a table's topics from its beginning on."""
+
+    def __init__(self, config: PipelineConfig, state: Path, beginning: OffsetsJson) -> None:
+        self._config = config
+        self._noted = DeletedKeys(state)
+        self._position = beginning
+        self._files = 0
+
+    def follow(self) -> None:
+        """Note what has been deleted up to now. Raises SourceError and SchemaError."""
+        config = self._config
+        shape = shape_of(parse(self._options(), streaming=True), config.changes)
+        if config.changes is ChangeForm.ROWS and "value" not in shape.schema.names:
+            return  # Rows of parsed values take no key away.
+        end = self._latest()
+        keys: list[pa.RecordBatch] = []
+        for found in self._deleted(shape, end):
+            keys.append(found)
+            if sum(each.num_rows for each in keys) >= _NOTED_ROWS:
+                self._note(keys)
+                keys = []
+        self._note(keys)
+        self._position = end
+
+    def _note(self, keys: list[pa.RecordBatch]) -> None:
+        if not keys:
+            return
+        names = list(self._config.key)
+        distinct = pa.Table.from_batches(keys).group_by(names, use_threads=False).aggregate([])
+        self._noted.note(f"live-{self._files:020}", distinct)
+        self._files += 1
+
+    def _deleted(self, shape: Shape, end: OffsetsJson) -> Iterator[pa.RecordBatch]:
+        spans = {"startingOffsets": self._position, "endingOffsets": end}
+        texts = {name: json.dumps(offsets) for name, offsets in spans.items()}
+        options = parse(_reading_only(range_options(self._config, texts)), streaming=False)
+        for partition in BatchReader(options).partitions():
+            if not isinstance(partition, TaskPartition):
+                continue
+            for rows in shape.rows(read_task(partition.task, options, partition.typed)):
+                changes = as_changes(rows, self._config.changes, self._config.key)
+                gone = changes.filter(changes.column(DELETED))
+                if gone.num_rows:
+                    yield gone.select(list(self._config.key))
+
+    def _latest(self) -> OffsetsJson:
+        """Return where the topics end, where they go on from what was read."""
+        options = parse(self._options(), streaming=True)
+        with open_cluster(options) as cluster:
+            planner = Planner(options, cluster)
+            ids = planner.topic_ids()
+            known = planner.of_same_topics(
+                from_json(self._position), topic_ids(self._position), ids
+            )
+            latest = planner.following(known, planner.latest())
+        for source in latest.keys() - known.keys():
+            known[source] = EARLIEST
+        self._position = to_json(known, ids)
+        return to_json(latest, ids)
+
+    def _options(self) -> dict[str, str]:
+        return _reading_only(source_options(self._config))
+
+
+def _reading_only(options: dict[str, str]) -> dict[str, str]:
+    """Return options by which rows that can't be parsed are put nowhere: the job does that."""
+    if options.pop(DEAD_LETTER, None) is not None:
+        options[ON_PARSE_ERROR] = OnParseError.DROP.value
+    return options
