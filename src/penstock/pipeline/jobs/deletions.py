@@ -58,11 +58,13 @@ class Deletions:
             return  # Rows of parsed values take no key away.
         end = self._latest()
         keys: list[pa.RecordBatch] = []
+        rows = 0
         for found in self._deleted(shape, end):
             keys.append(found)
-            if sum(each.num_rows for each in keys) >= _NOTED_ROWS:
+            rows += found.num_rows
+            if rows >= _NOTED_ROWS:
                 self._note(keys)
-                keys = []
+                keys, rows = [], 0
         self._note(keys)
         self._position = end
 
