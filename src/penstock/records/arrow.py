@@ -1,9 +1,4 @@
-"""Columns as Arrow arrays, for Spark.
-
-The bytes are gathered by Arrow itself: one binary array is laid over the whole buffer, in which
-every other element is what lies between two fields, and `take` picks the rest. That is several
-times faster than copying field by field (measured: 1.7 to 2.6 GB/s on one core).
-"""
+"""Columns as Arrow arrays, for Spark."""
 
 from __future__ import annotations
 
@@ -13,11 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.records import field
+from penstock.records.errors import OverLimitError
+from penstock.records.kernels.fields import copy_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from penstock.records.columns import Bytes, Columns, Mask, Numbers
+    from penstock.records.columns import Bytes, Columns, Numbers
 
 _OFFSET_MAX: Final = 2**31 - 1
 """Arrow's binary arrays count their bytes in 32 bits."""
@@ -80,38 +77,20 @@ def _text(names: pa.Array) -> pa.Array:
 
 
 def gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
-    """Return the bytes at these places as a binary array of its own; a size below 0 is null."""
-    count = len(starts)
+    """Return the bytes at these places as a binary array of its own; a size below 0 is null.
+
+    Raises OverLimitError where they lie over one another and are more than an array holds.
+    """
     null = sizes < 0
-    # A null takes no room, wherever it is said to be.
-    places = np.where(null, 0, starts)
-    order = np.argsort(places, kind="stable") if count and _goes_back(places, null) else None
-    edges = np.empty(2 * count, np.int64)
-    edges[0::2] = places if order is None else places[order]
-    edges[1::2] = edges[0::2] + np.maximum(sizes if order is None else sizes[order], 0)
-    np.maximum.accumulate(edges, out=edges)
-    if (edges[1::2] - edges[0::2]).sum() != np.maximum(sizes, 0).sum():
-        return _copy(data, starts, sizes)
-    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(data)]
-    laid_over = pa.Array.from_buffers(pa.binary(), max(2 * count - 1, 0), buffers)
-    rank = np.arange(count)
-    if order is not None:
-        rank[order] = np.arange(count)
-    return laid_over.take(pa.array(2 * rank, mask=null if null.any() else None))
-
-
-def _goes_back(places: Numbers, null: Mask) -> bool:
-    there = places[~null]
-    return bool((there[1:] < there[:-1]).any())
-
-
-def _copy(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
-    """Gather fields that overlap, one by one: no writer makes them, but a format may allow it."""
-    fields = [
-        None if size < 0 else data[start : start + size].tobytes()
-        for start, size in zip(starts, sizes, strict=True)
-    ]
-    return pa.array(fields, pa.binary())
+    ends = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(np.maximum(sizes, 0), out=ends[1:])
+    if ends[-1] > _OFFSET_MAX:
+        raise OverLimitError(f"{ends[-1]} bytes in one column of a run of batches")
+    content = pa.allocate_buffer(int(ends[-1]))  # of Arrow's pool, whose pages are used again
+    copy_fields(data, starts, sizes, np.frombuffer(content, np.uint8))
+    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+    buffers = [valid, pa.py_buffer(ends.astype(np.int32)), content]
+    return pa.Array.from_buffers(pa.binary(), len(starts), buffers)
 
 
 _ARRAYS: Final[dict[str, Callable[[Columns], pa.Array]]] = {

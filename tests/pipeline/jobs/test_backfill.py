@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
+from penstock.clients.kafka.client import KafkaClient
 from penstock.pipeline.jobs import backfill as backfills
 from penstock.pipeline.jobs.backfill import Backfill, Filled
 from penstock.pipeline.jobs.checkpoint import Checkpoint
@@ -246,6 +247,30 @@ def test_older_rows_come_under_the_newer_ones_of_their_key(
     table = TableConfig(str(config.table), kind)
     assert offsets_seen(READERS[kind][0], table) == wanted
     assert not (config.table / "_penstock" / "backfill").exists()
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_partition_whose_older_rows_are_gone_keeps_no_other_from_being_filled(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka, partitions=2)
+    for partition, name in enumerate((b"a", b"b")):
+        rows = [(name + b"%d" % each, b"v") for each in range(6)]
+        fill(shared_server.kafka, topic, [*rows, (name + b"1", None)], partition=partition)
+    config = PipelineConfig(
+        shared_server.kafka,
+        (topic,),
+        tmp_path / "table",
+        table_format=TableFormat.DELTA,
+        mode=WriteMode.UPSERT,
+        key=("key",),
+    )
+    run(replace(config, starting_offsets=json.dumps({topic: {"0": 4, "1": 4}})))
+    with KafkaClient(shared_server.kafka) as client:
+        client.delete_records(topic, {1: 5})
+    assert filled(config).behind == 0
+    keys = deltalake.DeltaTable(config.table).to_pyarrow_table()["key"].to_pylist()
+    assert sorted(keys) == [b"a0", b"a2", b"a3", b"a4", b"a5", b"b4", b"b5"]
 
 
 def moved(number: int, to: int | None) -> Record:

@@ -97,7 +97,7 @@ class Backfill:
         with self._writing.table.only_writer():
             plan = self._plan(begin)
             if self._by_key:
-                deletions = Deletions(self._config, self._state, plan.stop)
+                deletions = Deletions(self._config, self._state, plan.start, plan.stop)
                 deletions.follow()  # of which there may be much: the job goes on meanwhile
                 self._writing.table.before_commit = deletions.follow
             batches = rows = 0

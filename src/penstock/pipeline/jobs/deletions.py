@@ -38,10 +38,16 @@ _NOTED_ROWS: Final = 1_000_000
 class Deletions:
     """Follows a table's topics from its beginning on."""
 
-    def __init__(self, config: PipelineConfig, state: Path, beginning: OffsetsJson) -> None:
+    def __init__(
+        self, config: PipelineConfig, state: Path, start: OffsetsJson, beginning: OffsetsJson
+    ) -> None:
+        """Begin at the table's beginning, before which rows from `start` on are to be added."""
         self._config = config
         self._noted = DeletedKeys(state)
         self._position = beginning
+        starts, stops = from_json(start), from_json(beginning)
+        self._complete = {source for source in stops if starts.get(source) == stops[source]}
+        """Partitions of which nothing is to be added: what they have lost deletes no such row."""
         self._files = 0
 
     def follow(self) -> None:
@@ -52,11 +58,13 @@ class Deletions:
             return  # Rows of parsed values take no key away.
         end = self._latest()
         keys: list[pa.RecordBatch] = []
+        rows = 0
         for found in self._deleted(shape, end):
             keys.append(found)
-            if sum(each.num_rows for each in keys) >= _NOTED_ROWS:
+            rows += found.num_rows
+            if rows >= _NOTED_ROWS:
                 self._note(keys)
-                keys = []
+                keys, rows = [], 0
         self._note(keys)
         self._position = end
 
@@ -91,6 +99,8 @@ class Deletions:
                 from_json(self._position), topic_ids(self._position), ids
             )
             latest = planner.following(known, planner.latest())
+            oldest = cluster.ends(sorted(self._complete & known.keys()), EARLIEST)
+        known |= {source: max(known[source], offset) for source, offset in oldest.items()}
         for source in latest.keys() - known.keys():
             known[source] = EARLIEST
         self._position = to_json(known, ids)

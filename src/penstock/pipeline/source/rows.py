@@ -55,6 +55,7 @@ class Rows:
         self._met = met
         self._counts = _IN_HEADERS.issuperset(columns)
         self._waiting: list[dict[str, Numbers]] = []
+        self._topics, self._partitions = _repeated(span, 0)
 
     def of(self, runs: Iterable[Buffer]) -> Iterator[pa.RecordBatch]:
         """Yield rows of runs of whole batches, in the order of the log."""
@@ -116,11 +117,12 @@ class Rows:
         return self._batch({name: each.slice(first, count) for name, each in arrays.items()}, count)
 
     def _batch(self, arrays: dict[str, pa.Array], count: int) -> pa.RecordBatch:
-        topic, partition = self._span.source
+        if count > len(self._topics):
+            self._topics, self._partitions = _repeated(self._span, count)
         if "topic" in self._schema.names:
-            arrays["topic"] = pa.repeat(pa.scalar(topic), count)
+            arrays["topic"] = self._topics.slice(0, count)
         if "partition" in self._schema.names:
-            arrays["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
+            arrays["partition"] = self._partitions.slice(0, count)
         ordered = [arrays[name] for name in self._schema.names]
         return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
 
@@ -150,6 +152,12 @@ class Rows:
         count = sum(len(each["offset"]) for each in waiting)
         if count:
             yield self._batch(arrays, count)
+
+
+def _repeated(span: OffsetRange, count: int) -> tuple[pa.Array, pa.Array]:
+    """Return the topic and the partition of so many rows."""
+    topic, partition = span.source
+    return pa.repeat(pa.scalar(topic), count), pa.repeat(pa.scalar(partition, pa.int32()), count)
 
 
 def _from_headers(run: memoryview) -> dict[str, Numbers] | None:

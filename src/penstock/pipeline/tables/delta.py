@@ -91,7 +91,9 @@ class DeltaLakeTable(LakeTable):
 
     def _evolve(self, change: Evolution) -> None:
         try:
-            self._table.alter.add_columns(delta_schema(pa.schema(change.added)).fields)
+            # It merges what is nested in columns that are there.
+            fields = delta_schema(pa.schema([*change.added, *change.changed])).fields
+            self._table.alter.add_columns(fields)
         except CommitFailedError as error:
             raise ConflictError(str(error)) from error
         self._refresh()

@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.pipeline.tables.interface import TableError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
 WIDENED: Final[AbstractSet[tuple[str, str]]] = {
@@ -27,39 +28,84 @@ class Evolution(NamedTuple):
     """What has to change in a table before rows can come."""
 
     added: list[pa.Field]
-    widened: list[pa.Field]
+    changed: list[pa.Field]
+    """Columns with wider types, or with more fields in what they nest."""
 
 
 def evolution(table: pa.Schema, rows: pa.Schema, *, widens: bool, location: str) -> Evolution:
     """Return what has to change; raises TableError where the rows don't fit.
 
-    A column that the rows lack is null for them. One that is narrower than the table's is widened
-    as it is written.
+    A column or a nested field that the rows lack is null for them. One that is narrower than the
+    table's is widened as it is written.
     """
     change = Evolution([], [])
-    wrong: list[str] = []
+    both = _Both(widens=widens)
     for field in rows:
         if field.name not in table.names:
             change.added.append(field.with_nullable(True))
             continue
-        old = table.field(field.name).type
-        if _same(old, field.type) or is_wider(old, field.type):
-            continue
-        if widens and is_wider(field.type, old):
-            change.widened.append(field)
-        else:
-            wrong.append(f"{field.name} is {old} in the table and {field.type} in the rows")
-    wrong += [
-        f"{field.name} must not be null in the table and is missing from the rows"
-        for field in table
-        if not field.nullable and field.name not in rows.names
-    ]
-    if wrong:
-        raise TableError(
-            f"{location} can't take these rows: {'; '.join(wrong)}. Convert the columns, give them "
-            "other names, or begin a new table"
-        )
+        old = table.field(field.name)
+        merged = both.of(field.name, old.type, field.type)
+        if not _same(merged, old.type):
+            change.changed.append(old.with_type(merged))
+    both.check_missing("", table, rows)
+    if both.wrong:
+        advice = "Convert the columns, give them other names, or begin a new table"
+        if both.could_widen:
+            advice += "; Iceberg's columns can become wider"
+        raise TableError(f"{location} can't take these rows: {'; '.join(both.wrong)}. {advice}")
     return change
+
+
+class _Both:
+    """Looks for types that hold what a table has and what comes."""
+
+    def __init__(self, *, widens: bool) -> None:
+        self._widens = widens
+        self.wrong: list[str] = []
+        self.could_widen = False
+
+    def of(self, name: str, old: pa.DataType, new: pa.DataType) -> pa.DataType:
+        """Return such a type; where there is none, the old one, and what is wrong is noted."""
+        if _same(old, new) or is_wider(old, new):
+            return old
+        if pa.types.is_struct(old) and pa.types.is_struct(new):
+            return self._of_structs(name, old, new)
+        if pa.types.is_list(old) and pa.types.is_list(new):
+            value = self.of(f"{name}.element", old.value_type, new.value_type)
+            return pa.list_(old.value_field.with_type(value))
+        if pa.types.is_map(old) and pa.types.is_map(new) and _same(old.key_type, new.key_type):
+            item = self.of(f"{name}.value", old.item_type, new.item_type)
+            return pa.map_(old.key_field, old.item_field.with_type(item))
+        if is_wider(new, old):
+            if self._widens:
+                return new
+            self.could_widen = True
+        self.wrong.append(f"{name} is {old} in the table and {new} in the rows")
+        return old
+
+    def _of_structs(self, name: str, old: pa.StructType, new: pa.StructType) -> pa.DataType:
+        self.check_missing(f"{name}.", old, new)
+        there = {each.name: each for each in new}
+        fields = [
+            each.with_type(self.of(f"{name}.{each.name}", each.type, there[each.name].type))
+            if each.name in there
+            else each
+            for each in old
+        ]
+        names = {each.name for each in old}
+        return pa.struct(
+            [*fields, *(each.with_nullable(True) for each in new if each.name not in names)]
+        )
+
+    def check_missing(self, place: str, old: Iterable[pa.Field], new: Iterable[pa.Field]) -> None:
+        """Note the fields that must not be null and would be."""
+        there = {each.name for each in new}
+        self.wrong += [
+            f"{place}{each.name} must not be null in the table and is missing from the rows"
+            for each in old
+            if not each.nullable and each.name not in there
+        ]
 
 
 def is_wider(wide: pa.DataType, narrow: pa.DataType) -> bool:

@@ -137,7 +137,7 @@ class IcebergTable(LakeTable):
 
     def _evolve(self, change: Evolution) -> None:
         with _overtaken(), self._table.update_schema() as update:
-            update.union_by_name(pa.schema([*change.added, *change.widened]))
+            update.union_by_name(pa.schema([*change.added, *change.changed]))
         self._write_hint()
 
     def _parts(self) -> list[str]:

@@ -135,7 +135,7 @@ class LakeTable(Table):
 
     @abstractmethod
     def _evolve(self, change: Evolution) -> None:
-        """Add columns, and widen some. Raises ConflictError."""
+        """Add columns and nested fields, and widen some. Raises ConflictError."""
 
     @abstractmethod
     def _parts(self) -> list[str]:
@@ -214,7 +214,7 @@ class LakeTable(Table):
         """Add what the table lacks; a run and a backfill may come to it at the same moment."""
         for attempt in range(1, CONFLICTS_MAX + 1):
             change = evolution(self._schema(), columns, widens=self.widens, location=self.place.uri)
-            if not (change.added or change.widened):
+            if not (change.added or change.changed):
                 return
             try:
                 self._evolve(change)

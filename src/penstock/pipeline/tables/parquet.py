@@ -111,8 +111,10 @@ class ParquetTable(Table):
         if known.metadata[_PARTS] != parts:
             raise other_parts(str(self.path), json.loads(known.metadata[_PARTS]))
         change = evolution(known, wanted, widens=False, location=str(self.path))
-        columns = pa.schema([*known, *change.added], known.metadata)
-        if change.added or not record.exists():
+        changed = {each.name: each for each in change.changed}
+        kept = [changed.get(each.name, each) for each in known]
+        columns = pa.schema([*kept, *change.added], known.metadata)
+        if columns != known or not record.exists():
             draft = f"{uuid.uuid4().hex}.arrow"
             with local_folder(self._staging).writing(draft) as file:
                 file.write(columns.serialize())
