@@ -460,3 +460,23 @@ async def test_an_unknown_partition_is_refused_with_all_of_the_request(house: Ho
     with pytest.raises(UnknownPartitionError):
         await house.coordinator.add_partitions(ID, producer, [1, 99])
     assert state(house) == "Empty"
+
+
+@pytest.mark.soak
+async def test_a_hundred_thousand_ids_are_there_after_a_restart(house: House) -> None:
+    """How many there may be is bounded by TRANSACTION_BYTES; those that are open are read first."""
+    held = house.memory.metadata.used
+    count = 100_000
+    for begin in range(0, count, 500):
+        names = [f"producer-{number}" for number in range(begin, begin + 500)]
+        await asyncio.gather(*(house.coordinator.initialise(each, TIMEOUT_MS) for each in names))
+    await begun(house, 1, name="open")
+    used = house.memory.metadata.used - held
+    assert count * 100 < used < limits.TRANSACTION_BYTES
+    await house.coordinator.close()
+    house.start()
+    assert list(house.coordinator.all()) == ["open"], "nobody waits for the others"
+    again = await house.coordinator.initialise("producer-77", TIMEOUT_MS)
+    assert again.epoch == 1
+    assert len(house.coordinator.all()) == count + 1
+    assert house.memory.metadata.used - held == pytest.approx(used, rel=0.01)

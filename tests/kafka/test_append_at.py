@@ -36,7 +36,7 @@ SPAN = (1 << 31) - 1
 
 @pytest.fixture
 async def partition(dialog: Dialog) -> Partition:
-    await dialog.create_topic(max_message_bytes="200")
+    await dialog.create_topic(max_message_bytes="200", penstock_importing="true")
     topic = dialog.broker.topics.by_kafka_name(TOPIC)
     assert topic is not None
     await topic.partition(0).opened()
@@ -106,6 +106,18 @@ async def test_nothing_is_written_twice_or_elsewhere(dialog: Dialog, partition: 
         assert (await append_at(dialog, 6, base)).error_code == ErrorCode.INVALID_REQUEST
     assert (await append_at(dialog, 6, 6)).end_offset == 6
     assert partition.end_offset == 6
+
+
+async def test_a_topic_that_nobody_imports_keeps_its_end(dialog: Dialog) -> None:
+    await dialog.create_topic()
+    await dialog.produce(encode_batch([Record(b"value")]))
+    for far in (None, batch(b"far")):
+        refused = await append_at(dialog, 1, SPAN, far)
+        assert refused.error_code == ErrorCode.POLICY_VIOLATION
+        assert "penstock.importing" in refused.error_message
+    topic = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert topic is not None
+    assert topic.partition(0).end_offset == 1
 
 
 async def test_the_longest_gap_is_bridged(dialog: Dialog, partition: Partition) -> None:

@@ -156,7 +156,7 @@ async def test_who_reads_what_is_stored_is_no_exception(dialog: Dialog) -> None:
 
 
 async def test_who_writes_at_offsets_is_no_exception(dialog: Dialog) -> None:
-    await dialog.create_topic()
+    await dialog.create_topic(penstock_importing="true")
     assert await alter(dialog, [("user", None)], producer_byte_rate=10_000.0) == 0
     fields = {"topic": TOPIC, "records": batch(110_000)}
     response = await dialog.ask("AppendAt", 0, **fields)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +34,7 @@ from penstock.log.header import (
     walk,
 )
 from penstock.records import MalformedBatchError, decode
+from penstock.records.compaction import cleaning
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
 from penstock.records.compaction.cleaning import Pass, remember
@@ -47,7 +48,9 @@ from stored_batches import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
+
+    from penstock.records.compaction.remaking import Left
 
 
 values = st.none() | st.binary(min_size=1, max_size=40)
@@ -106,8 +109,8 @@ def test_a_map_that_is_too_small_takes_several_passes(batches: list[tuple[bytes,
             next(position for position, each in walk(left) if each.next_offset > start) :
         ]
         stopped = remember(dirty, offsets, Transactions())
-        cleaning = Pass(offsets, Transactions(), Rules(NOW, DAY, False, NOBODY))
-        parts = [cleaning.clean(memoryview(left)), cleaning.end()]
+        passing = Pass(offsets, Transactions(), Rules(NOW, DAY, False, NOBODY))
+        parts = [passing.clean(memoryview(left)), passing.end()]
         left = b"".join(part.data for part in parts if part is not None)
         assert stopped is None or stopped > start
         start, passes = stopped, passes + 1
@@ -133,6 +136,48 @@ def test_gaps_do_not_mix_leader_epochs() -> None:
         log[position + 12 : position + 16] = (number // 2).to_bytes(4, "big")
     left = compact(bytes(log))
     assert [(h.base_offset, h.leader_epoch) for h in headers(left)] == [(0, 0), (2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize(("epoch", "gaps"), [(0, [(1, 0), (2, 0)]), (1, [(1, 0), (2, 1)])])
+def test_what_two_entries_lose_side_by_side_is_one_gap_in_one_epoch(
+    epoch: int, gaps: list[tuple[int, int]]
+) -> None:
+    entries = [
+        of_pulsar([Record(b"1", b"a"), Record(b"2", b"x")]),
+        of_pulsar([Record(b"3", b"x"), Record(b"4", b"b")]),
+        of_pulsar([Record(b"5", b"x"), Record(b"6", b"c")]),
+    ]
+    log = bytearray(log_of(*entries))
+    for position, header in walk(bytes(log)):
+        of_it = epoch if header.base_offset else 0
+        log[position + 12 : position + 16] = of_it.to_bytes(4, "big")
+    left = compact(bytes(log))
+    check_stored(bytes(log), left)
+    empty = [each for each in headers(left) if not each.record_count]
+    merged = [(each.base_offset, each.leader_epoch) for each in empty]
+    assert merged == (gaps[:1] if epoch == 0 else gaps)
+    assert [each.value for each in read(left)] == [b"1", b"4", b"5", b"6"]
+
+
+@pytest.mark.parametrize("made", [of_kafka, of_pulsar, of_iggy])
+def test_batches_that_change_side_by_side_are_made_in_one_step(
+    made: Callable[[list[Record]], tuple[bytes, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Python's work for each takes longer than all that is done to its bytes."""
+    added: list[Left] = []
+    add_left = cleaning._Output.add_left
+
+    def counted(output: Any, left: Left) -> None:
+        added.append(left)
+        add_left(output, left)
+
+    monkeypatch.setattr(cleaning._Output, "add_left", counted)
+    names = [b"%d" % number for number in range(200)]
+    log = log_of(*(made([Record(b"1", b"x"), Record(b"2", name)]) for name in names))
+    left = compact(log)
+    check_stored(log, left)
+    assert [each.key for each in read(left)] == [*names[:-1], b"x", names[-1]]
+    assert len(added) == 2, "one for each of the pieces that are read"
 
 
 def test_a_producers_last_batch_leaves_its_sequence() -> None:

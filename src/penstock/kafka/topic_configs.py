@@ -71,6 +71,7 @@ SETTING_OF_KEY: Final = {
     "penstock.deduplication": "deduplication",
     "penstock.compression.label": "compression_label",
     "penstock.consumer.offset.durability": "consumer_offset_durability",
+    "penstock.importing": "importing",
     "penstock.message.ttl.ms": "message_ttl_ms",
     "penstock.retention.topic.bytes": "retention_topic_bytes",
     "penstock.retention.unacknowledged": "retention_unacknowledged",

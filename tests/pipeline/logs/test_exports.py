@@ -375,7 +375,7 @@ def test_who_writes_while_a_topic_is_imported_is_noticed(
     address, (topic, folder) = shared_server.kafka, exported
     target = TopicPartition(topic, 0)
     with KafkaClient(address) as client:
-        client.create_topic(topic, 1)
+        client.create_topic(topic, 1, {"penstock.importing": "true"})
         log = RestoredLog(client, target)
         rows_of = pq.ParquetFile(next(folder.glob("topic=*/partition=0/*.parquet"))).read()
         first, second = (

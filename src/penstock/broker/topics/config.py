@@ -78,6 +78,8 @@ class TopicConfig:
     limits: Mapping[int, Limits]
     """By the magic of the batch."""
     terminated: bool
+    importing: bool
+    """Whether batches may be put at offsets of their own."""
     validates_records: bool
     compaction: CompactionPolicy
     deduplication: bool
@@ -100,6 +102,7 @@ class TopicConfig:
             validates_records=_read("validate_records", explicit, node) is True,
             compaction=_compaction(explicit, node),
             terminated=explicit.get(TERMINATED) == "true",
+            importing=explicit.get("importing") == "true",
             deduplication=explicit.get("deduplication", "true") == "true",
             compression=_compression(explicit, node),
             stamps_append_time=_stamps_append_time(explicit, node),

@@ -221,6 +221,12 @@ _STORED: Final = {
         meaning="Whether the topic has ended: it takes no more messages, and consumers of Pulsar "
         "that have read and acknowledged all are told so. It can't be taken back.",
     ),
+    "importing": Setting(
+        kind=Kind.BOOLEAN,
+        default=False,
+        meaning="Whether batches may be put at offsets of their own behind the end, as `penstock "
+        "import` does, which sets it while it runs.",
+    ),
     "deduplication": Setting(
         kind=Kind.BOOLEAN,
         default=True,

@@ -3,6 +3,8 @@
 Version 0, for `penstock import`, which writes a log anew as it was: offsets have gaps where records
 were compacted away, were aborted or were markers, and times are those of long ago.
 
+* The topic has to be set to `penstock.importing`, else it is POLICY_VIOLATION: who may produce to a
+  topic may not move its end at will, which costs nothing and leaves readers with empty offsets.
 * The batch gets `base_offset`. What lies between the end and it is bridged by a batch without
   records, as after compaction; both are appended together. Without `records` only that is.
 * `end_offset` is where the sender knows the partition to end. Where it ends elsewhere, nothing is
@@ -74,6 +76,10 @@ async def _checked(batch: Buffer, call: Call) -> BatchHeader:
 
 
 def _check_place(request: AppendAtRequest, partition: Partition) -> None:
+    if not partition.topic.config.importing:
+        raise RequestError(
+            ErrorCode.POLICY_VIOLATION, "penstock.importing is not set for the topic"
+        )
     if partition.topic.config.terminated:
         raise TopicTerminatedError("the topic was terminated, and takes no more messages")
     if request.end_offset != partition.end_offset:

@@ -14,14 +14,15 @@ from penstock.pipeline.source.planning import Task
 from penstock.pipeline.source.tasks import read_task
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
     from penstock.pipeline.logs.manifest import Export
 
+_IMPORTING: Final = "penstock.importing"
 WHILE_IMPORTED: Final = {
+    _IMPORTING: "true",
     "cleanup.policy": "delete",
     "retention.bytes": "-1",
     "retention.ms": "-1",
@@ -41,12 +42,16 @@ class Targets:
         self._export = export
 
     def prepare(self) -> None:
-        """Make the topics that are missing, once it is clear that all of them can be written to."""
+        """Make the topics that are missing and open the others, once it is clear that all of them
+        can be written to.
+        """
         if _RESTORING.key not in self._client.api_versions():
             raise ExportError(
                 f"{self._servers} can't append at given offsets: it is no Penstock, or an older one"
             )
         missing = [name for name in self._export.topics if not self._is_there(name)]
+        for name in self._export.topics.keys() - missing:
+            self._client.alter_topic_config(name, {_IMPORTING: "true"})
         for name in missing:
             partitions = len(self._export.topics[name].edges)
             self._client.create_topic(name, partitions, WHILE_IMPORTED)
@@ -66,9 +71,10 @@ class Targets:
             }
             if behind:
                 self._client.delete_records(name, behind)
+            changes: dict[str, str | None] = {}
             if self._client.own_topic_config(name) == WHILE_IMPORTED:
-                unset: Mapping[str, str | None] = dict.fromkeys(WHILE_IMPORTED)
-                self._client.alter_topic_config(name, {**unset, **topic.config})
+                changes = {**dict.fromkeys(WHILE_IMPORTED), **topic.config}
+            self._client.alter_topic_config(name, {**changes, _IMPORTING: None})
 
     def _is_there(self, name: str) -> bool:
         """Whether a topic exists; raises ExportError where it is another one."""

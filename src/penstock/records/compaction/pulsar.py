@@ -9,7 +9,7 @@ the rest (apache/pulsar#23245).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,13 +17,25 @@ from penstock.limits import COMPRESSED_RUN_BYTES
 from penstock.log.header import (
     ATTRIBUTE_DELETE_HORIZON,
     ATTRIBUTE_LOG_APPEND_TIME,
-    CRC_START,
     HEADER_SIZE,
-    PREFIX_SIZE,
     Magic,
 )
 from penstock.records import field
 from penstock.records.columns import as_bytes
+from penstock.records.compaction.writing import (
+    BEGINS_STRETCH,
+    EPOCH_AT,
+    LAST_OFFSET,
+    MADE_FIELDS,
+    POSITION,
+    PRODUCER_AT,
+    PRODUCER_SIZE,
+    Made,
+    note,
+    seal,
+    write_gap,
+    write_header,
+)
 from penstock.records.kernels.arguments import (
     BytesIn,
     BytesOut,
@@ -53,9 +65,6 @@ _CODEC: Final = MessageMetadata.COMPRESSION_FIELD_NUMBER
 _INFLATED_SIZE: Final = MessageMetadata.UNCOMPRESSED_SIZE_FIELD_NUMBER
 _LONGEST_FIELD: Final = 11
 _FIELDS_MADE: Final = 4
-_PRODUCER_AT: Final = 43
-_PRODUCER_SIZE: Final = 14
-"""Producer id, epoch and sequence number."""
 
 # Fields of a run. The rows are those of records.
 BATCH: Final = 0
@@ -67,26 +76,9 @@ END: Final = 4
 SIZE: Final = 5
 """Of its messages, uncompressed."""
 CODEC: Final = 6
-RUN_FIELDS: Final = 7
-
-# Fields of a batch that is made.
-POSITION: Final = 0
-FIRST_OFFSET: Final = 1
-LAST_OFFSET: Final = 2
-MAX_TIMESTAMP: Final = 3
-MADE_FIELDS: Final = 4
-
-
-class Made(NamedTuple):
-    """Whole batches: runs of messages, with gaps between those of one entry."""
-
-    data: Bytes
-    table: Numbers
-    """Of each its position in `data`, first and last offset, and highest timestamp; at the end
-    there is one more, of which only the position counts.
-    """
-    ends: list[int]
-    """The number of the batch behind those of each entry."""
+BEGINS: Final = 7
+"""1 where a stretch begins with it."""
+RUN_FIELDS: Final = 8
 
 
 def read_entries_of(data: Bytes, batches: Numbers) -> Numbers:
@@ -97,10 +89,13 @@ def read_entries_of(data: Bytes, batches: Numbers) -> Numbers:
     return entries
 
 
-def pulsar_runs(columns: Columns, chosen: Numbers, kept: Mask, horizons: Numbers) -> Made:
+def pulsar_runs(
+    columns: Columns, chosen: Numbers, follows: Mask, kept: Mask, horizons: Numbers
+) -> Made:
     """Return the batches that are left of the chosen ones, ascending, of each of which some
     messages are kept and others not.
 
+    `follows` says of each of the chosen whether it is of one stretch with the one before, and
     `horizons` are the delete horizons that all batches are given, -1 where they are not.
     """
     batches = columns.batches
@@ -108,16 +103,18 @@ def pulsar_runs(columns: Columns, chosen: Numbers, kept: Mask, horizons: Numbers
     runs = _runs(columns, chosen, kept)
     measure_runs(columns.data, columns.records, runs)
     data = _with_compressed(columns.data, entries, runs)
-    counts = 2 * np.bincount(runs[BATCH], minlength=batches.shape[1])[chosen] - 1
+    is_first = np.diff(runs[BATCH], prepend=-1) != 0
+    runs[BEGINS] = is_first & np.isin(runs[BATCH], chosen[~follows])
     sizes = entries[entry_field.METADATA_END] - entries[entry_field.METADATA_START]
     most = 2 * HEADER_SIZE + CHECKSUM_SIZE + 4 + _FIELDS_MADE * _LONGEST_FIELD
     room = (sizes[runs[BATCH]] + runs[END] - runs[START] + most).sum()
     out = np.empty(int(room), np.uint8)
     common = np.empty(int(sizes.max()), np.uint8)
-    made = np.zeros((MADE_FIELDS, int(counts.sum()) + 1), np.int64)
+    made = np.empty((MADE_FIELDS, 2 * runs.shape[1] + 1), np.int64)
     tables = (batches, columns.records, entries, runs, horizons)
-    write_runs(columns.data, data, *tables, common, out, made)
-    return Made(out, made, np.cumsum(counts).tolist())
+    count = write_runs(columns.data, data, *tables, common, out, made)
+    ends = np.append(np.flatnonzero(made[BEGINS_STRETCH, :count])[1:], count)
+    return Made(out, made[:, : count + 1], ends)
 
 
 def _runs(columns: Columns, chosen: Numbers, kept: Mask) -> Numbers:
@@ -205,44 +202,6 @@ def _common_metadata(
 
 
 @helper
-def _write_header(
-    out: BytesOut, position: int, magic: int, attributes: int, base_timestamp: int,
-    max_timestamp: int, first: int, last: int, count: int,
-) -> int:  # fmt: skip
-    """Write a batch's header but for its length, leader epoch, producer and checksum; return the
-    position of its body.
-    """
-    store_big(out, position, 8, first)
-    out[position + 16] = magic
-    at = store_big(out, position + CRC_START, 2, attributes)
-    at = store_big(out, at, 4, last - first)
-    at = store_big(out, at, 8, base_timestamp)
-    store_big(out, at, 8, max_timestamp)
-    return store_big(out, position + HEADER_SIZE - 4, 4, count)
-
-
-@helper
-def _seal(out: BytesOut, position: int, end: int) -> None:
-    """Write a batch's length and its checksum."""
-    store_big(out, position + 8, 4, end - position - PREFIX_SIZE)
-    store_big(out, position + 17, 4, crc32c(out, position + CRC_START, end))
-
-
-@helper
-def _write_gap(
-    out: BytesOut, position: int, data: BytesIn, source: int, first: int, last: int
-) -> int:
-    """Write a batch without records, as `penstock.log.header.build_gap` does."""
-    none = int64(-1)
-    end = _write_header(out, position, Magic.KAFKA, 0, none, none, first, last, 0)
-    copy_bytes(out, position + 12, data, source + 12, 4)
-    for index in range(_PRODUCER_SIZE):
-        out[position + _PRODUCER_AT + index] = 0xFF
-    _seal(out, position, end)
-    return end
-
-
-@helper
 def _write_entry(
     out: BytesOut, position: int, common: BytesIn, common_size: int, messages: BytesIn,
     runs: TableIn, run: int, highest: int,
@@ -299,50 +258,47 @@ def _write_run(
         attributes |= ATTRIBUTE_DELETE_HORIZON
         base_timestamp = horizon
     count = last - first + 1
-    body = _write_header(
+    body = write_header(
         out, position, Magic.PULSAR, attributes, base_timestamp, time, first, last, count
     )
-    copy_bytes(out, position + 12, data, source + 12, 4)
-    copy_bytes(out, position + _PRODUCER_AT, data, source + _PRODUCER_AT, _PRODUCER_SIZE)
+    copy_bytes(out, position + EPOCH_AT, data, source + EPOCH_AT, 4)
+    copy_bytes(out, position + PRODUCER_AT, data, source + PRODUCER_AT, PRODUCER_SIZE)
     return body
-
-
-@helper
-def _note(made: TableOut, index: int, position: int, first: int, last: int, time: int) -> None:
-    made[POSITION, index] = position
-    made[FIRST_OFFSET, index] = first
-    made[LAST_OFFSET, index] = last
-    made[MAX_TIMESTAMP, index] = time
 
 
 @kernel
 def write_runs(
     data: BytesIn, messages: BytesIn, batches: TableIn, records: TableIn, entries: TableIn,
     runs: TableIn, horizons: NumbersIn, common: BytesOut, out: BytesOut, made: TableOut,
-) -> None:  # fmt: skip
-    """Write a batch for each run, and gaps between those of one entry, and say where they are."""
+) -> int:  # fmt: skip
+    """Write a batch for each run, and gaps between those of one stretch, and say where they are;
+    return how many there are.
+    """
     position = index = int64(0)
     batch = int64(-1)
     size = highest = latest = int64(0)
     for run in range(runs.shape[1]):
         first = records[field.OFFSET, runs[FIRST, run]]
-        if runs[BATCH, run] == batch:
-            gap = made[LAST_OFFSET, index - 1] + 1
-            _note(made, index, position, gap, first - 1, -1)
-            source = batches[field.POSITION, batch]
-            position = _write_gap(out, position, data, source, gap, first - 1)
-            index += 1
-        else:
+        if runs[BATCH, run] != batch:
             batch = runs[BATCH, run]
             count = batches[field.COUNT, batch]
             size, highest = _common_metadata(data, entries, batch, count, common)
             row = batches[field.FIRST_RECORD, batch]
             latest = _latest(records, row, row + batches[field.RECORDS, batch] - 1)
+        if runs[BEGINS, run] == 0 and made[LAST_OFFSET, index - 1] + 1 < first:
+            gap = made[LAST_OFFSET, index - 1] + 1
+            note(made, index, position, gap, first - 1, -1)
+            made[BEGINS_STRETCH, index] = 0
+            source = batches[field.POSITION, batch]
+            position = write_gap(out, position, data, source, gap, first - 1)
+            index += 1
         time = _run_time(batches, records, runs, run, latest)
-        _note(made, index, position, first, records[field.OFFSET, runs[LAST, run]], time)
+        note(made, index, position, first, records[field.OFFSET, runs[LAST, run]], time)
+        made[BEGINS_STRETCH, index] = runs[BEGINS, run]
         body = _write_run(out, position, data, batches, records, runs, run, horizons[batch], time)
         end = _write_entry(out, body, common, size, messages, runs, run, highest)
-        _seal(out, position, end)
+        seal(out, position, end)
         position = end
         index += 1
     made[POSITION, index] = position
+    return index
