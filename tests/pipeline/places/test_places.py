@@ -213,24 +213,3 @@ def test_a_master_that_is_none_is_an_error_in_words(
     assert done.returncode == 1
     assert f"Spark does not start with the master {master}: " in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_workers_without_penstock_say_what_to_install(
-    shared_server: BrokerProcess, topic: str, tmp_path: Path
-) -> None:
-    python = python_of(PYTHON312)
-    table = str(tmp_path / "table")
-    place = ("--server", shared_server.kafka, "--table", table, "--master")
-    with standalone_cluster(python, tmp_path, {}) as address:
-        read = tried(PYTHON312, ("master", address), shared_server, topic, tmp_path)
-        job = run(PYTHON312, "-m", "penstock", "pipeline", "run", topic, *place, address)
-        folder = str(shared_server.data_folder)
-        audit = run(
-            PYTHON312, "-m", "penstock", "audit", "--data-folder", folder, *place[-1:], address
-        )
-    assert read.returncode != 0
-    for said in (read.stderr, job.stderr, audit.stderr):
-        assert "Penstock is missing in the Python of Spark's worker on " in said
-        assert f"{python} -m pip install 'penstock-broker[spark]==" in said
-    assert job.returncode == audit.returncode == 1
-    assert "Traceback" not in job.stderr + audit.stderr
