@@ -27,6 +27,7 @@ TEXT_SUFFIXES = {
     ".pyi",
     ".rs",
     ".schema",
+    ".sh",
 }
 DEADLINE = re.compile(
     r"(?:asyncio\.timeout|\.join|\.flush|\.result)\((?:timeout=)?(\d[\d.]*)\)"

@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import pkgutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import py4j
+import pyspark
 import pytest
 
 import pyspark_penstock
 from penstock.pipeline.data_source import PenstockSource
 from penstock.pipeline.session import JavaError, SessionError, check_java, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_spark_finds_the_source_by_itself() -> None:
@@ -48,3 +54,11 @@ def test_a_job_over_spark_connect_is_refused_in_words(monkeypatch: pytest.Monkey
     monkeypatch.setenv("SPARK_REMOTE", "sc://host:15002")
     with pytest.raises(SessionError, match="unset SPARK_REMOTE, which is 'sc://host:15002'"):
         open_session("orders")
+
+
+def test_tasks_import_what_is_installed_and_compiled(spark: SparkSession) -> None:
+    def imported(_: int) -> list[str | None]:
+        return [pyspark.__file__, py4j.__file__]
+
+    found = spark.sparkContext.parallelize([0], 1).map(imported).first()
+    assert found == imported(0)

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+from zipimport import zipimporter
 
 from penstock.pipeline.tables.staged_files import TableFilesSource
 
@@ -24,6 +26,8 @@ JAVA_OLDEST: Final = 17
 """The oldest Java that Spark 4 runs on."""
 
 LOCAL: Final = "local[*]"
+
+_WORKER_PYTHON: Final = Path(__file__).with_name("worker_python.sh")
 
 _CHECKPOINTS: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -52,7 +56,7 @@ def open_session(name: str, master: str = LOCAL, log: Path | None = None) -> Spa
     check_java()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # after the check of what it needs
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", _worker_python(master))
     settings = _settings() | (_local_settings() if _is_local(master) else {})
     _start_java(settings, log)
     builder = SparkSession.builder.appName(name).master(master)
@@ -117,6 +121,16 @@ def check_java() -> None:
     version = re.search(r'version "(\d+)', answer.stderr)
     if version is None or int(version[1]) < JAVA_OLDEST:
         raise JavaError(f"{java} is {answer.stderr.splitlines()[:1] or 'not Java'}. {advice}")
+
+
+def _worker_python(master: str) -> str:
+    """Return the command by which Spark starts Python: past archives of what is installed."""
+    loaders = (getattr(find_spec(name), "loader", None) for name in ("py4j", "pyspark"))
+    is_installed = not any(isinstance(loader, zipimporter) for loader in loaders)
+    if not _is_local(master) or not is_installed or not os.access(_WORKER_PYTHON, os.X_OK):
+        return sys.executable
+    os.environ["PYSPARK_PENSTOCK_PYTHON"] = sys.executable
+    return str(_WORKER_PYTHON)
 
 
 def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
