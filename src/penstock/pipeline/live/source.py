@@ -26,17 +26,15 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from penstock.pipeline.carried import Carried
-from penstock.pipeline.jobs.settings import source_options, table_config
+from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.live.end import live_end
 from penstock.pipeline.live.errors import LiveTableError
-from penstock.pipeline.live.table import pipeline_of
+from penstock.pipeline.live.table import pipeline_of, snapshot_of
 from penstock.pipeline.source.option_values import OptionError, flag, refuse_unknown
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.readers import BatchReader, TaskPartition
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.columns import fitted
-from penstock.pipeline.tables.interface import TableError
-from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.shaping import shape_of
 from penstock.pipeline.values.flattening import flattened
 
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.pipeline.jobs.config import PipelineConfig
-    from penstock.pipeline.tables.interface import Snapshot
 
 READ: Final = "read"
 TABLE: Final = "table"
@@ -86,7 +83,7 @@ class LiveReader(Carried, DataSourceReader):
         self._filters: list[Filter] = []
 
     def partitions(self) -> list[InputPartition]:
-        snapshot = _snapshot(self._config)
+        snapshot = snapshot_of(self._config)
         end = live_end(self._config, snapshot)
         files = snapshot.files if snapshot else ()
         newest = BatchReader(parse(end.options, streaming=False)).partitions()
@@ -125,7 +122,7 @@ class FilteringLiveReader(LiveReader):
 def live_schema(options: Mapping[str, str]) -> StructType:
     """Return the table's columns. Raises OptionError and LiveTableError."""
     config = _pipeline(options)
-    snapshot = _snapshot(config)
+    snapshot = snapshot_of(config)
     if snapshot is not None:
         return from_arrow_schema(snapshot.schema)
     shape = shape_of(parse(source_options(config), streaming=True), config.changes)
@@ -155,13 +152,6 @@ def _pipeline(options: Mapping[str, str]) -> PipelineConfig:
             "can follow: read it by penstock.pipeline.live.table.live_table"
         )
     return config
-
-
-def _snapshot(config: PipelineConfig) -> Snapshot | None:
-    try:
-        return open_table(table_config(config)).snapshot()
-    except TableError as error:
-        raise LiveTableError(str(error)) from error
 
 
 def _test(condition: Filter, file: pa.Schema) -> pc.Expression | None:
