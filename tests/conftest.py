@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ from stand import Stand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Hundreds of brokers, commands and Spark's workers start: each would compile Penstock first.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples in every run of a test; the long runs look for new ones.
 settings.register_profile(
