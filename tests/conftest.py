@@ -14,6 +14,7 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from broker_process import BrokerProcess
+from data_folders import with_tables
 from faulty_files import FaultyFileSystem
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
@@ -53,7 +54,7 @@ def pytest_asyncio_loop_factories(
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     """A broker in the test's own process, without sockets."""
-    opened = await Broker.open(tmp_path, BrokerSettings())
+    opened = await Broker.open(with_tables(tmp_path), BrokerSettings())
     yield opened
     await opened.close()
 
