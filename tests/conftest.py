@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -49,6 +50,11 @@ def pytest_asyncio_loop_factories(
 ) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run asynchronous tests on the loop that the broker runs on."""
     return {"uvloop": uvloop.new_event_loop}
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what all tests share: it lasts as long as they do."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from penstock.pipeline.carried import Carried
-from penstock.pipeline.jobs.settings import source_options
+from penstock.pipeline.jobs.settings import source_options, table_config
 from penstock.pipeline.live.end import live_end
 from penstock.pipeline.live.errors import LiveTableError
 from penstock.pipeline.live.table import pipeline_of, snapshot_of
@@ -35,6 +35,7 @@ from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.readers import BatchReader, TaskPartition
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.columns import fitted
+from penstock.pipeline.tables.places import place_of
 from penstock.pipeline.tables.shaping import shape_of
 from penstock.pipeline.values.flattening import flattened
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.pipeline.jobs.config import PipelineConfig
+    from penstock.pipeline.tables.storage import Folder
 
 READ: Final = "read"
 TABLE: Final = "table"
@@ -68,9 +70,10 @@ _SIMPLE: Final = (types.is_integer, types.is_string, types.is_binary, types.is_b
 class FilePartition(InputPartition):
     """One file of the table."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__(file)
-        self.file = file
+    def __init__(self, folder: Folder, name: str) -> None:
+        super().__init__(name)
+        self.folder = folder
+        self.name = name
 
 
 class LiveReader(Carried, DataSourceReader):
@@ -85,13 +88,17 @@ class LiveReader(Carried, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         snapshot = snapshot_of(self._config)
         end = live_end(self._config, snapshot)
-        files = snapshot.files if snapshot else ()
         newest = BatchReader(parse(end.options, streaming=False)).partitions()
-        return [*map(FilePartition, files), *newest]
+        return [*self._files(snapshot.files if snapshot else ()), *newest]
+
+    def _files(self, files: Iterable[str]) -> list[FilePartition]:
+        place = place_of(table_config(self._config).location)
+        names = (file.removeprefix(f"{place.uri}/") for file in files)
+        return [FilePartition(place.folder, name) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, FilePartition):
-            rows = self._history(partition.file)
+            rows = self._history(partition)
         elif isinstance(partition, TaskPartition):
             rows = read_task(partition.task, self._options, partition.typed)
             if partition.typed is not None:
@@ -101,8 +108,9 @@ class LiveReader(Carried, DataSourceReader):
         for batch in rows:
             yield fitted(batch, self._schema)
 
-    def _history(self, file: str) -> Iterator[pa.RecordBatch]:
-        dataset = ds.dataset(file, format="parquet")
+    def _history(self, file: FilePartition) -> Iterator[pa.RecordBatch]:
+        path, filesystem = f"{file.folder.path}/{file.name}", file.folder.filesystem
+        dataset = ds.dataset(path, filesystem=filesystem, format="parquet")
         condition = None
         for each in self._filters:
             test = _test(each, dataset.schema)

@@ -86,13 +86,25 @@ def snapshot_of(config: PipelineConfig) -> Snapshot | None:
 
 
 def history_of(spark: SparkSession, snapshot: Snapshot | None) -> DataFrame | None:
-    """Return the rows of a table's files by Spark's own reader; None where there is no file."""
+    """Return the rows of a table's files by Spark's own reader; None where there is no file.
+
+    Raises LiveTableError where Spark knows no such store.
+    """
     if snapshot is None or not snapshot.files:
         return None
     schema = from_arrow_schema(snapshot.schema)
     # To Spark a path is a pattern.
     paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", file) for file in snapshot.files]
-    return spark.read.schema(schema).parquet(*paths)
+    try:
+        return spark.read.schema(schema).parquet(*paths)
+    except Exception as error:
+        if "No FileSystem for scheme" not in str(error):
+            raise
+        raise LiveTableError(
+            f"{snapshot.files[0]} is in a store that this Spark has no file system for: start it "
+            "with one and its jar (spark.jars.packages, spark.hadoop.fs.SCHEME.impl), or read the "
+            'table without one by .format("penstock").option("read", "table")'
+        ) from error
 
 
 def _found(place: Path) -> PipelineConfig:
