@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +14,8 @@ import pytest
 from faulty_files import FaultyFileSystem
 from log_batches import append, make_batch, open_log
 from patience import PATIENCE_SECONDS, until
-from penstock.log import Flusher, LogConfig
-from penstock.log.threads import Job, News, Threads
+from penstock.log import Flusher, LocalLog, LogConfig
+from penstock.log.threads import ASKING, Job, News, Threads
 
 
 class CountedLoop:
@@ -108,6 +110,50 @@ async def test_a_job_says_what_it_failed_with_and_its_thread_goes_on(threads: Th
     well = threads.do(nothing)
     well.wait()
     assert well.error is None
+
+
+async def test_each_party_has_one_job_done_before_anybody_has_a_second() -> None:
+    threads = Threads(1, "test")
+    gate, done = threading.Event(), list[str]()
+    threads.do(lambda: _pass(gate), party="many")
+    for party, count in (("many", 100), ("few", 2), ("one", 1)):
+        for _ in range(count):
+            threads.do(partial(done.append, party), party=party)
+    gate.set()
+    threads.close()
+    assert done[:5] == ["many", "few", "one", "many", "few"]
+    assert done[5:] == ["many"] * 98
+
+
+async def test_a_flush_is_done_in_the_turn_of_who_asked_for_it(disk: FaultyFileSystem) -> None:
+    flusher = Flusher(1)
+    gate, flushed = threading.Event(), dict[str, None]()
+
+    def note(operation: str, path: Path) -> None:
+        if operation == "fdatasync":
+            _pass(gate)
+            flushed.setdefault(path.parent.name)
+
+    names = [f"log-{number}" for number in range(20)]
+    logs = [LocalLog.open(Path(name), LogConfig(), disk, flusher) for name in names]
+    disk.hook = note
+    waiting = []
+    for log in logs:
+        ASKING.set("one" if log is logs[-1] else "many")
+        waiting.append(log.flushed(append(log, make_batch())))
+    await asyncio.sleep(0)  # The round of each begins.
+    gate.set()
+    for outcome in waiting:
+        await outcome
+    assert flushed.keys() == set(names)
+    assert names[-1] in list(flushed)[:3]
+    for log in logs:
+        log.close()
+    flusher.close()
+
+
+def _pass(gate: threading.Event) -> None:
+    assert gate.wait(PATIENCE_SECONDS)
 
 
 async def test_a_write_and_the_flush_after_it_are_one_visit_of_one_thread(

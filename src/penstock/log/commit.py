@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
 from penstock.log.interface import Outcome
 from penstock.log.reading import Readers
-from penstock.log.threads import Job, News, Threads
+from penstock.log.threads import ASKING, NOBODY, Job, News, Threads
 from penstock.log.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ class GroupCommit:
         """Waiters for all that the running round does."""
         self._next_whole: list[asyncio.Future[None]] = []
         self._is_asked = False
+        self._asked_by = NOBODY
+        """Who had something written or flushed last: it is done in their turn."""
         self._has_turn = False
         self._idle: asyncio.Future[None] | None = None
         """Whoever waits until nothing is written or flushed."""
@@ -105,6 +107,7 @@ class GroupCommit:
 
     def write(self) -> None:
         """Have what was put in line written, with all that this turn of the loop adds to it."""
+        self._asked_by = ASKING.get() or self._asked_by
         if not self._has_turn and self.failure is None:
             self._has_turn = True
             asyncio.get_running_loop().call_soon(self._take_turn)
@@ -217,7 +220,9 @@ class GroupCommit:
         is_alone = bool(self._written) or self._running is None
         if is_alone and self._appender.writer.queue and self._writing is None:
             then = partial(self._flusher.news.add, self._finish_write)
-            self._writing = self._flusher.writing.do(self._appender.writer.write, then)
+            self._writing = self._flusher.writing.do(
+                self._appender.writer.write, then, self._asked_by
+            )
 
     def _finish_write(self, done: Job) -> None:
         """The loop has heard of a write's end."""
@@ -253,7 +258,7 @@ class GroupCommit:
                 then = partial(news.add, self._finish)
                 if self._written:
                     round_.on_written = partial(news.add, self._conclude_written)
-            self._running = (round_, self._flusher.flushing.do(round_.run, then))
+            self._running = (round_, self._flusher.flushing.do(round_.run, then, self._asked_by))
         except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)
             return

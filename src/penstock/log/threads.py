@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from queue import SimpleQueue
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
+
+NOBODY: Final = ""
+
+ASKING: Final = ContextVar("ASKING", default=NOBODY)
+"""For which party, a client's connection, the event loop is at work."""
 
 
 class News:
@@ -74,6 +80,37 @@ class Job:
 
 
 Then: TypeAlias = Callable[[Job], None]
+Entry: TypeAlias = tuple[Job, Then | None]
+
+
+class Line:
+    """Jobs that wait for a thread, of all parties one each before a second of any: a client that
+    writes to a thousand logs at once is a thousand jobs ahead of itself, and one ahead of others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parties: OrderedDict[str, deque[Entry]] = OrderedDict()
+        """None of them is empty; the first one's turn is next."""
+
+    def put(self, entry: Entry, party: str) -> None:
+        with self._lock:
+            waiting = self._parties.get(party)
+            if waiting is None:
+                self._parties[party] = deque((entry,))
+            else:
+                waiting.append(entry)
+
+    def take(self) -> Entry:
+        """Return the next one; there has to be one."""
+        with self._lock:
+            party, waiting = next(iter(self._parties.items()))
+            entry = waiting.popleft()
+            if waiting:
+                self._parties.move_to_end(party)
+            else:
+                del self._parties[party]
+            return entry
 
 
 class Threads:
@@ -84,14 +121,17 @@ class Threads:
         self._most = most
         self._name = name
         self._threads: list[threading.Thread] = []
-        self._jobs: SimpleQueue[tuple[Job, Then | None] | None] = SimpleQueue()
+        self._line = Line()
+        self._jobs: SimpleQueue[bool] = SimpleQueue()
+        """True for each job in line, and False for each thread that is to end."""
         self._free: deque[None] = deque()
         """As many entries as threads wait for a job; whoever puts one in line takes one out."""
 
-    def do(self, run: Callable[[], None], then: Then | None = None) -> Job:
-        """Have a thread do something, and call `then` in that thread once it has ended."""
+    def do(self, run: Callable[[], None], then: Then | None = None, party: str = NOBODY) -> Job:
+        """Have a thread do something for a party, and call `then` in that thread once it ended."""
         job = Job(run)
-        self._jobs.put((job, then))
+        self._line.put((job, then), party)
+        self._jobs.put(True)
         try:
             self._free.pop()
         except IndexError:
@@ -101,7 +141,7 @@ class Threads:
     def close(self) -> None:
         """Return when all jobs are done."""
         for _ in self._threads:
-            self._jobs.put(None)
+            self._jobs.put(False)
         for thread in self._threads:
             thread.join()
 
@@ -113,11 +153,11 @@ class Threads:
             thread.start()
 
     def _work(self) -> None:
-        while (entry := self._jobs.get()) is not None:
-            job, then = entry
+        while self._jobs.get():
+            job, then = self._line.take()
             job.do()
             if then is not None:
                 then(job)
-            del entry, job, then  # While it waits, it keeps nothing alive.
+            del job, then  # While it waits, it keeps nothing alive.
             if self._jobs.empty():
                 self._free.append(None)

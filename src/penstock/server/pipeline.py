@@ -14,6 +14,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from penstock.log.threads import ASKING
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
 from penstock.server.turns import Turn
@@ -97,6 +98,7 @@ class Pipeline:
         Raises what the session raises, and what a request is not answered for: PeerError where it
         is the client's fault.
         """
+        ASKING.set(self.name)
         request = self._session.receive(frame)
         if request is None:
             return
@@ -114,6 +116,7 @@ class Pipeline:
 
     def go_on(self, turn: Turn) -> bool:
         """Give answers that are ready, and begin what was parked; return whether time is left."""
+        ASKING.set(self.name)
         if self._ready and not self._finish_ready(turn):
             return False
         while self._may_begin and not self.held_back:
