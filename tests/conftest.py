@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ import uvloop
 from hypothesis import HealthCheck, settings
 
 from broker_process import BrokerProcess
+from data_folders import with_tables
 from faulty_files import FaultyFileSystem
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
@@ -22,6 +25,10 @@ from stand import Stand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Hundreds of brokers, commands and Spark's workers start: each would compile Penstock first.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples in every run of a test; the long runs look for new ones.
 settings.register_profile(
@@ -45,10 +52,15 @@ def pytest_asyncio_loop_factories(
     return {"uvloop": uvloop.new_event_loop}
 
 
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what all tests share: it lasts as long as they do."""
+    gc.freeze()
+
+
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
     """A broker in the test's own process, without sockets."""
-    opened = await Broker.open(tmp_path, BrokerSettings())
+    opened = await Broker.open(with_tables(tmp_path), BrokerSettings())
     yield opened
     await opened.close()
 

@@ -4,6 +4,7 @@ happen to a log. Method: headers in, sequence numbers out.
 
 from __future__ import annotations
 
+import struct
 from collections import OrderedDict
 from collections.abc import ItemsView
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from penstock.log.header import (
     stamp,
 )
 from penstock.memory import Memory
+from penstock.records.pulsar.entry import Numbers
 
 ME = id_of_name("me")
 
@@ -54,10 +56,14 @@ def states(memory: Memory | None = None) -> NamedProducers:
     return NamedProducers((memory or Memory()).producers)
 
 
+def one(sequence: int) -> Numbers:
+    return Numbers.of(sequence, 0, 1)
+
+
 def written(kept_below: int, *sequences: int) -> NamedProducers:
     made = states()
     for offset, sequence in enumerate(sequences):
-        made.wrote(header(sequence, offset), offset, min(kept_below, offset))
+        made.remember(ME, one(sequence), offset, min(kept_below, offset))
     return made
 
 
@@ -100,10 +106,10 @@ def test_what_was_taken_back_may_come_again() -> None:
 def test_only_what_may_be_taken_back_is_kept() -> None:
     producers = states()
     for offset in range(10_000):
-        producers.wrote(header(offset, offset), offset, kept_below=offset - 3)
+        producers.remember(ME, one(offset), offset, kept_below=offset - 3)
     found = producers.last(ME)
     assert found is not None
-    assert len(found._before) <= 40
+    assert len(found._before) <= 60
     producers.cut(9_998)
     assert last(producers) == (9_997, 9_997)
 
@@ -120,7 +126,7 @@ def test_many_on_their_way_to_the_disk_are_settled_now_and_then() -> None:
 
     producers = states()
     for offset in range(5_000):
-        producers.wrote(header(offset, offset), offset, Counted(0))
+        producers.remember(ME, one(offset), offset, Counted(0))
     assert 0 < looked_at < 20_000
     producers.cut(1)
     assert last(producers) == (0, 0)
@@ -137,7 +143,93 @@ def test_a_snapshot_brings_all_back() -> None:
     assert len(again) == 0
 
 
-@pytest.mark.parametrize("damage", [b"\x01", b"\x02\0\0\0\0", b"\x01\0\0\0\x01"])
+def test_the_first_snapshots_had_passed_all_up_to_the_highest() -> None:
+    producers = states()
+    producers.restore(struct.pack(">BIqqq", 1, 1, ME, 7, 3))
+    found = producers.last(ME)
+    assert found is not None
+    assert (found.sequence, found.passed, found.offset) == (7, 7, 3)
+
+
+class Client:
+    """A producer that puts ten messages at a time into batches by their keys."""
+
+    def __init__(self, keys: list[int], *, says_highest: bool) -> None:
+        self.batches: list[list[int]] = []
+        for start in range(0, len(keys), 10):
+            by_key: dict[int, list[int]] = {}
+            for number, key in enumerate(keys[start : start + 10], start):
+                by_key.setdefault(key, []).append(number)
+            self.batches += sorted(by_key.values())
+        self.says_highest = says_highest
+
+    def numbers(self, batch: list[int]) -> Numbers:
+        highest = batch[-1] if self.says_highest and len(batch) > 1 else 0
+        return Numbers.of(batch[0], highest, len(batch))
+
+
+@given(
+    keys=st.lists(st.integers(min_value=0, max_value=4), min_size=1, max_size=60),
+    says_highest=st.booleans(),
+    breaks=st.lists(st.integers(min_value=0, max_value=60), max_size=4),
+    restarts=st.booleans(),
+)
+def test_batches_by_key_are_written_once_however_often_their_connection_breaks(
+    keys: list[int], says_highest: bool, breaks: list[int], restarts: bool
+) -> None:
+    client = Client(keys, says_highest=says_highest)
+    producers = states()
+    stored: list[list[int]] = []
+
+    def send(batch: list[int]) -> None:
+        known, numbers = producers.last(ME), client.numbers(batch)
+        if known is None or not known.has(numbers, come_with=-1):
+            producers.remember(ME, numbers, len(stored), len(stored))
+            stored.append(batch)
+
+    for place, batch in enumerate(client.batches):
+        send(batch)
+        if place in breaks:  # No receipt came: all of the last ones come again.
+            if restarts:
+                snapshot = producers.snapshot()
+                producers = states()
+                producers.restore(snapshot)
+            for again in client.batches[max(0, place - 7) : place + 1]:
+                send(again)
+    assert stored == client.batches
+
+
+@pytest.mark.parametrize(
+    ("numbers", "there"),
+    [
+        (Numbers.of(10, 14, 5), True),
+        (Numbers.of(12, 0, 1), True),
+        (Numbers.of(8, 0, 1), True),
+        (Numbers.of(12, 15, 4), False),
+        (Numbers.of(15, 0, 1), False),
+    ],
+)
+def test_a_batch_that_says_all_of_its_numbers_has_passed_them(
+    numbers: Numbers, there: bool
+) -> None:
+    producers = states()
+    producers.remember(ME, Numbers.of(10, 14, 5), 0, 0)
+    known = producers.last(ME)
+    assert known is not None
+    assert known.has(numbers, come_with=-1) == there
+    assert not known.has(Numbers.of(16, 0, 1), come_with=14)
+
+
+def test_who_comes_anew_writes_nothing_up_to_the_highest() -> None:
+    producers = states()
+    producers.remember(ME, Numbers.of(0, 5, 2), 0, 0)
+    known = producers.last(ME)
+    assert known is not None
+    assert not known.has(one(3), come_with=-1)
+    assert known.has(one(3), come_with=known.sequence)
+
+
+@pytest.mark.parametrize("damage", [b"\x02", b"\x03\0\0\0\0", b"\x02\0\0\0\x01"])
 def test_what_is_no_snapshot_changes_nothing(damage: bytes) -> None:
     producers = written(0, 5)
     with pytest.raises(ValueError, match="snapshot"):

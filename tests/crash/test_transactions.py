@@ -26,8 +26,8 @@ COMMITS_MIN = 3
 
 
 @pytest.mark.timeout(300)
-def test_transactions_survive_five_deaths(server: BrokerProcess) -> None:
-    die(server, rounds=5, seed=1998)
+def test_transactions_survive_ten_deaths(server: BrokerProcess) -> None:
+    die(server, rounds=10, seed=1998)
 
 
 @pytest.mark.soak

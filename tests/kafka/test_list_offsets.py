@@ -23,6 +23,24 @@ async def produce(dialog: Dialog, *timestamps: int) -> None:
     assert (await dialog.produce(encode_batch(batch))).error_code == 0
 
 
+@pytest.mark.parametrize(
+    ("timestamp", "found"), [(0, (20, 2)), (20, (20, 2)), (25, (50, 3)), (60, (-1, -1))]
+)
+async def test_what_was_deleted_from_a_batch_is_not_found(
+    dialog: Dialog, timestamp: int, found: tuple[int, int]
+) -> None:
+    """Who went there would be out of range, and begin at the end instead."""
+    await dialog.create_topic()
+    await produce(dialog, 10, 30, 20)
+    await produce(dialog, 50, 40)
+    types = api("DeleteRecords").request
+    partition = types.DeleteRecordsPartition(partition_index=0, offset=2)
+    topic = types.DeleteRecordsTopic(name=TOPIC, partitions=[partition])
+    await dialog.ask("DeleteRecords", topics=[topic], timeout_ms=1000)
+    result = await look_up(dialog, timestamp)
+    assert (result.timestamp, result.offset) == found
+
+
 @pytest.mark.parametrize("version", range(1, 12))
 async def test_every_version_tells_the_ends(dialog: Dialog, version: int) -> None:
     await dialog.create_topic()

@@ -20,9 +20,9 @@ from penstock.records import MalformedBatchError
 TIMES = st.lists(st.integers(0, 1 << 40), min_size=1, max_size=20)
 
 
-def expected(times: list[int], timestamp: int) -> RecordTime | None:
+def expected(times: list[int], timestamp: int, start: int = 0) -> RecordTime | None:
     for offset, time in enumerate(times):
-        if time >= timestamp:
+        if time >= timestamp and offset >= start:
             return RecordTime(time, offset)
     return None
 
@@ -32,6 +32,15 @@ def test_the_first_late_enough_record_is_found(times: list[int], timestamp: int)
     batch = encode_batch([Record(b"value", b"key", timestamp_ms=time) for time in times])
     for wanted in (timestamp, *times, max(times) + 1):
         assert first_not_before(batch, wanted) == expected(times, wanted)
+
+
+@given(TIMES, st.integers(0, 1 << 40), st.integers(0, 20))
+def test_records_below_the_start_are_not_found(
+    times: list[int], timestamp: int, start: int
+) -> None:
+    batch = encode_batch([Record(b"value", b"key", timestamp_ms=time) for time in times])
+    for wanted in (timestamp, *times):
+        assert first_not_before(batch, wanted, start) == expected(times, wanted, start)
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -58,6 +67,7 @@ def test_log_append_time_is_the_time_of_all() -> None:
     struct.pack_into(">h", batch, 21, 0x08)
     assert first_not_before(batch, 9) == RecordTime(9, 0)
     assert first_not_before(batch, 10) is None
+    assert first_not_before(batch, 9, 1) == RecordTime(9, 1)
 
 
 @given(st.binary(max_size=60), st.integers(0, 4))

@@ -94,10 +94,7 @@ async def test_a_restart_forgets_nothing(tmp_path: Path, clean: bool) -> None:
             kept = {file.name: file.read_bytes() for file in folder.iterdir()}
     await broker.close()
     if not clean:
-        for file in folder.iterdir():
-            file.unlink()
-        for name, content in kept.items():
-            (folder / name).write_bytes(content)
+        put_back(folder, kept)
     broker = await Broker.open(tmp_path, settings)
     async with connected(broker) as peer:
         assert (await peer.producer("t", producer_name="me")).last_sequence_id == 10
@@ -106,19 +103,64 @@ async def test_a_restart_forgets_nothing(tmp_path: Path, clean: bool) -> None:
     await broker.close()
 
 
-@pytest.mark.parametrize(
-    ("fields", "last"), [({"highest_sequence_id": 12}, 12), ({}, 12), ({"num_messages": 3}, 12)]
-)
-async def test_a_batch_counts_with_its_last_message(
-    peer: Peer, broker: Broker, fields: dict[str, int], last: int
+async def test_a_batch_counts_with_its_last_message(peer: Peer) -> None:
+    await peer.producer("t", producer_name="me")
+    payload, count = batch(b"a", b"b", b"c")
+    body = entry(payload, num_messages_in_batch=count)
+    assert await send(peer, 10, body, highest_sequence_id=12) == 0
+    assert await send(peer, 10, body, highest_sequence_id=12) == NOWHERE
+    assert await send(peer, 12) == NOWHERE
+    assert await send(peer, 13) == 3
+
+
+@pytest.mark.parametrize("fields", [{}, {"num_messages": 3}])
+async def test_a_batch_without_its_highest_number_counts_with_it_for_who_comes_anew(
+    peer: Peer, broker: Broker, fields: dict[str, int]
 ) -> None:
+    """While its producer goes on, the numbers between may be those of other batches."""
     await peer.producer("t", producer_name="me")
     payload, count = batch(b"a", b"b", b"c")
     body = entry(payload, num_messages_in_batch=count)
     assert await send(peer, 10, body, **fields) == 0
     assert await send(peer, 10, body, **fields) == NOWHERE
-    assert await send(peer, last) == NOWHERE
-    assert await send(peer, last + 1) == 3
+    assert await send(peer, 11) == 3
+    peer.lose()
+    async with connected(broker) as anew:
+        assert (await anew.producer("t", producer_name="me")).last_sequence_id == 12
+        assert await send(anew, 12) == NOWHERE
+        assert await send(anew, 13) == 4
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_batches_by_key_that_were_not_written_come_after_a_restart(
+    tmp_path: Path, clean: bool
+) -> None:
+    """Their producer comes back under its name and sends again, in the order of first numbers."""
+    payload, count = batch(b"a", b"b")
+    body = entry(payload, num_messages_in_batch=count, sequence_id=0, highest_sequence_id=5)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    async with connected(broker) as peer:
+        await peer.producer("t", producer_name="me")
+        assert await send(peer, 0, body, highest_sequence_id=5) == 0
+        if not clean:
+            (folder,) = (tmp_path / "topics").glob("*/0")
+            kept = {file.name: file.read_bytes() for file in folder.iterdir()}
+    await broker.close()
+    if not clean:
+        put_back(folder, kept)
+    broker = await Broker.open(tmp_path, BrokerSettings())
+    async with connected(broker) as peer:
+        await peer.producer("t", producer_name="me", epoch=1)
+        assert await send(peer, 0, body, highest_sequence_id=5) == NOWHERE
+        assert [await send(peer, number) for number in (1, 2, 6)] == [2, 3, 4]
+    await broker.close()
+
+
+def put_back(folder: Path, kept: dict[str, bytes]) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+    for name, content in kept.items():
+        (folder / name).write_bytes(content)
 
 
 async def test_the_parts_of_a_message_have_one_number(peer: Peer) -> None:
@@ -246,6 +288,21 @@ def test_kill_9_under_a_producer_writes_each_message_once(
     assert [int(message.data()) for message in receive(consumer, total)] == list(range(total))
     with pytest.raises(pulsar.Timeout):
         consumer.receive(300)
+
+
+def test_batches_by_key_are_all_there(server: BrokerProcess, connect: Connect, topic: str) -> None:
+    """Their numbers lie between each other: 0 and 7 in one, 1 and 8 in the next."""
+    total = 300
+    producer = connect(server.pulsar).create_producer(
+        topic, batching_enabled=True, batching_type=pulsar.BatchingType.KeyBased
+    )
+    for number in range(total):
+        producer.send_async(b"%d" % number, None, partition_key=str(number % 7))
+    producer.flush()
+    earliest = pulsar.InitialPosition.Earliest
+    consumer = connect(server.pulsar).subscribe(topic, "sub", initial_position=earliest)
+    got = sorted(int(message.data()) for message in receive(consumer, total))
+    assert got == list(range(total))
 
 
 def test_a_program_that_starts_again_goes_on_where_it_was(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from conversation import Conversation
+from data_folders import with_tables
 from parts import content
 from patience import PATIENCE_SECONDS
 from penstock.broker.broker import Broker
@@ -177,7 +178,8 @@ async def _read(name: str, version: int, frame: asyncio.Future[memoryview]) -> A
 
 @asynccontextmanager
 async def kafka_broker(folder: Path, **settings: object) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, BrokerSettings(**settings))  # type: ignore[arg-type]  # any
+    given = BrokerSettings(**settings)  # type: ignore[arg-type]  # any
+    broker = await Broker.open(with_tables(folder), given)
     try:
         yield broker
     finally:

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from data_folders import with_tables
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 
 
 @asynccontextmanager
 async def running(folder: Path, settings: BrokerSettings | None = None) -> AsyncIterator[Broker]:
-    broker = await Broker.open(folder, settings or BrokerSettings())
+    broker = await Broker.open(with_tables(folder), settings or BrokerSettings())
     try:
         yield broker
     finally:

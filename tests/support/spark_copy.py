@@ -1,18 +1,28 @@
-"""A stream from topic to topic in a process of its own, for tests that end it as a crash does.
+"""A stream from topic to topic, for tests that end its process as a crash does.
 
-Its arguments are the broker's address, both topics, the folder of the checkpoint, how many rows a
-batch has, and Spark's master.
+The arguments of a process of its own are the broker's address, both topics, the folder of the
+checkpoint, how many rows a batch has, and Spark's master.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from penstock.pipeline.session import open_session
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def main(address: str, source: str, target: str, checkpoint: str, rows: str, master: str) -> None:
-    spark = open_session("copy", master)
+    copy(open_session("copy", master), address, source, target, checkpoint, rows)
+
+
+def copy(
+    spark: SparkSession, address: str, source: str, target: str, checkpoint: str, rows: str
+) -> None:
+    """Copy all that is there, from where the checkpoint says. Raises what the query fails with."""
     servers = {"kafka.bootstrap.servers": address}
     reading = {"subscribe": source, "startingOffsets": "earliest", "maxOffsetsPerTrigger": rows}
     frame = spark.readStream.format("penstock").options(**servers, **reading).load()

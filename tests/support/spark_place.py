@@ -119,10 +119,12 @@ def ids(rows: DataFrame) -> list[int]:
 def tables(place: Place, spark: SparkSession) -> dict[str, Any]:
     """Read the topic's table together with what the topic got since."""
     from penstock.pipeline.live.table import live_table
+    from penstock.pipeline.live.view import register_view
 
     live = live_table(spark, Path(place.table))
+    view = spark.table(register_view(spark, place.table))
     by_options = spark.read.format("penstock").options(read="table", table=place.table).load()
-    return {"live": ids(live), "by_options": ids(by_options)}
+    return {"live": ids(live), "view": ids(view), "by_options": ids(by_options)}
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ Checkpoint = Annotated[
     Path | None, typer.Option(help="Folder of Spark's offsets; inside the table's unless given.")
 ]
 Table = Annotated[
-    str | None, typer.Option("--table", help="Folder of the table, or s3://BUCKET/PATH.")
+    str | None, typer.Option("--table", help="Folder of the table, or its URL in an object store.")
 ]
 State = Annotated[
     Path | None,

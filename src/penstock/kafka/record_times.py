@@ -33,8 +33,9 @@ class RecordTime(NamedTuple):
     offset: int
 
 
-def first_not_before(batch: Buffer, timestamp: int) -> RecordTime | None:
-    """Return the first record of a stored batch whose timestamp is at least `timestamp`.
+def first_not_before(batch: Buffer, timestamp: int, start: int = 0) -> RecordTime | None:
+    """Return the first record of a stored batch, from the offset `start` on, whose timestamp is at
+    least `timestamp`.
 
     None where no record is as late, whatever the batch's header promises. May take a while for a
     batch of very many records. Raises MalformedBatchError.
@@ -42,14 +43,16 @@ def first_not_before(batch: Buffer, timestamp: int) -> RecordTime | None:
     header = read_header(batch)
     if header.attributes & ATTRIBUTE_LOG_APPEND_TIME:
         late_enough = header.max_timestamp >= timestamp
-        return RecordTime(header.max_timestamp, header.base_offset) if late_enough else None
-    if header.base_timestamp >= timestamp and not _is_compacted(header):
+        first = max(start, header.base_offset)
+        return RecordTime(header.max_timestamp, first) if late_enough else None
+    is_whole = start <= header.base_offset and not _is_compacted(header)
+    if header.base_timestamp >= timestamp and is_whole:
         # The first record's time is the base, so the records need not be looked at.
         return RecordTime(header.base_timestamp, header.base_offset)
     if header.record_count > DECODED_ROWS:
         raise MalformedBatchError(f"{header.record_count} records, over {DECODED_ROWS}")
     try:
-        return _scan(header, _records(header, batch), timestamp)
+        return _scan(header, _records(header, batch), timestamp, start)
     except IndexError as error:
         raise MalformedBatchError("a record ends outside of its batch") from error
 
@@ -71,7 +74,9 @@ def _records(header: BatchHeader, batch: Buffer) -> memoryview:
     return inflate_kafka(codec, records).data
 
 
-def _scan(header: BatchHeader, records: memoryview, timestamp: int) -> RecordTime | None:
+def _scan(
+    header: BatchHeader, records: memoryview, timestamp: int, start_offset: int
+) -> RecordTime | None:
     position = 0
     for _ in range(header.record_count):
         size, start = _read_varint(records, position)
@@ -79,7 +84,8 @@ def _scan(header: BatchHeader, records: memoryview, timestamp: int) -> RecordTim
         delta, after = _read_varint(records, start + 1)
         if header.base_timestamp + delta >= timestamp:
             offset_delta, _ = _read_varint(records, after)
-            return _checked(header, header.base_timestamp + delta, offset_delta)
+            if header.base_offset + offset_delta >= start_offset:
+                return _checked(header, header.base_timestamp + delta, offset_delta)
         if size < 0:
             raise MalformedBatchError(f"a record of {size} bytes")
         position = start + size

@@ -54,6 +54,10 @@ class Producer:
     """Whether the broker made the name, so that nobody comes back under it once it is closed."""
     last_sequence: int = -1
     """The number of the last message under this name when the producer came; -1 for none."""
+    come_with: int = -1
+    """The same, of one that came anew; -1 of one that goes on after its connection broke, and may
+    have to send what has lower numbers and was not written yet.
+    """
     last_sent: Awaited | None = None
     """What the receipt of the last message waits for. Where that failed, the producer has ended:
     its client connects anew and sends again, in order, all that it has no receipt for.

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, IsNotNull
 
 from broker_process import BrokerProcess
+from object_store import KEY, object_store
 from penstock.pipeline.data_source import PenstockSource
 from penstock.pipeline.jobs import job, small
 from penstock.pipeline.jobs.config import Expectation, Parsing, PipelineConfig
@@ -20,6 +21,7 @@ from penstock.pipeline.jobs.job import Run
 from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.live.errors import LiveTableError
 from penstock.pipeline.live.source import live_reader, live_schema
+from penstock.pipeline.live.table import live_table
 from penstock.pipeline.source.option_values import OptionError
 from penstock.pipeline.tables.interface import TableFormat, state_folder
 from penstock.pipeline.values.options import OnParseError
@@ -93,6 +95,28 @@ def test_parsed_values(
     fill(shared_server.kafka, topic, [(None, b"{"), (None, b'{"id": 5}')])
     assert read(config.table)["id"].to_pylist() == list(range(6))
     assert not list((tmp_path / "dead").iterdir())
+
+
+def test_a_table_in_an_object_store(
+    shared_server: BrokerProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession,
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, numbered(0, 20))
+    with object_store() as store:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", store.address)
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
+        where = {"store": "s3://bucket/orders", "table_format": TableFormat.DELTA}
+        config = PipelineConfig(shared_server.kafka, (topic,), tmp_path / "orders-state", **where)
+        write_all(config)
+        fill(shared_server.kafka, topic, numbered(20, 25))
+        assert offsets(read(config.table)) == list(range(25))
+        with pytest.raises(LiveTableError, match=r"no file system for: .* by .*read"):
+            live_table(spark, config)
 
 
 def test_through_spark(spark: SparkSession, config: PipelineConfig) -> None:

@@ -120,6 +120,7 @@ def check(
         "total": sum(ids),
         "copied": sorted([*ids, *ids, *added]),
         "live": ids + added,
+        "view": ids + added,
         "by_options": ids + added,
     }
     assert found["spark"].startswith(place.spark)

@@ -2,7 +2,8 @@
 
 Method: a stream from topic to topic in a process of its own. While a batch is being written, a
 moment that is drawn after the first of its records is in the log, one of these ends by kill -9: the
-workers in which tasks run, the broker, the driver with all of its processes. Then it goes on.
+workers in which tasks run, the broker, the driver with all of its processes. Then it goes on, at
+last in the Spark of all tests: that is one more driver, and needs no start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 import spark_copy
 from apache_kafka import ApacheKafka
@@ -54,10 +56,16 @@ class Copying:
         assert self._process is not None
         return self._process
 
-    def start(self, batch_rows: int = BATCH_ROWS) -> None:
-        command = [sys.executable, spark_copy.__file__, self.server.kafka, self.source]
-        command += [self.target, str(self._checkpoint), str(batch_rows), self._master]
-        self._process = subprocess.Popen(command, start_new_session=True)
+    def start(self) -> None:
+        command = [sys.executable, spark_copy.__file__, *self._arguments(BATCH_ROWS)]
+        self._process = subprocess.Popen([*command, self._master], start_new_session=True)
+
+    def finish(self, spark: SparkSession) -> None:
+        spark_copy.copy(spark, *self._arguments(1_000_000))
+
+    def _arguments(self, batch_rows: int) -> list[str]:
+        checkpoint = str(self._checkpoint)
+        return [self.server.kafka, self.source, self.target, checkpoint, str(batch_rows)]
 
     def written(self) -> int:
         """How many records are in the log of the target, committed or not."""
@@ -113,23 +121,25 @@ def copying(server: BrokerProcess, tmp_path: Path) -> Iterator[Copying]:
     made.end()
 
 
-def test_every_row_is_written_once_through_kill_9(copying: Copying) -> None:
-    rounds(copying, 1, ALL)
+def test_every_row_is_written_once_through_kill_9(copying: Copying, spark: SparkSession) -> None:
+    rounds(copying, spark, 1, ALL)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_every_row_is_written_once_through_many_kills(copying: Copying) -> None:
-    rounds(copying, 10, ALL)
+def test_every_row_is_written_once_through_many_kills(
+    copying: Copying, spark: SparkSession
+) -> None:
+    rounds(copying, spark, 10, ALL)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_every_row_is_written_once_to_apache_kafka(tmp_path: Path) -> None:
+def test_every_row_is_written_once_to_apache_kafka(tmp_path: Path, spark: SparkSession) -> None:
     with ApacheKafka(tmp_path, brokers=2) as cluster:
         copying = Copying(cluster, tmp_path, LOCAL)
         try:
-            rounds(copying, 3, (Copying.kill_workers, Copying.kill_driver))
+            rounds(copying, spark, 3, (Copying.kill_workers, Copying.kill_driver))
         finally:
             copying.end()
 
@@ -137,7 +147,9 @@ def test_every_row_is_written_once_to_apache_kafka(tmp_path: Path) -> None:
 ALL = (Copying.kill_workers, Copying.kill_broker, Copying.kill_driver)
 
 
-def rounds(copying: Copying, count: int, kills: Sequence[Callable[[Copying], None]]) -> None:
+def rounds(
+    copying: Copying, spark: SparkSession, count: int, kills: Sequence[Callable[[Copying], None]]
+) -> None:
     """Kill those so often, and look at what is there at the end."""
     draw = random.Random(count)
     total = 0
@@ -149,8 +161,7 @@ def rounds(copying: Copying, count: int, kills: Sequence[Callable[[Copying], Non
             copying.within_a_batch(draw)
             kill(copying)
         assert len(copying.values()) < total * PARTITIONS, f"round {number} ended too soon"
-    copying.start(batch_rows=1_000_000)
-    assert copying.process.wait(SECONDS) == 0
+    copying.finish(spark)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while len(copying.values()) < total * PARTITIONS and time.monotonic() < deadline:
         time.sleep(0.1)  # Apache Kafka ends a transaction behind its answer.

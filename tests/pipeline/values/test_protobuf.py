@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from penstock.pipeline.values.protobuf import (
     compile_proto,
     message_columns,
     message_path,
+    native_descriptors,
 )
 from penstock.pipeline.values.schemas import ColumnSchema, resolve_column
 from schema_registry import framed, schema_registry
@@ -172,3 +176,34 @@ def test_the_wire_format_names_the_message() -> None:
     assert [row and row["id"] for row in rows.to_pylist()] == [5, None, None, 5, None]
     assert [each.row for each in rejected] == [1, 2, 4]
     assert rejected[0].reason == "it is another message of its file than shop.Order"
+
+
+def native(files: bytes, **said: str) -> str:
+    """Return a definition as Pulsar's clients write it."""
+    packed = base64.b64encode(files).decode()
+    root = {"rootMessageTypeName": ORDER, "rootFileDescriptorName": "order.proto"}
+    return json.dumps({"fileDescriptorSet": packed, **root, **said})
+
+
+def test_files_of_pulsars_schemas_are_in_any_order() -> None:
+    files = {
+        "a.proto": 'syntax = "proto3"; import "b.proto"; message A { B of = 1; }',
+        "b.proto": 'syntax = "proto3"; import "c.proto"; message B { C of = 1; }',
+        "c.proto": 'syntax = "proto3"; message C { int32 id = 1; }',
+    }
+    compiled = compile_proto(files, "a.proto")
+    parsed = descriptor_pb2.FileDescriptorSet.FromString(compiled).file
+    for order in permutations(parsed):
+        mixed = descriptor_pb2.FileDescriptorSet(file=order).SerializeToString()
+        said = native(mixed, rootMessageTypeName="A", rootFileDescriptorName="a.proto")
+        assert message_columns(*native_descriptors(said)) == message_columns(compiled, "A")
+
+
+def test_what_is_no_schema_of_pulsars_is_said() -> None:
+    cycle = descriptor_pb2.FileDescriptorSet()
+    for name, other in (("order.proto", "b"), ("b", "order.proto")):
+        cycle.file.add(name=name, dependency=[other])
+    missing = native(DESCRIPTORS, rootFileDescriptorName="none.proto")
+    for definition in ("", "[]", "{}", native(b"\xff"), missing, native(cycle.SerializeToString())):
+        with pytest.raises(SchemaError, match="it is no schema of kind PROTOBUF_NATIVE: "):
+            native_descriptors(definition)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pulsar
 import pyarrow.parquet as pq
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+from google.protobuf.json_format import ParseDict
 
 from broker_process import BrokerProcess
-from penstock.pipeline.source.cluster import KafkaCluster
-from penstock.pipeline.source.options import parse
-from penstock.pipeline.source.planning import Planner
-from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.values.errors import ParseError, SchemaError
 from penstock.pipeline.values.pulsar_schemas import full_names, schema_of_version
-from penstock.pipeline.values.reading import resolve_reading
 from spark_topics import create, fill
+from typed_rows import read
 
 schema = pulsar.schema
 
@@ -58,20 +57,6 @@ def send(client: pulsar.Client, topic: str, kind: Any, *orders: Any, batched: bo
     for order in orders:
         producer.send_async(order, lambda *_: None)
     producer.flush()
-
-
-def read(server: BrokerProcess, topic: str, **options: str) -> list[dict[str, Any]]:
-    given = {"penstock.bootstrap.servers": server.kafka, "schema": server.pulsar, **options}
-    if "subscribePattern" not in options:
-        given["subscribe"] = topic
-    found = parse(given, streaming=False)
-    assert found.values is not None
-    typed = resolve_reading(found.values, found.topics)
-    with KafkaCluster(found) as cluster:
-        planner = Planner(found, cluster)
-        tasks = planner.tasks(*planner.batch())
-    batches = [batch for task in tasks for batch in read_task(task, found, typed)]
-    return [row for batch in batches for row in batch.to_pylist()]
 
 
 def values(rows: list[dict[str, Any]]) -> list[Any]:
@@ -127,7 +112,6 @@ def test_what_was_sent_without_a_schema_is_a_dead_letter(
         ({"schema": "pulsar://"}, "pulsar://host:port"),
         ({"schema": "pulsar://127.0.0.1/shop"}, "pulsar://host:port"),
         ({"schemaSubject": "persistent://public/default/nothing"}, "nothing"),
-        ({"keySchema": "pulsar://127.0.0.1:1"}, "none of keys"),
     ],
 )
 def test_schemas_that_can_not_be_had(
@@ -159,6 +143,36 @@ def test_values_that_are_no_records_have_no_columns(
     send(client, topic, schema.StringSchema(), "text")
     with pytest.raises(SchemaError, match="String"):
         read(shared_server, topic)
+
+
+def test_keys_have_a_schema_only_beside_one_of_values(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str
+) -> None:
+    send(client, topic, schema.AvroSchema(First), First(number=1, text="a"))
+    with pytest.raises(SchemaError, match=r"none of keys: .* of kind KEY_VALUE"):
+        read(shared_server, topic, keySchema=shared_server.pulsar)
+
+
+def test_protobuf_of_a_schema_is_read(
+    shared_server: BrokerProcess, client: pulsar.Client, topic: str
+) -> None:
+    place = {"name": "id", "number": 1, "type": "TYPE_INT64", "label": "LABEL_OPTIONAL"}
+    at = {"name": "at", "number": 2, "type": "TYPE_MESSAGE", "label": "LABEL_OPTIONAL"}
+    at["type_name"] = ".google.protobuf.Timestamp"
+    file = {
+        "name": "order.proto",
+        "syntax": "proto3",
+        "dependency": [timestamp_pb2.DESCRIPTOR.name],
+        "message_type": [{"name": "Other"}, {"name": "Order", "field": [place, at]}],
+    }
+    pool = descriptor_pool.Default()
+    pool.Add(ParseDict(file, descriptor_pb2.FileDescriptorProto()))
+    order = message_factory.GetMessageClass(pool.FindMessageTypeByName("Order"))
+    when = datetime(2026, 11, 23, tzinfo=UTC)
+    send(client, topic, schema.ProtobufNativeSchema(order), order(id=1, at=when), order(id=2))
+    fill(shared_server.kafka, topic, [(None, b"\x08\x03")])
+    rows = read(shared_server, topic, onParseError="null")
+    assert values(rows) == [{"id": 1, "at": when}, {"id": 2, "at": None}, None]
 
 
 def test_a_dot_may_stand_between_the_parts_of_a_name() -> None:

@@ -199,13 +199,11 @@ class ProducerStates(RememberedProducers[_Producer]):
     def appended(
         self, header: BatchHeader, offset: int, kept_below: int, batch: Buffer = b""
     ) -> None:
-        """Remember a batch that was appended at an offset, whatever kind of producer sent it.
+        """Remember a batch that was appended at an offset; those of `named` who appends remembers.
 
         Batches at `kept_below` and above may have to be `cut`.
         """
-        if header.producer_id < NO_PRODUCER_ID:
-            self.named.wrote(header, offset, kept_below)
-        else:
+        if header.producer_id > NO_PRODUCER_ID:
             self._remember(header._replace(base_offset=offset), kept_below, batch)
 
     def update(self, header: BatchHeader, batch: Buffer = b"") -> None:

@@ -1,12 +1,17 @@
 """What a partition remembers of producers that have names, as Pulsar's do, so that a message that
 is sent again is not written twice (PIP-6).
 
-Per producer the highest sequence number is kept: a message up to it is a duplicate. Numbers may be
-left out. The state is a function of the batch headers in the log, as that of idempotent producers
-is (`penstock.broker.producers.idempotence`): a header carries a number made of the producer's name,
-below those of producers that have no name, and the sequence number in the fields of both epoch and
-sequence. In a transaction it carries the transaction's producer there, and the entry itself says
-name and number.
+Per producer the highest sequence number is kept: for whoever comes anew under the name, what has
+numbers up to it is a duplicate. Numbers may be left out. While a producer goes on, and when it
+comes back after its connection broke, that holds up to the number that it has passed: one that
+batches by key sends 0 and 5 together, and 1 to 4 behind them. Its batches are in the order of their
+first numbers.
+
+The state is a function of the batches in the log, as that of idempotent producers is
+(`penstock.broker.producers.idempotence`): a header carries a number made of the producer's name,
+below those of producers that have no name, and the last sequence number in the fields of both epoch
+and sequence; the entry says the first one. In a transaction the header carries the transaction's
+producer there, and the entry says name and numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from penstock import limits
 from penstock.broker.producers.remembered import RememberedProducers
 from penstock.limits import PRODUCERS_REMEMBERED
 from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, HEADER_SIZE, NO_PRODUCER_ID, Magic
-from penstock.records.pulsar.entry import numbered_message
+from penstock.records.pulsar.entry import Numbers, numbered_message
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
@@ -34,13 +39,17 @@ SEQUENCES: Final = 1 << 46
 
 _SEQUENCE_BITS: Final = 31
 _LOW_BITS: Final = (1 << _SEQUENCE_BITS) - 1
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEAD: Final = struct.Struct(">BI")
-_PRODUCER: Final = struct.Struct(">qqq")
+_PRODUCER: Final = struct.Struct(">qqqq")
+_PRODUCERS: Final = {_VERSION: _PRODUCER, 1: struct.Struct(">qqq")}
+"""By version; in the first one all numbers up to the highest were passed."""
 _PRODUCER_BYTES: Final = 576
 """About what a producer takes of memory."""
-_BEFORE: Final = 32
-"""Numbers of messages before the last one at which those are forgotten that can't be taken back."""
+_FIELDS: Final = 3
+"""What is kept of a batch."""
+_BEFORE: Final = 16 * _FIELDS
+"""What is kept of batches before the last one when those are forgotten that can't be taken back."""
 
 
 def id_of_name(name: str) -> int:
@@ -55,26 +64,37 @@ def epoch_and_sequence(sequence: int) -> tuple[int, int]:
 
 
 class NamedProducer:
-    """The last message of one producer: its sequence number, and the offset of its batch."""
+    """The messages of one producer so far: the highest sequence number, the one up to which no more
+    come for the first time while it goes on, and the offset of the last batch.
+    """
 
-    __slots__ = ("_before", "_settled_at", "offset", "sequence", "used_at")
+    __slots__ = ("_before", "_settled_at", "offset", "passed", "sequence", "used_at")
 
-    def __init__(self, sequence: int, offset: int) -> None:
+    def __init__(self, sequence: int, passed: int, offset: int) -> None:
         self.sequence = sequence
+        self.passed = passed
         self.offset = offset
         self.used_at = time.monotonic()
         self._before = array("q")
-        """Sequence and offset of each message before it that may be the last one again."""
+        """The three of each batch before it that may be the last one again."""
         self._settled_at = _BEFORE
 
-    def wrote(self, sequence: int, offset: int, kept_below: int) -> None:
+    def has(self, numbers: Numbers, come_with: int) -> bool:
+        """Whether an entry of these numbers is there already, from a producer that found the
+        number `come_with` under its name when it came anew; -1 of one that came back.
+        """
+        return numbers.last <= self.sequence and numbers.first <= max(self.passed, come_with)
+
+    def wrote(self, numbers: Numbers, offset: int, kept_below: int) -> None:
         """It wrote once more; messages at `kept_below` and above may have to be `cut`."""
         before = self._before
         before.append(self.sequence)
+        before.append(self.passed)
         before.append(self.offset)
         if len(before) > self._settled_at:
             self._settle(kept_below)
-        self.sequence = sequence
+        self.sequence = max(self.sequence, numbers.last)
+        self.passed = max(self.passed, numbers.passed)
         self.offset = offset
         self.used_at = time.monotonic()
 
@@ -84,14 +104,15 @@ class NamedProducer:
             if not self._before:
                 return False
             self.offset = self._before.pop()
+            self.passed = self._before.pop()
             self.sequence = self._before.pop()
         return True
 
     def _settle(self, kept_below: int) -> None:
         before = self._before
-        kept = len(before) - 2
-        while kept > 0 and before[kept + 1] >= kept_below:
-            kept -= 2
+        kept = len(before) - _FIELDS
+        while kept > 0 and before[kept + _FIELDS - 1] >= kept_below:
+            kept -= _FIELDS
         del before[:kept]
         # As often as it doubles: many may be on their way to the disk.
         self._settled_at = max(_BEFORE, 2 * len(before))
@@ -120,21 +141,16 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         if producer_id not in self._producers:
             self._make_room()
 
-    def wrote(self, header: BatchHeader, offset: int, kept_below: int) -> None:
-        """Remember a batch that was appended at an offset.
+    def remember(self, producer_id: int, numbers: Numbers, offset: int, kept_below: int) -> None:
+        """Remember an entry that was appended at an offset.
 
-        Batches at `kept_below` and above may have to be `cut`.
+        Those at `kept_below` and above may have to be `cut`.
         """
-        sequence = (header.producer_epoch << _SEQUENCE_BITS) + header.base_sequence
-        self.remember(header.producer_id, sequence, offset, kept_below)
-
-    def remember(self, producer_id: int, sequence: int, offset: int, kept_below: int) -> None:
-        """Remember a message of which the header says another thing: see `wrote`."""
         producer = self._producers.get(producer_id)
         if producer is not None:
-            producer.wrote(sequence, offset, kept_below)
+            producer.wrote(numbers, offset, kept_below)
             return
-        self._producers[producer_id] = NamedProducer(sequence, offset)
+        self._producers[producer_id] = NamedProducer(numbers.last, numbers.passed, offset)
         if len(self._producers) > PRODUCERS_REMEMBERED:
             self._producers.popitem(last=False)
         self._count()
@@ -161,12 +177,13 @@ class NamedProducers(RememberedProducers[NamedProducer]):
     def update(self, header: BatchHeader, batch: Buffer = b"") -> None:
         """Remember a batch that is in the log."""
         if header.producer_id < NO_PRODUCER_ID:
-            self.wrote(header, header.base_offset, header.next_offset)
+            numbers = _numbers(header, batch)
+            self.remember(header.producer_id, numbers, header.base_offset, header.next_offset)
         elif header.magic == Magic.PULSAR and header.attributes & ATTRIBUTE_TRANSACTIONAL:
             numbered = numbered_message(memoryview(batch)[HEADER_SIZE:])
-            if numbered is not None and numbered.sequence < SEQUENCES:
-                name, sequence = id_of_name(numbered.producer_name), numbered.sequence
-                self.remember(name, sequence, header.base_offset, header.next_offset)
+            if numbered is not None and numbered.numbers.last < SEQUENCES:
+                name, offset = id_of_name(numbered.producer_name), header.base_offset
+                self.remember(name, numbered.numbers, offset, header.next_offset)
 
     def cut(self, end_offset: int) -> None:
         """Forget the batches from `end_offset` on: they could not be written."""
@@ -179,7 +196,7 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         """Return the state for `restore`."""
         parts = [_HEAD.pack(_VERSION, len(self._producers))]
         parts += [
-            _PRODUCER.pack(producer_id, producer.sequence, producer.offset)
+            _PRODUCER.pack(producer_id, producer.sequence, producer.passed, producer.offset)
             for producer_id, producer in self._producers.items()
         ]
         return b"".join(parts)
@@ -193,12 +210,25 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         self._count()
 
 
+def _numbers(header: BatchHeader, batch: Buffer) -> Numbers:
+    if header.last_offset_delta:
+        numbered = numbered_message(memoryview(batch)[HEADER_SIZE:])
+        if numbered is not None:
+            return numbered.numbers
+    last = (header.producer_epoch << _SEQUENCE_BITS) + header.base_sequence
+    return Numbers(last, last, last)
+
+
 def _parse(snapshot: bytes) -> OrderedDict[int, NamedProducer]:
     try:
         version, count = _HEAD.unpack_from(snapshot)
-        if version != _VERSION or len(snapshot) != _HEAD.size + count * _PRODUCER.size:
+        layout = _PRODUCERS.get(version)
+        if layout is None or len(snapshot) != _HEAD.size + count * layout.size:
             raise ValueError(f"the snapshot of named producers is not of version {_VERSION}")
-        rows = _PRODUCER.iter_unpack(memoryview(snapshot)[_HEAD.size :])
+        rows = layout.iter_unpack(memoryview(snapshot)[_HEAD.size :])
     except struct.error as error:
         raise ValueError("the snapshot of named producers is cut off") from error
-    return OrderedDict((each, NamedProducer(sequence, offset)) for each, sequence, offset in rows)
+    return OrderedDict(
+        (each, NamedProducer(sequence, passed[0] if passed else sequence, offset))
+        for each, sequence, *passed, offset in rows
+    )

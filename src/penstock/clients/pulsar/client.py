@@ -43,6 +43,7 @@ from penstock.session import PeerError
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 MESSAGE_BYTES: Final = 1 << 28
@@ -93,6 +94,7 @@ class KeptSchema(NamedTuple):
     """As the protocol names it: Avro, Json, String, ..."""
     definition: bytes
     version: int
+    properties: Mapping[str, str]
 
 
 class PulsarClient(Closing):
@@ -150,7 +152,8 @@ class PulsarClient(Closing):
             raise RefusedError(answer.error_code, answer.error_message)
         number = int.from_bytes(answer.schema_version[-_SCHEMA_VERSION.size :])
         kind = Schema.Type.Name(answer.schema.type)
-        return KeptSchema(kind, answer.schema.schema_data, number)
+        properties = {pair.key: pair.value for pair in answer.schema.properties}
+        return KeptSchema(kind, answer.schema.schema_data, number, properties)
 
     def reader(self, topic: str) -> Reader:
         """Return a reader of a topic without partitions, or of one partition."""

@@ -171,7 +171,8 @@ async def find_time(
         batch = b"".join(await partition.read(offset, 1, Magic.KAFKA, isolation))
         if not batch:
             return NOTHING
-        found = await in_thread(first_not_before, batch, timestamp)
+        # The batch may begin below the log's start: its first records were deleted.
+        found = await in_thread(first_not_before, batch, timestamp, offset)
         if found is not None:
             return found
         # A header may promise a later time than its records have; the next batch may have it.

@@ -88,7 +88,7 @@ class PipelineConfig:
     table: Path
     """The folder of the table, or of the job's own state where the rows go elsewhere."""
     store: str | None = None
-    """Where in an object store the table lies, as `s3://bucket/path`, if it is in one."""
+    """Where in an object store the table lies, by its URL, if it is in one."""
     catalog: str | None = None
     """An Iceberg table's catalogue, by its URL; a file in the table's folder unless given."""
     table_format: TableFormat = TableFormat.PARQUET

@@ -29,6 +29,13 @@ class LiveEnd:
     """Those of a batch read of them, up to the end that their topics had by then."""
     rows: int
     """How many there are at most."""
+    topics: tuple[str, ...]
+
+    def without_end(self) -> dict[str, str]:
+        """Return the options of `LiveEndSource`, which looks for the end each time it reads."""
+        bounds = ("assign", "endingOffsets")
+        options = {name: value for name, value in self.options.items() if name not in bounds}
+        return options | {"subscribe": ",".join(self.topics)}
 
 
 def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
@@ -58,7 +65,7 @@ def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
         "startingOffsets": json.dumps(to_json(starts, ids)),
         "endingOffsets": json.dumps(to_json(ends, ids)),
     }
-    return LiveEnd(_batch_options(config) | span, rows)
+    return LiveEnd(_batch_options(config) | span, rows, config.topics)
 
 
 def _known(planner: Planner, snapshot: Snapshot, ids: dict[str, str]) -> Offsets:

@@ -29,14 +29,13 @@ from penstock.pipeline.carried import Carried
 from penstock.pipeline.jobs.settings import source_options, table_config
 from penstock.pipeline.live.end import live_end
 from penstock.pipeline.live.errors import LiveTableError
-from penstock.pipeline.live.table import pipeline_of
+from penstock.pipeline.live.table import pipeline_of, snapshot_of
 from penstock.pipeline.source.option_values import OptionError, flag, refuse_unknown
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.readers import BatchReader, TaskPartition
 from penstock.pipeline.source.tasks import read_task
 from penstock.pipeline.tables.columns import fitted
-from penstock.pipeline.tables.interface import TableError
-from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.places import place_of
 from penstock.pipeline.tables.shaping import shape_of
 from penstock.pipeline.values.flattening import flattened
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.pipeline.jobs.config import PipelineConfig
-    from penstock.pipeline.tables.interface import Snapshot
+    from penstock.pipeline.tables.storage import Folder
 
 READ: Final = "read"
 TABLE: Final = "table"
@@ -71,9 +70,10 @@ _SIMPLE: Final = (types.is_integer, types.is_string, types.is_binary, types.is_b
 class FilePartition(InputPartition):
     """One file of the table."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__(file)
-        self.file = file
+    def __init__(self, folder: Folder, name: str) -> None:
+        super().__init__(name)
+        self.folder = folder
+        self.name = name
 
 
 class LiveReader(Carried, DataSourceReader):
@@ -86,15 +86,19 @@ class LiveReader(Carried, DataSourceReader):
         self._filters: list[Filter] = []
 
     def partitions(self) -> list[InputPartition]:
-        snapshot = _snapshot(self._config)
+        snapshot = snapshot_of(self._config)
         end = live_end(self._config, snapshot)
-        files = snapshot.files if snapshot else ()
         newest = BatchReader(parse(end.options, streaming=False)).partitions()
-        return [*map(FilePartition, files), *newest]
+        return [*self._files(snapshot.files if snapshot else ()), *newest]
+
+    def _files(self, files: Iterable[str]) -> list[FilePartition]:
+        place = place_of(table_config(self._config).location)
+        names = (file.removeprefix(f"{place.uri}/") for file in files)
+        return [FilePartition(place.folder, name) for name in names]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, FilePartition):
-            rows = self._history(partition.file)
+            rows = self._history(partition)
         elif isinstance(partition, TaskPartition):
             rows = read_task(partition.task, self._options, partition.typed)
             if partition.typed is not None:
@@ -104,8 +108,9 @@ class LiveReader(Carried, DataSourceReader):
         for batch in rows:
             yield fitted(batch, self._schema)
 
-    def _history(self, file: str) -> Iterator[pa.RecordBatch]:
-        dataset = ds.dataset(file, format="parquet")
+    def _history(self, file: FilePartition) -> Iterator[pa.RecordBatch]:
+        path, filesystem = f"{file.folder.path}/{file.name}", file.folder.filesystem
+        dataset = ds.dataset(path, filesystem=filesystem, format="parquet")
         condition = None
         for each in self._filters:
             test = _test(each, dataset.schema)
@@ -125,7 +130,7 @@ class FilteringLiveReader(LiveReader):
 def live_schema(options: Mapping[str, str]) -> StructType:
     """Return the table's columns. Raises OptionError and LiveTableError."""
     config = _pipeline(options)
-    snapshot = _snapshot(config)
+    snapshot = snapshot_of(config)
     if snapshot is not None:
         return from_arrow_schema(snapshot.schema)
     shape = shape_of(parse(source_options(config), streaming=True), config.changes)
@@ -155,13 +160,6 @@ def _pipeline(options: Mapping[str, str]) -> PipelineConfig:
             "can follow: read it by penstock.pipeline.live.table.live_table"
         )
     return config
-
-
-def _snapshot(config: PipelineConfig) -> Snapshot | None:
-    try:
-        return open_table(table_config(config)).snapshot()
-    except TableError as error:
-        raise LiveTableError(str(error)) from error
 
 
 def _test(condition: Filter, file: pa.Schema) -> pc.Expression | None:

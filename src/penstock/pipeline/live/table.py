@@ -42,12 +42,9 @@ def live_table(spark: SparkSession, place: Path | str | PipelineConfig) -> DataF
     call is no part of it. Raises LiveTableError.
     """
     config = pipeline_of(place)
-    try:
-        snapshot = open_table(table_config(config)).snapshot()
-    except TableError as error:
-        raise LiveTableError(str(error)) from error
+    snapshot = snapshot_of(config)
     end = live_end(config, snapshot)
-    history = None if snapshot is None or not snapshot.files else _history(spark, snapshot)
+    history = history_of(spark, snapshot)
     if history is not None and not end.rows:
         return history
     newest = as_written(_end(spark, end), config)
@@ -77,6 +74,39 @@ def pipeline_of(place: Path | str | PipelineConfig) -> PipelineConfig:
     return config
 
 
+def snapshot_of(config: PipelineConfig) -> Snapshot | None:
+    """Return what a pipeline's table is made of now; None of one with no batch yet.
+
+    Raises LiveTableError.
+    """
+    try:
+        return open_table(table_config(config)).snapshot()
+    except TableError as error:
+        raise LiveTableError(str(error)) from error
+
+
+def history_of(spark: SparkSession, snapshot: Snapshot | None) -> DataFrame | None:
+    """Return the rows of a table's files by Spark's own reader; None where there is no file.
+
+    Raises LiveTableError where Spark knows no such store.
+    """
+    if snapshot is None or not snapshot.files:
+        return None
+    schema = from_arrow_schema(snapshot.schema)
+    # To Spark a path is a pattern.
+    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", file) for file in snapshot.files]
+    try:
+        return spark.read.schema(schema).parquet(*paths)
+    except Exception as error:
+        if "No FileSystem for scheme" not in str(error):
+            raise
+        raise LiveTableError(
+            f"{snapshot.files[0]} is in a store that this Spark has no file system for: start it "
+            "with one and its jar (spark.jars.packages, spark.hadoop.fs.SCHEME.impl), or read the "
+            'table without one by .format("penstock").option("read", "table")'
+        ) from error
+
+
 def _found(place: Path) -> PipelineConfig:
     return load(place) if place.suffix == ENDING else recorded(place.absolute())
 
@@ -93,13 +123,6 @@ def _upserted(
         changed = f.broadcast(changed)
     unchanged = history.join(changed, list(config.key), "left_anti")
     return unchanged.unionByName(staying, allowMissingColumns=True)
-
-
-def _history(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
-    schema = from_arrow_schema(snapshot.schema)
-    # To Spark a path is a pattern.
-    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", file) for file in snapshot.files]
-    return spark.read.schema(schema).parquet(*paths)
 
 
 def _end(spark: SparkSession, end: LiveEnd) -> DataFrame:

@@ -68,7 +68,7 @@ class BatchReader(Carried, DataSourceReader):
             if self._filters:
                 start, end = narrowed(start, end, self._filters, cluster)
             tasks = planner.tasks(start, end)
-        return as_partitions(tasks, _typed(self._options, self._declared))
+        return as_partitions(tasks, typed_reading(self._options, self._declared))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
@@ -186,7 +186,7 @@ class StreamReader(Carried, DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if self._typed is None:
-            self._typed = _typed(self._options, self._declared)
+            self._typed = typed_reading(self._options, self._declared)
         return as_partitions(self._tasks(start, end), self._typed)
 
     def _tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
@@ -249,7 +249,8 @@ def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.
     return read_task(task, options, typed)
 
 
-def _typed(options: SourceOptions, declared: StructType | None) -> TypedReading | None:
+def typed_reading(options: SourceOptions, declared: StructType | None) -> TypedReading | None:
+    """Return how the rows of a read get typed columns; None where they stay as they are."""
     if options.values is None:
         return None
     from penstock.pipeline.values.reading import resolve_reading  # noqa: PLC0415  # if it is needed

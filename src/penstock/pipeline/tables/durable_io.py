@@ -11,12 +11,20 @@ from typing import Any, Self
 
 from pyarrow import fs
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from penstock.pipeline.tables.storage import flush_folder
 
 
 class DurableFileIO(PyArrowFileIO):
     """Reads and writes as pyiceberg does, and flushes what it has written to a local disk."""
+
+    @staticmethod
+    def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
+        """Return scheme, host and path; to pyarrow Azure's account is no part of a path."""
+        scheme, host, path = PyArrowFileIO.parse_location(location, properties)
+        container, at, _ = host.partition("@")
+        return scheme, host, container + path.removeprefix(host) if at else path
 
     def new_output(self, location: str) -> PyArrowFile:
         output = super().new_output(location)

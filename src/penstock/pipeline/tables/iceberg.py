@@ -85,16 +85,6 @@ CREATED_WITH: Final = {
 }
 """Properties of a new table: what its metadata was before goes by itself."""
 
-_S3: Final = {
-    "AWS_ACCESS_KEY_ID": "s3.access-key-id",
-    "AWS_SECRET_ACCESS_KEY": "s3.secret-access-key",
-    "AWS_SESSION_TOKEN": "s3.session-token",
-    "AWS_DEFAULT_REGION": "s3.region",
-    "AWS_REGION": "s3.region",
-    "AWS_ENDPOINT_URL": "s3.endpoint",
-}
-"""What the environment's names are to pyiceberg."""
-
 HINT: Final = "metadata/version-hint.text"
 
 _EPOCH: Final = date(1970, 1, 1)
@@ -157,7 +147,8 @@ class IcebergTable(LakeTable):
     def _catalog(self) -> Catalog:
         """Return the catalogue, by what pyiceberg's own settings say of one named penstock too."""
         uri = self._catalog_uri()
-        properties = {"py-io-impl": FILES, "uri": uri, **self._store_settings()}
+        store = self.place.store
+        properties = {"py-io-impl": FILES, "uri": uri, **(store.iceberg() if store else {})}
         is_rest = uri.startswith(("http://", "https://"))
         if not is_rest:
             properties["warehouse"] = self.place.uri
@@ -175,10 +166,6 @@ class IcebergTable(LakeTable):
         state = state_folder(self.place.local)
         state.mkdir(parents=True, exist_ok=True)
         return f"sqlite:///{state}/catalog.db"
-
-    def _store_settings(self) -> dict[str, str]:
-        settings = self.place.settings
-        return {name: settings[theirs] for theirs, name in _S3.items() if theirs in settings}
 
     @contextmanager
     def _asking_catalogue(self) -> Iterator[None]:

@@ -50,7 +50,7 @@ class TableConfig:
     """Which table, and how it is written."""
 
     location: str
-    """A local folder, or `s3://bucket/path`."""
+    """A local folder, or a URL in an object store."""
     format: TableFormat = TableFormat.PARQUET
     compression: str = "zstd"
     target_bytes: int = TARGET_BYTES

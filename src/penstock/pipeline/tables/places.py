@@ -1,32 +1,23 @@
-"""Where a table lies: a local folder, or an object store that is spoken to as S3."""
+"""Where a table lies: a local folder, or an object store."""
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
-
-from pyarrow import fs
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.pipeline.tables.interface import TableError
 from penstock.pipeline.tables.storage import Folder, local_folder
+from penstock.pipeline.tables.stores import store_of
 
-_SETTINGS: Final = (
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_REGION",
-    "AWS_DEFAULT_REGION",
-    "AWS_ENDPOINT_URL",
-)
-"""What the environment says of an object store, by AWS's own names."""
+if TYPE_CHECKING:
+    from penstock.pipeline.tables.stores import Store
 
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
-"""In the body of S3's errors."""
+"""In the body of errors."""
 
 _PATIENCE: Final = timedelta(seconds=10)
 """How long the first look at a store goes on where nothing answers."""
@@ -37,12 +28,12 @@ class Place:
     """Where a table lies."""
 
     uri: str
-    """An absolute path, or `s3://bucket/path`."""
+    """An absolute path, or a URL."""
     folder: Folder
     local: Path | None
     """The folder, where it is a local one."""
-    settings: dict[str, str]
-    """Those of the environment that are set."""
+    store: Store | None
+    """What it is in otherwise."""
 
     @property
     def name(self) -> str:
@@ -58,19 +49,20 @@ class Place:
 
         Raises TableError.
         """
-        if self.local is not None:
+        if self.store is None:
             return
         try:
             import obstore  # noqa: PLC0415
             from obstore.exceptions import AlreadyExistsError, BaseError  # noqa: PLC0415
-            from obstore.store import S3Store  # noqa: PLC0415
+            from obstore.store import from_url  # noqa: PLC0415
         except ModuleNotFoundError as missing:
             raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
         probe = f"_penstock/probe-{uuid.uuid4().hex}"
         try:
-            store = S3Store.from_url(
+            settings: Any = {name.lower(): value for name, value in self.store.settings.items()}
+            store = from_url(
                 self.uri,
-                config={name.lower(): value for name, value in self.settings.items()},  # type: ignore[arg-type]
+                config=settings,
                 client_options={"allow_http": self._is_plain(), "connect_timeout": _PATIENCE},
                 retry_config={"max_retries": 2, "retry_timeout": _PATIENCE},
             )
@@ -82,46 +74,34 @@ class Place:
             else:
                 raise TableError(
                     f"the store of {self.uri} lets a second writer replace what a first one wrote: "
-                    "it has to know If-None-Match, as S3 does"
+                    "it has to know If-None-Match, as S3 and Azure do"
                 )
             finally:
                 obstore.delete(store, probe)
         except (BaseError, OSError, ValueError) as error:
             raise TableError(
-                f"{self.uri} can't be written: {_reason(error)}. The bucket has to be there; "
-                f"{', '.join(_SETTINGS[:2])}, AWS_REGION and AWS_ENDPOINT_URL of the environment "
-                "say how its store is reached"
+                f"{self.uri} can't be written: {_reason(error)}. The bucket or container has to be "
+                f"there; {', '.join(self.store.names)} of the environment say how its store is "
+                "reached"
             ) from error
 
     def delta_options(self) -> dict[str, str]:
         """Return what deltalake is to know of the store."""
-        plain = {"AWS_ALLOW_HTTP": "true"} if self._is_plain() else {}
-        return {} if self.local is not None else {**self.settings, **plain}
+        plain = {"allow_http": "true"} if self._is_plain() else {}
+        return {} if self.store is None else {**self.store.settings, **plain}
 
     def _is_plain(self) -> bool:
-        return self.settings.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        return self.store is not None and self.store.endpoint.startswith("http://")
 
 
 def place_of(location: str) -> Place:
     """Return where a table lies; raises TableError where there is no way to."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
+    if not is_remote(location):
         path = Path(location).absolute()
-        return Place(str(path), local_folder(path), path, {})
-    bucket, _, path_below = rest.rstrip("/").partition("/")
-    if scheme != "s3" or not bucket or not path_below:
-        raise TableError(
-            f"{location} is no place for a table: it is a local folder, or s3://bucket/path"
-        )
-    settings = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
-    store = fs.S3FileSystem(
-        access_key=settings.get("AWS_ACCESS_KEY_ID"),
-        secret_key=settings.get("AWS_SECRET_ACCESS_KEY"),
-        session_token=settings.get("AWS_SESSION_TOKEN"),
-        region=settings.get("AWS_REGION") or settings.get("AWS_DEFAULT_REGION"),
-        endpoint_override=settings.get("AWS_ENDPOINT_URL"),
-    )
-    return Place(location.rstrip("/"), Folder(store, f"{bucket}/{path_below}"), None, settings)
+        return Place(str(path), local_folder(path), path, None)
+    uri = location.rstrip("/")
+    store, inside = store_of(uri)
+    return Place(uri, Folder(store.filesystem(), inside), None, store)
 
 
 def is_remote(location: str) -> bool:

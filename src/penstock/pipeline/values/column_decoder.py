@@ -98,7 +98,7 @@ class ColumnDecoder:
     def _of_writer(self, number: int, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
         if number < 0:
             return self._none(values, _NO_VERSION if self._schema.pulsar else _NO_FORMAT, None)
-        if self._schema.encoding is Encoding.PROTOBUF:
+        if self._schema.encoding is Encoding.PROTOBUF and self._schema.registry:
             return self._messages(number, values)
         is_avro = self._schema.encoding is Encoding.AVRO
         return self._plain(number if is_avro else None, values, number)
@@ -168,5 +168,5 @@ class ColumnDecoder:
     def _registered(self, writer: int) -> RegisteredSchema:
         schema = self._schema
         if schema.pulsar:
-            return schema_of_version(schema.pulsar, schema.option, self._topic, writer)
+            return schema_of_version(schema.pulsar, schema.option, self._topic, schema.role, writer)
         return schema_by_id(schema.registry, schema.option, writer)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import sys
 import tempfile
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -73,6 +76,27 @@ def _run_protoc(root: Path, name: str, out: Path) -> bytes:
         said = " ".join(ended.stderr.split())[:300]
         raise SchemaError(f"protoc does not take {name}: {said}")
     return out.read_bytes()
+
+
+def native_descriptors(definition: str) -> tuple[bytes, str]:
+    """Return the descriptor set and the message of one of Pulsar's schemas of this kind.
+
+    The message's file is the last one, whichever order its client put them in. Raises SchemaError.
+    """
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415  # only of Pulsar's schemas
+
+    ordered = descriptor_pb2.FileDescriptorSet()
+    try:
+        said = json.loads(definition)
+        packed = base64.b64decode(said["fileDescriptorSet"])
+        message, root = str(said["rootMessageTypeName"]), said["rootFileDescriptorName"]
+        files = {each.name: each for each in ordered.FromString(packed).file}
+        imports = TopologicalSorter({name: each.dependency for name, each in files.items()})
+        names = [name for name in imports.static_order() if name in files and name != root]
+        ordered.file.extend(files[name] for name in [*names, root])
+    except Exception as error:  # the library's own kinds differ by version
+        raise SchemaError(f"it is no schema of kind PROTOBUF_NATIVE: {error!r:.200}") from None
+    return ordered.SerializeToString(), message
 
 
 def message_columns(descriptors: bytes, message: str | None) -> tuple[str, pa.StructType]:

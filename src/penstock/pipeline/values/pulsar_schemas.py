@@ -1,17 +1,21 @@
 """Schemas that a Pulsar broker keeps of its topics, instead of a registry.
 
 A message of Pulsar's says which version of its topic's schema it was written with. Kinds that are
-records are read: AVRO, and JSON, whose definition is in Avro's notation too.
+records are read: AVRO, JSON, whose definition is in Avro's notation too, and PROTOBUF_NATIVE; and
+those of the key and of the value that a schema of kind KEY_VALUE consists of.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import pyarrow as pa
+
 from penstock.clients.access import LoginError
-from penstock.clients.pulsar.client import PulsarClient, RefusedError
+from penstock.clients.pulsar.client import KeptSchema, PulsarClient, RefusedError
+from penstock.pipeline.values.key_value import apart
 from penstock.pipeline.values.registry import (
     TIMEOUT_SECONDS,
     RegisteredSchema,
@@ -24,24 +28,46 @@ if TYPE_CHECKING:
 
 SCHEME: Final = "pulsar://"
 _PORT: Final = 6650
-_KINDS: Final = {"Avro": "AVRO", "Json": "JSON"}
+_KINDS: Final = {
+    "Avro": "AVRO",
+    "Json": "JSON",
+    "ProtobufNative": "PROTOBUF",
+    # As properties name them.
+    "AVRO": "AVRO",
+    "JSON": "JSON",
+    "PROTOBUF_NATIVE": "PROTOBUF",
+}
+_PAIR: Final = "KeyValue"
 
 
-def latest_schema(url: str, option: str, names: Sequence[str]) -> RegisteredSchema:
-    """Return the newest schema of the first of these topics that has one. Raises RegistryError."""
+class Part(NamedTuple):
+    """A schema of keys or of values."""
+
+    kind: str
+    definition: bytes
+    inline: bool = False
+
+
+def latest_schema(url: str, option: str, names: Sequence[str], role: str) -> RegisteredSchema:
+    """Return the newest schema of the first of these topics that has one.
+
+    `role` is key or value. Raises RegistryError.
+    """
     *likely, last = names
     for topic in likely:
         try:
-            return _ask(url, option, topic, None)
+            return _ask(url, option, topic, role, None)
         except UnknownSchemaError:
             continue
-    return _ask(url, option, last, None)
+    return _ask(url, option, last, role, None)
 
 
 @lru_cache(maxsize=1000)
-def schema_of_version(url: str, option: str, topic: str, version: int) -> RegisteredSchema:
+def schema_of_version(
+    url: str, option: str, topic: str, role: str, version: int
+) -> RegisteredSchema:
     """Return a version, which never changes; this process remembers it. Raises RegistryError."""
-    return _ask(url, option, topic, version)
+    return _ask(url, option, topic, role, version)
 
 
 def full_names(topic: str) -> tuple[str, ...]:
@@ -60,7 +86,7 @@ def full_names(topic: str) -> tuple[str, ...]:
     return tuple(f"persistent://{name}" for name in names)
 
 
-def _ask(url: str, option: str, topic: str, version: int | None) -> RegisteredSchema:
+def _ask(url: str, option: str, topic: str, role: str, version: int | None) -> RegisteredSchema:
     servers = _address(url, option)
     at = f"{option}: the Pulsar broker at {servers}"
     try:
@@ -73,13 +99,31 @@ def _ask(url: str, option: str, topic: str, version: int | None) -> RegisteredSc
     if found is None:
         which = "" if version is None else f" in version {version}"
         raise UnknownSchemaError(f"{at} has no schema of {topic}{which}")
-    if found.kind not in _KINDS:
+    part = _part_of(found, role)
+    if part is None:
         raise RegistryError(
-            f"{at}: values of {topic} are of kind {found.kind}, and columns come of Avro and Json"
+            f"{at} keeps a schema of the values of {topic}, and none of keys: those have one where "
+            "it is of kind KEY_VALUE"
         )
-    text = found.definition.decode(errors="replace")
+    if part.kind not in _KINDS:
+        raise RegistryError(
+            f"{at}: {role}s of {topic} are of kind {part.kind}, and columns come of AVRO, JSON and "
+            "PROTOBUF_NATIVE"
+        )
+    text = part.definition.decode(errors="replace")
     number = found.version
-    return RegisteredSchema(_KINDS[found.kind], text, (), number, number, topic)
+    return RegisteredSchema(_KINDS[part.kind], text, (), number, number, topic, part.inline)
+
+
+def _part_of(found: KeptSchema, role: str) -> Part | None:
+    """Return the schema of a topic's keys or values; None where there is none of keys."""
+    if found.kind != _PAIR:
+        return Part(found.kind, found.definition) if role == "value" else None
+    pair = apart(pa.array([found.definition], pa.binary()))
+    definition = (pair.keys if role == "key" else pair.values)[0].as_py() or b""
+    kind = found.properties.get(f"{role}.schema.type", "BYTES")
+    inline = found.properties.get("kv.encoding.type", "INLINE") == "INLINE"
+    return Part(kind, definition, inline)
 
 
 def _address(url: str, option: str) -> str:

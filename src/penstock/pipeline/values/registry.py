@@ -61,6 +61,8 @@ class RegisteredSchema:
     """0 where it was asked for by its id."""
     topic: str = ""
     """The topic that it is a version of, where a Pulsar broker keeps it."""
+    inline: bool = False
+    """Whether the topic's keys and values are in its messages as one (`key_value.py`)."""
 
 
 class Registry:

@@ -17,7 +17,12 @@ from penstock.pipeline.values.ddl import parse_ddl
 from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.evolution import widened
 from penstock.pipeline.values.json_schema import parse_json_schema
-from penstock.pipeline.values.protobuf import compile_file, compile_proto, message_columns
+from penstock.pipeline.values.protobuf import (
+    compile_file,
+    compile_proto,
+    message_columns,
+    native_descriptors,
+)
 from penstock.pipeline.values.pulsar_schemas import SCHEME, full_names, latest_schema
 from penstock.pipeline.values.registry import Registry
 
@@ -61,6 +66,10 @@ class ColumnSchema:
     """The URL of the broker whose versions messages name, instead of a registry's."""
     names: tuple[tuple[str, str], ...] = ()
     """What topics are called there; of an empty name the one that stands for all."""
+    role: str = "value"
+    """Of which of key and value it is there."""
+    inline: bool = False
+    """Whether both are in a message's value as one (`key_value.py`)."""
 
 
 def resolve_column(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
@@ -142,16 +151,15 @@ def _from_registry(options: ColumnOptions, topics: Sequence[str], role: str) -> 
 
 
 def _from_broker(options: ColumnOptions, topics: Sequence[str], role: str) -> ColumnSchema:
-    if role != "value":
-        raise SchemaError("a Pulsar broker keeps schemas of values, and none of keys")
     subjects = _subjects(options, topics)
     latest = [
-        latest_schema(options.schema, options.option, full_names(subject)) for subject in subjects
+        latest_schema(options.schema, options.option, full_names(subject), role)
+        for subject in subjects
     ]
     first = _same(options, subjects, [_of_version(options, each) for each in latest])
     of = [""] if options.subject else topics
     names = tuple((topic, each.topic) for topic, each in zip(of, latest, strict=True))
-    return replace(first, pulsar=options.schema, names=names)
+    return replace(first, pulsar=options.schema, names=names, role=role)
 
 
 def _subjects(options: ColumnOptions, of_topics: Sequence[str]) -> Sequence[str]:
@@ -165,8 +173,12 @@ def _subjects(options: ColumnOptions, of_topics: Sequence[str]) -> Sequence[str]
 
 
 def _of_version(options: ColumnOptions, schema: RegisteredSchema) -> ColumnSchema:
-    column = _of_avro(options, schema.text, ())
-    return column if schema.kind == Encoding.AVRO else replace(column, encoding=Encoding.JSON)
+    if schema.kind == Encoding.PROTOBUF:
+        descriptors, message = native_descriptors(schema.text)
+        column = _of_message(replace(options, message=options.message or message), descriptors)
+    else:
+        column = replace(_of_avro(options, schema.text, ()), encoding=Encoding(schema.kind))
+    return replace(column, inline=schema.inline)
 
 
 def _same(
@@ -175,7 +187,8 @@ def _same(
     """Return the first schema; raises SchemaError where another one has other columns."""
     first = found[0]
     for subject, other in zip(subjects, found, strict=True):
-        if (other.encoding, other.struct) != (first.encoding, first.struct):
+        known = (first.encoding, first.struct, first.inline)
+        if (other.encoding, other.struct, other.inline) != known:
             raise SchemaError(
                 f"the subjects {subjects[0]} and {subject} have other columns: read the topics "
                 f"apart, or name one subject for all by {options.option}Subject"

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from penstock.pipeline.values.column_decoder import ColumnDecoder
+from penstock.pipeline.values.column_decoder import ColumnDecoder, Rejected
+from penstock.pipeline.values.key_value import apart
 from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.pipeline.values.schemas import ColumnSchema, resolve_again, resolve_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.pipeline.values.column_decoder import Rejected
     from penstock.pipeline.values.options import ValueOptions
+    from penstock.records.columns import Numbers
 
 VALUE: Final = "value"
 KEY: Final = "key"
@@ -63,6 +65,7 @@ class Typing:
 
     def __init__(self, columns: TypedColumns, topic: str = "") -> None:
         self._has_versions = columns.have_versions
+        self._are_pairs = any(column.inline for _, column in columns.columns())
         self._decoders = {name: ColumnDecoder(column, topic) for name, column in columns.columns()}
 
     def apply(self, raw: pa.RecordBatch) -> Typed:
@@ -70,9 +73,12 @@ class Typing:
         rows = raw
         versions = raw.column(SCHEMA_VERSION).to_numpy() if self._has_versions else None
         faults: dict[int, Rejected] = {}
+        if self._are_pairs and versions is not None:
+            rows, rejected = _apart(raw, versions)
+            faults |= {each.row: each for each in rejected}
         for name, decoder in self._decoders.items():
-            place = raw.schema.get_field_index(name)
-            column, rejected = decoder.decode(raw.column(place), versions)
+            place = rows.schema.get_field_index(name)
+            column, rejected = decoder.decode(rows.column(place), versions)
             rows = rows.set_column(place, pa.field(name, column.type), column)
             for each in rejected:
                 reason = f"{name}: {each.reason}" if name == KEY else each.reason
@@ -107,6 +113,19 @@ def without(rows: pa.RecordBatch, places: Sequence[int]) -> pa.RecordBatch:
     kept = np.ones(rows.num_rows, np.bool_)
     kept[list(places)] = False
     return rows.filter(pa.array(kept))
+
+
+def _apart(raw: pa.RecordBatch, versions: Numbers) -> tuple[pa.RecordBatch, list[Rejected]]:
+    """Return the rows with keys and values apart, but for those that were sent without a schema."""
+    said = pa.array(versions >= 0)
+    pairs = raw.column(VALUE)
+    found = apart(pc.if_else(said, pairs, pa.scalar(None, pairs.type)))
+    rows = raw
+    for name, part in ((KEY, found.keys), (VALUE, found.values)):
+        column = pc.if_else(said, part, raw.column(name))
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    reason = "it is no key and value, each behind its length"
+    return rows, [Rejected(row, reason, int(versions[row])) for row in found.broken.tolist()]
 
 
 def _with_reasons(raw: pa.RecordBatch, rejected: Sequence[Rejected]) -> pa.RecordBatch:

@@ -98,6 +98,8 @@ async def _open(client: Client, request: CommandProducer, name: str) -> Producer
     await client.all_producers.add(producer)
     try:
         producer.last_sequence = await _last_sequence(client, request, producer)
+        if not request.epoch and not producer.name_is_ours:
+            producer.come_with = producer.last_sequence
     except BaseException:
         client.all_producers.remove(producer)
         raise

@@ -57,6 +57,7 @@ from penstock.records.pulsar.entry import (
     ChecksumMismatchError,
     Entry,
     MalformedEntryError,
+    Numbers,
     read_entry,
 )
 from penstock.requests.validation import in_thread
@@ -220,24 +221,24 @@ def _take(
     """Write an entry if it is not there; None when its topic is gone, of which the client heard."""
     partition, body = producer.partition, call.entry
     named = partition.producers.named
-    sequence = None
+    numbers = None
     if partition.topic.config.deduplication:
         last = named.last(producer.key)
-        sequence = _last_sequence(request, entry)
+        numbers = Numbers.of(request.sequence_id, request.highest_sequence_id, _count(entry))
         if last is None:
             named.check_room(producer.key)
-        elif sequence <= last.sequence:
+        elif last.has(numbers, producer.come_with):
             return _receipt(producer, request, last.offset, ledger_id=NO_ID, entry_id=NO_ID)
-        if sequence >= SEQUENCES or entry.is_part:
-            sequence = None
+        if numbers.last >= SEQUENCES or entry.is_part:
+            numbers = None
     transaction = _transaction(request, call, partition)
-    header = _header(body, entry, _mark(producer, transaction, sequence))
+    header = _header(body, entry, _mark(producer, transaction, numbers))
     try:
         offset = partition.append([header, body])
     except UnknownTopicError:
         return None
-    if transaction is not None and sequence is not None:
-        named.remember(producer.key, sequence, offset, partition.safe_offset)
+    if numbers is not None:
+        named.remember(producer.key, numbers, offset, partition.safe_offset)
     return _receipt(producer, request, offset, ledger_id=partition.id, entry_id=offset)
 
 
@@ -271,12 +272,12 @@ _NO_MARK: Final = _Mark(0, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
 
 def _mark(
-    producer: Producer, transaction: TransactionProducer | None, sequence: int | None
+    producer: Producer, transaction: TransactionProducer | None, numbers: Numbers | None
 ) -> _Mark:
     if transaction is not None:
         return _Mark(ATTRIBUTE_TRANSACTIONAL, transaction.id, transaction.epoch, NO_SEQUENCE)
-    if sequence is not None:
-        return _Mark(0, producer.key, *epoch_and_sequence(sequence))
+    if numbers is not None:
+        return _Mark(0, producer.key, *epoch_and_sequence(numbers.last))
     return _NO_MARK
 
 
@@ -296,11 +297,6 @@ def _header(body: memoryview, entry: Entry, mark: _Mark) -> bytearray:
 
 def _count(entry: Entry) -> int:
     return entry.message_count if entry.is_batch else 1
-
-
-def _last_sequence(request: CommandSend, entry: Entry) -> int:
-    # The C++ client says only the first number of a batch.
-    return request.highest_sequence_id or request.sequence_id + _count(entry) - 1
 
 
 def _checked(request: CommandSend, body: memoryview) -> Entry:

@@ -36,11 +36,34 @@ class ChecksumMismatchError(Exception):
     """The entry's bytes are not those that its producer calculated the checksum over."""
 
 
+class Numbers(NamedTuple):
+    """The sequence numbers that one entry's messages have from their producer."""
+
+    first: int
+    last: int
+    passed: int
+    """Up to here no other entry of the producer has one: up to the last number where the entry has
+    them all, else the first one. Batches by key have numbers that lie between those of others.
+    """
+
+    @classmethod
+    def of(cls, first: int, highest: int, count: int) -> Numbers:
+        """Return the numbers of `count` messages, of which a client may say the highest, else 0.
+
+        One that does not say it numbers messages one by one, but may have put those between into
+        other batches.
+        """
+        if count == 1 and not highest:
+            return cls(first, first, first)
+        last = first + count - 1
+        return cls(first, highest or last, last if last == highest else first)
+
+
 class Numbered(NamedTuple):
-    """Who sent a message, and the number by which it is found to be sent again."""
+    """Who sent an entry, and the numbers by which it is found to be sent again."""
 
     producer_name: str
-    sequence: int
+    numbers: Numbers
 
 
 class Entry(NamedTuple):
@@ -89,7 +112,7 @@ def parse_entry(entry: memoryview) -> Entry:
 
 
 def numbered_message(entry: memoryview) -> Numbered | None:
-    """Return who sent a stored entry and its number, of a batch the last one; None of a part."""
+    """Return who sent a stored entry and its numbers; None of a part."""
     try:
         parsed = parse_entry(entry)
     except MalformedEntryError:
@@ -97,10 +120,9 @@ def numbered_message(entry: memoryview) -> Numbered | None:
     if parsed.is_part:
         return None
     metadata = parsed.metadata
-    more = parsed.message_count - 1 if parsed.is_batch else 0
-    return Numbered(
-        metadata.producer_name, metadata.highest_sequence_id or metadata.sequence_id + more
-    )
+    count = parsed.message_count if parsed.is_batch else 1
+    numbers = Numbers.of(metadata.sequence_id, metadata.highest_sequence_id, count)
+    return Numbered(metadata.producer_name, numbers)
 
 
 def build_entry(metadata: MessageMetadata, payload: bytes) -> bytearray:
