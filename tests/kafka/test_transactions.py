@@ -200,9 +200,17 @@ async def test_epochs_and_ids_that_were_never_given_are_refused(
         assert await producer.add(0) == [code]
         assert await producer.add_offsets() == code
         assert await producer.end() == code
+        for_writers = (
+            ErrorCode.INVALID_PRODUCER_EPOCH if code == ErrorCode.PRODUCER_FENCED else code
+        )
+        assert await producer.commit_offset(1) == for_writers
+        if epoch >= 0 and producer_id >= 0:  # Else it is no batch of a transaction.
+            assert await producer.produce() == for_writers
     producer.name = "x" * 32_000
     assert await producer.add(0) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
     assert await producer.end() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert await producer.commit_offset(1) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert await producer.produce() == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert await producer.init() == 0, "a name of 32 KB is a name"
     await begin(producer, 1)
     assert await producer.end() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ def message(aborted: Any) -> Any:
 @pytest.mark.parametrize("version", range(4, 19))
 @pytest.mark.parametrize("count", [0, 1, 64, 65, 300])
 async def test_columns_and_structs_are_encoded_alike(version: int, count: int) -> None:
-    ids, firsts = range(count), [number << 40 for number in range(count)]
+    ids = array("q", range(-1, count - 1))
+    firsts = array("q", [number << 40 for number in range(count)])
     structs = [
         RESPONSE.AbortedTransaction(producer_id=each, first_offset=first)
         for each, first in zip(ids, firsts, strict=True)

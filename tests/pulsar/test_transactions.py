@@ -316,6 +316,7 @@ async def test_what_was_not_added_has_no_part(peer: Peer) -> None:
         ("non-persistent://public/default/t", api.NotAllowedError),
         ("t-partition-3", api.NotAllowedError),
         ("persistent://a/b", api.NotAllowedError),
+        ("x" * 32_000, api.NotAllowedError),
     ],
 )
 async def test_parts_that_can_not_be(peer: Peer, topic: str, error: int) -> None:
@@ -324,6 +325,19 @@ async def test_parts_that_can_not_be(peer: Peer, topic: str, error: int) -> None
     assert (await add_partitions(peer, transaction, "t", topic)).error == error
     assert (await add_subscription(peer, transaction, topic)).error == error
     assert (await add_subscription(peer, transaction)).error == api.SubscriptionNotFound
+
+
+async def test_parts_that_are_added_twice_are_added_once(peer: Peer) -> None:
+    ledger, transaction = await consuming(peer, 1)
+    for _ in range(2):
+        assert not (await add_partitions(peer, transaction, "t", "t")).HasField("error")
+        assert not (await add_subscription(peer, transaction)).HasField("error")
+    await send(peer, transaction, 1_000_000_000)
+    acknowledged = await acknowledge(peer, transaction, Id(ledgerId=ledger, entryId=0))
+    assert not acknowledged.HasField("error")
+    assert not (await end(peer, transaction)).HasField("error")
+    partition = peer.client.producers[1].partition
+    assert partition.end_offset == 3, "two messages and one marker"
 
 
 @pytest.mark.parametrize("ttl_ms", [0, 1 << 40, (1 << 64) - 1])

@@ -38,7 +38,7 @@ class AbortedTransaction(NamedTuple):
 class AbortedStretch:
     """Transactions in the order of their ends, by columns."""
 
-    __slots__ = ("_lowest", "first_offsets", "last_offsets", "producer_ids")
+    __slots__ = ("_is_ordered", "_lowest", "first_offsets", "last_offsets", "producer_ids")
 
     def __init__(self, transactions: Iterable[tuple[int, int, int]] = ()) -> None:
         self.producer_ids = array("q")
@@ -47,6 +47,8 @@ class AbortedStretch:
         """Ascending."""
         self._lowest = array("q")
         """The lowest first offset of each block."""
+        self._is_ordered = True
+        """Whether they are known to have begun in this order too, so that no read has to look."""
         for each in transactions:
             self.add(*each)
 
@@ -58,6 +60,7 @@ class AbortedStretch:
         stretch = cls()
         stretch.producer_ids, stretch.last_offsets = producer_ids, last_offsets
         stretch.first_offsets = first_offsets
+        stretch._is_ordered = _ascends(first_offsets)
         blocks = range(0, len(first_offsets), _BLOCK)
         stretch._lowest = array("q", [min(first_offsets[at : at + _BLOCK]) for at in blocks])
         return stretch
@@ -75,6 +78,7 @@ class AbortedStretch:
             self._lowest.append(first_offset)
         elif first_offset < self._lowest[block]:
             self._lowest[block] = first_offset
+        self._note_order(first_offset)
         self.producer_ids.append(producer_id)
         self.first_offsets.append(first_offset)
         self.last_offsets.append(last_offset)
@@ -94,16 +98,25 @@ class AbortedStretch:
     def by_first_offset(self) -> AbortedStretch:
         """Return them in the order of their beginnings."""
         firsts = self.first_offsets
-        if firsts.tolist() == sorted(firsts):
+        if self._is_ordered or _ascends(firsts):
             return self
         order = sorted(range(len(firsts)), key=firsts.__getitem__)
         columns = (self.producer_ids, firsts, self.last_offsets)
         return AbortedStretch.of_columns(*(array("q", map(c.__getitem__, order)) for c in columns))
 
     def _extend(self, other: AbortedStretch, part: slice) -> None:
+        firsts = other.first_offsets[part]
+        if not firsts:
+            return
+        self._is_ordered = self._is_ordered and other._is_ordered
+        self._note_order(firsts[0])
         self.producer_ids += other.producer_ids[part]
-        self.first_offsets += other.first_offsets[part]
+        self.first_offsets += firsts
         self.last_offsets += other.last_offsets[part]
+
+    def _note_order(self, first_offset: int) -> None:
+        if self.first_offsets and first_offset < self.first_offsets[-1]:
+            self._is_ordered = False
 
     def packed(self) -> PackedStretch:
         """Return them packed; there are some."""
@@ -157,6 +170,10 @@ class PackedStretch(NamedTuple):
         return AbortedStretch.of_columns(
             array("q", [lowest_id + each for each in ids]), firsts, lasts
         )
+
+
+def _ascends(offsets: array[int]) -> bool:
+    return offsets.tolist() == sorted(offsets)
 
 
 def _narrow(numbers: list[int]) -> array[int]:

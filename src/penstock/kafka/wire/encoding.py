@@ -198,14 +198,14 @@ class _EncoderWriter:
             text.line(f"elements_left -= {count}")
             text.line("if elements_left < 0:")
             text.line("    raise ManyElementsError")
-        rows = None if field.struct is None else self._layout.row_code(field.struct)
-        if rows is not None:
+        may_be_rows = field.struct is not None and self._layout.may_be_rows(field.struct)
+        if may_be_rows:
             text.line(f"if type({items}) is Rows:")
-            text.line(f"    out += {items}.packed({rows!r})")
+            text.line(f"    out += {items}.packed(tagged={self._layout.flexible})")
             text.line("else:")
             text.indent()
         self._write_elements(field, items)
-        if rows is not None:
+        if may_be_rows:
             text.dedent()
 
     def _write_elements(self, field: Field, items: str) -> None:

@@ -51,15 +51,11 @@ class Layout:
         """The fields that this version does not have."""
         return [field for field in struct.fields if self.version not in field.versions]
 
-    def row_code(self, struct: StructType) -> str | None:
-        """How `struct` packs one that has only numbers, None for any other."""
-        codes = [
-            None if field.is_array else NUMBER_CODES.get(field.type)
-            for field in self.plain_fields(struct)
-        ]
-        if not codes or None in codes or self.tagged_fields(struct):
-            return None
-        return "".join(filter(None, codes)) + ("x" if self.flexible else "")
+    def may_be_rows(self, struct: StructType) -> bool:
+        """Whether a struct has only numbers of 64 bits, so that an array of it may be Rows."""
+        fields = self.plain_fields(struct)
+        are_numbers = all(each.type == "int64" and not each.is_array for each in fields)
+        return bool(fields) and are_numbers and not self.tagged_fields(struct)
 
     def is_nullable(self, field: Field) -> bool:
         """Whether this version may write null for `field`."""

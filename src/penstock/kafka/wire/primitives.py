@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from array import array
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final
@@ -120,31 +122,40 @@ class ArrayStructs(dict[int, Callable[..., Any]]):
 
 
 class Rows:
-    """Elements of an array of structs, by their fields: a struct of numbers only may be given so,
-    which takes no object for each.
+    """Elements of an array of structs, by their fields: a struct of numbers of 64 bits only may be
+    given so, which takes no object for each number.
     """
 
     __slots__ = ("_columns",)
 
-    def __init__(self, *columns: Sequence[int]) -> None:
+    def __init__(self, *columns: array[int]) -> None:
         self._columns = columns
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
-    def packed(self, code: str) -> bytes:
-        """Return all elements, each packed as `code` says."""
-        width, values = len(self._columns), [0] * (len(self._columns) * len(self))
+    def packed(self, *, tagged: bool) -> bytes:
+        """Return all elements; `tagged` says whether each ends with its tagged fields: none."""
+        width = len(self._columns)
+        numbers = array("q", bytes(8 * width * len(self)))
         for index, column in enumerate(self._columns):
-            values[index::width] = column
-        step = _ROWS_TOGETHER * width
-        pieces = (values[at : at + step] for at in range(0, len(values), step))
-        return b"".join(_row_struct(code, len(each) // width).pack(*each) for each in pieces)
+            numbers[index::width] = column
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        rows = numbers.tobytes()
+        return _with_no_tagged_fields(rows, 8 * width) if tagged else rows
 
 
 _ROWS_TOGETHER: Final = 64
 
 
+def _with_no_tagged_fields(rows: bytes, size: int) -> bytes:
+    step = _ROWS_TOGETHER * size
+    pieces = (rows[at : at + step] for at in range(0, len(rows), step))
+    ended = ((*_row_struct(size, len(each) // size).unpack(each), b"") for each in pieces)
+    return b"".join(map(b"\0".join, ended))
+
+
 @lru_cache(maxsize=256)
-def _row_struct(code: str, count: int) -> Struct:
-    return Struct(">" + code * count)
+def _row_struct(size: int, count: int) -> Struct:
+    return Struct(f"{size}s" * count)
