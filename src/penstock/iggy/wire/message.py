@@ -26,7 +26,8 @@ class Message:
     """Base of every request and reply, and of the blocks that they are made of.
 
     To type checkers each is a frozen dataclass. A real one takes a millisecond to make, a broker's
-    start pays it for every kind, and most kinds are never sent.
+    start pays it for every kind, and most kinds are never sent: what makes one is compiled with the
+    first of its kind.
     """
 
     field_names: ClassVar[tuple[str, ...]] = ()
@@ -35,21 +36,9 @@ class Message:
         cls.field_names = tuple(cls.__annotations__)
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        names = self.field_names
-        if len(values) == len(names) and not named:
-            self.__dict__.update(zip(names, values, strict=True))
-            return
-        for name in names[len(values) :]:
-            values += (named.pop(name) if name in named else self._default(name),)
-        if named or len(values) > len(names):
-            raise TypeError(f"{type(self).__name__} has the fields {names}")
-        self.__dict__.update(zip(names, values, strict=True))
-
-    def _default(self, name: str) -> Any:
-        try:
-            return getattr(type(self), name)
-        except AttributeError:
-            raise TypeError(f"{type(self).__name__} has the fields {self.field_names}") from None
+        kind = type(self)
+        kind.__init__ = _initializer(kind)  # type: ignore[method-assign]
+        kind.__init__(self, *values, **named)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values() == other._values()
@@ -125,6 +114,20 @@ class Message:
 
 
 MessageT = TypeVar("MessageT", bound=Message)
+
+
+def _initializer(kind: type[Message]) -> Callable[..., None]:
+    """Return an `__init__` that takes the fields in their order or by name, as a dataclass has."""
+    declared = [vars(each) for each in kind.__mro__ if each not in (Message, object)]
+    parameters = ["self"]
+    for name in kind.field_names:
+        has_default = any(name in attributes for attributes in declared)
+        parameters.append(f"{name}=kind.{name}" if has_default else name)
+    lines = [f"self.{name} = {name}" for name in kind.field_names] or ["pass"]
+    made: dict[str, Any] = {"kind": kind}
+    exec(f"def __init__({', '.join(parameters)}):\n    " + "\n    ".join(lines), made)  # noqa: S102
+    return cast("Callable[..., None]", made["__init__"])
+
 
 _layouts: dict[type[Message], list[tuple[str, Field]]] = {}
 
