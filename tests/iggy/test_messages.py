@@ -60,3 +60,20 @@ def test_batch_is_a_view_of_the_request() -> None:
     request = SendMessages.decode(memoryview(body))
     body[-1] = 0x44
     assert bytes(request.batch) == bytes.fromhex("00112244")
+
+
+def test_a_message_is_made_as_a_dataclass_is() -> None:
+    class Base(Message):
+        first: int
+        second: str = "two"
+
+    class Other(Base):
+        third: int
+
+    made = Base(1)
+    assert (made.first, made.second) == (1, "two")
+    assert Base(second="2", first=1) == Base(1, "2") != made
+    assert Other(3).third == 3, "it has not become one of its parent's kind"
+    for wrong in (Base, lambda: Base(1, "2", 3), lambda: Base(1, third=3)):
+        with pytest.raises(TypeError):
+            wrong()

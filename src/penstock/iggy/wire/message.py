@@ -34,6 +34,7 @@ class Message:
 
     def __init_subclass__(cls) -> None:
         cls.field_names = tuple(cls.__annotations__)
+        cls.__init__ = Message.__init__  # type: ignore[method-assign]  # not that of another kind
 
     def __init__(self, *values: Any, **named: Any) -> None:
         kind = type(self)
