@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from penstock.clients.access import LoginError
-from penstock.clients.pulsar import client as under_test
-from penstock.clients.pulsar.client import PulsarClient, RefusedError
+from penstock.clients.pulsar import connection as under_test
+from penstock.clients.pulsar.client import PulsarClient
+from penstock.clients.pulsar.connection import RefusedError
 from penstock.pulsar.wire.frames import encode_command
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,

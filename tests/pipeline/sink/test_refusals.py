@@ -58,7 +58,7 @@ def test_the_defaults() -> None:
         ({"penstock.bootstrap.servers": "host"}, "'host' is not of the form host:port"),
         (
             {"penstock.bootstrap.servers": "pulsar://host:1"},
-            "rows are written to kafka:// and iggy://",
+            "to Pulsar rows are written without transactions",
         ),
         ({"topc": "t"}, "unknown option 'topc': did you mean topic?"),
         ({"subscribe": "t"}, "unknown option 'subscribe'"),

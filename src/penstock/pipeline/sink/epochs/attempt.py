@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clients.access import LoginError
 from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.transactions import WRITER_PREFIX
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
+from penstock.pipeline.source.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ResultT = TypeVar("ResultT")
+    from penstock.clients.asking import ResultT
 
 CLIENT_ID: Final = "penstock-spark"
 TIMEOUT_S: Final = 30.0
@@ -60,6 +61,19 @@ def errors_in_words(servers: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise UnreachableError(f"the broker at {servers} does not answer: {error}") from error
+
+
+@contextmanager
+def refusals_in_words(who: str, refusal: type[Exception], login: str) -> Iterator[None]:
+    """Raise SinkError for what a server of another protocol refuses; `login` are options."""
+    try:
+        yield
+    except SourceError as error:
+        raise SinkError(str(error)) from error
+    except LoginError as error:
+        raise SinkError(f"{error}. Correct {login}") from error
+    except refusal as error:
+        raise SinkError(f"{who} refuses: {error}") from error
 
 
 _RIGHTS: Final = (

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.clients.asking import Ask
     from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask
     from penstock.pipeline.sink.epochs.attempt import Attempt
     from penstock.pipeline.sink.options import SinkOptions
 
@@ -79,6 +79,10 @@ def open_epochs(options: SinkOptions, ask: Ask) -> Epochs:
         from penstock.pipeline.sink.epochs.iggy import IggyEpochs  # noqa: PLC0415  # if it is one
 
         return IggyEpochs(options, ask)
+    if address.protocol is Spoken.PULSAR:
+        from penstock.pipeline.sink.epochs.pulsar import PulsarRepeating  # noqa: PLC0415  # as above
+
+        return PulsarRepeating(options, ask)
     with KafkaClient(address.servers, client_id=CLIENT_ID, access=address.access) as client:
         is_penstock = END_EPOCH.key in ask(client.api_versions)
     return (PenstockEpochs if is_penstock else KafkaEpochs)(options, ask)

@@ -16,8 +16,8 @@ from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_t
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.clients.asking import Ask
     from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask
     from penstock.pipeline.sink.epochs.attempt import Attempt
     from penstock.pipeline.sink.options import SinkOptions
 

@@ -1,0 +1,100 @@
+"""A real broker of Apache Pulsar, from Maven Central; tests are skipped where it is away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from penstock.clients.pulsar.client import PulsarClient
+from penstock.clients.pulsar.connection import RefusedError
+from versus.peers import maven
+from versus.peers.peer import Durability, NotAvailableError
+from versus.peers.pulsar import ARTIFACTS, JAVA, LOGGING, configuration
+from versus.processes import free_port
+
+LIBRARIES = Path.home() / ".cache" / "penstock" / "interop"
+START_SECONDS = 180
+HEAP = ["-Xms256m", "-Xmx768m", "-XX:MaxDirectMemorySize=512m"]
+PROBE = "persistent://public/default/probe"
+COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+
+
+class ApachePulsar:
+    """One broker with its bookie, in one process, which may be ended and started again."""
+
+    def __init__(self, folder: Path, *, transactions: bool, **settings: object) -> None:
+        try:
+            libraries = maven.fetch(LIBRARIES, "pulsar", ARTIFACTS)
+        except NotAvailableError as error:
+            pytest.skip(str(error))
+        self._folder = folder
+        self._transactions = transactions
+        self._ports = {name: free_port() for name in ("pulsar", "http", "bookie")}
+        given = configuration(self._ports, Durability.WRITTEN)
+        given |= {"transactionCoordinatorEnabled": str(transactions).lower(), **settings}
+        text = "".join(f"{key}={value}\n" for key, value in given.items())
+        (folder / "standalone.conf").write_text(text)
+        (folder / "log4j2.properties").write_text(LOGGING)
+        java = [JAVA[0], *HEAP, *JAVA[4:], "-Dlog4j.configurationFile=log4j2.properties"]
+        self._command = [
+            *(*java, "-cp", maven.class_path(libraries)),
+            "org.apache.pulsar.PulsarStandaloneStarter",
+            *("--config", "standalone.conf", "--no-functions-worker", "--no-stream-storage"),
+            *("--metadata-dir", "data/metadata", "--bookkeeper-dir", "data/bookkeeper"),
+            *("--bookkeeper-port", str(self._ports["bookie"])),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._ports['pulsar']}"
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic of public/default."""
+        admin = f"http://127.0.0.1:{self._ports['http']}/admin/v2"
+        request = urllib.request.Request(
+            f"{admin}/persistent/public/default/{topic}/partitions",
+            data=str(partitions).encode(),
+            method="PUT",
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.status in {200, 204}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=self._folder, stdout=log, stderr=log, env=dict(os.environ)
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._is_up():
+            assert time.monotonic() < deadline, self._folder
+            assert self._process.poll() is None, self._folder
+            time.sleep(0.2)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _is_up(self) -> bool:
+        try:
+            with PulsarClient(self.address, timeout_s=5) as client:
+                client.owner(PROBE)
+                return not self._transactions or client.partitions(COORDINATORS) > 0
+        except (OSError, RefusedError):
+            return False
