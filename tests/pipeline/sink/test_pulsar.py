@@ -188,7 +188,6 @@ def test_a_row_that_is_too_large_is_named(place: Place) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"atLeastOnce": "false"}, "set atLeastOnce to true if that is no harm"),
         ({"kafka.batch.size": "1"}, "kafka.batch.size is for Kafka's protocol"),
         ({"user": "u", "password": "p"}, "to Pulsar one logs in with a token"),
         ({"pulsar.producer.compressionType": "gzip"}, "one of none, lz4, zlib, zstd, snappy"),
