@@ -205,6 +205,13 @@ def test_options_of_pulsars_are_for_its_servers_alone() -> None:
         parse({name.lower(): value for name, value in given.items()}, streaming=False)
 
 
+@pytest.mark.soak
+def test_a_broker_whose_transactions_are_off_is_refused(apache: ApachePulsar) -> None:
+    given = {"penstock.bootstrap.servers": f"pulsar://{apache.address}"}
+    with pytest.raises(SinkError, match=r"transactionCoordinatorEnabled be true, or set atLeast"):
+        batch_writer(given, VALUE.add("topic", "string"), overwrite=False)
+
+
 def test_the_server_is_asked_before_any_row(place: Place, tmp_path: Path) -> None:
     given = place.given
     for name in (place.topic, f"persistent://public/default/{place.topic}"):

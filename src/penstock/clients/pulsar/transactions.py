@@ -30,6 +30,10 @@ GONE: Final = frozenset({ServerError.TransactionNotFound, ServerError.InvalidTxn
 """How coordinators speak of a transaction that has ended: the first says nothing of how it did."""
 
 
+class NoTransactionsError(Exception):
+    """The broker has no coordinator of transactions, or none for this client."""
+
+
 class TransactionId(NamedTuple):
     """The number of its coordinator, and its own there."""
 
@@ -45,13 +49,21 @@ class Coordinators:
         self._connected: dict[int, BrokerConnection] = {}
 
     def begin(self, timeout_ms: int) -> TransactionId:
-        """Open a transaction, which is aborted where it does not end within the time."""
+        """Open a transaction, which is aborted where it does not end within the time.
+
+        Raises NoTransactionsError too.
+        """
         count = self._client.partitions(_COORDINATORS)
         if not count:
-            raise RefusedError(ServerError.NotAllowedError, "Transactions are not enabled.")
+            raise NoTransactionsError(f"{_COORDINATORS} has no partitions")
         number = secrets.randbelow(count)
         asked = CommandNewTxn(request_id=0, txn_ttl_millis=timeout_ms, tc_id=number)
-        answer = self._ask(number, BaseCommand(type=BaseCommand.NEW_TXN, newTxn=asked))
+        try:
+            answer = self._ask(number, BaseCommand(type=BaseCommand.NEW_TXN, newTxn=asked))
+        except RefusedError as error:
+            if error.code == ServerError.NotAllowedError:
+                raise NoTransactionsError(str(error)) from error
+            raise
         found = answer.newTxnResponse
         return TransactionId(found.txnid_most_bits, found.txnid_least_bits)
 

@@ -18,14 +18,18 @@ from penstock.clients.kafka.transactions import WRITER_PREFIX
 from penstock.clients.pulsar.client import PulsarClient
 from penstock.clients.pulsar.connection import RefusedError
 from penstock.clients.pulsar.producing import LostReceiptError, Producers
-from penstock.clients.pulsar.transactions import GONE, Coordinators, TransactionId
+from penstock.clients.pulsar.transactions import (
+    GONE,
+    Coordinators,
+    NoTransactionsError,
+    TransactionId,
+)
 from penstock.pipeline.sink.epochs.attempt import UNNAMED, check_epoch, ended_too_soon, lost
 from penstock.pipeline.sink.epochs.pulsar import PulsarTopics, check_topic, in_words, packer_of
 from penstock.pipeline.sink.epochs.pulsar_journal import Decision, Journal
 from penstock.pipeline.sink.epochs.pulsar_notes import unique_sender
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.options import AT_LEAST_ONCE, PULSAR_TIMEOUT
-from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,9 +63,7 @@ class PulsarEpochs(Closing):
         with in_words():
             try:
                 probe = self._ask(lambda: self._coordinators.begin(TIMEOUT_MS))
-            except RefusedError as error:
-                if error.code != ServerError.NotAllowedError:
-                    raise
+            except NoTransactionsError as error:
                 raise SinkError(
                     f"the broker at {self._options.servers} has no transactions: have its "
                     f"transactionCoordinatorEnabled be true, or set {AT_LEAST_ONCE} to true if it "
