@@ -45,6 +45,7 @@ def test_the_defaults() -> None:
         partitioner="kafka",
         codec="none",
         batch_bytes=1_000_000,
+        at_least_once=False,
         timeout_ms=None,
         application=None,
         version=0,
