@@ -291,6 +291,7 @@ def _behind(
     if byte == (CLOSE_LIST if is_list else CLOSE):
         now[DEPTH] -= 1
         now[STATE] = _BEHIND
+        now[GUESS] = nodes[node.END, place]
         _close(nodes, columns, cells, valid, place)
     elif byte != COMMA:
         now[POSITION] -= 1
