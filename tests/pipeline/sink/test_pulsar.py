@@ -188,7 +188,6 @@ def test_a_row_that_is_too_large_is_named(place: Place) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"atLeastOnce": "false"}, "set atLeastOnce to true if that is no harm"),
         ({"kafka.batch.size": "1"}, "kafka.batch.size is for Kafka's protocol"),
         ({"user": "u", "password": "p"}, "to Pulsar one logs in with a token"),
         ({"pulsar.producer.compressionType": "gzip"}, "one of none, lz4, zlib, zstd, snappy"),
@@ -204,6 +203,13 @@ def test_options_of_pulsars_are_for_its_servers_alone() -> None:
     given = {"penstock.bootstrap.servers": "h:1", "pulsar.producer.compressionType": "lz4"}
     with pytest.raises(OptionError, match=r"pulsar\.producer\.compressiontype is for pulsar://"):
         parse({name.lower(): value for name, value in given.items()}, streaming=False)
+
+
+@pytest.mark.soak
+def test_a_broker_whose_transactions_are_off_is_refused(apache: ApachePulsar) -> None:
+    given = {"penstock.bootstrap.servers": f"pulsar://{apache.address}"}
+    with pytest.raises(SinkError, match=r"transactionCoordinatorEnabled be true, or set atLeast"):
+        batch_writer(given, VALUE.add("topic", "string"), overwrite=False)
 
 
 def test_the_server_is_asked_before_any_row(place: Place, tmp_path: Path) -> None:

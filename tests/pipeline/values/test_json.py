@@ -124,6 +124,22 @@ def test_a_bad_value_costs_its_own_row(value: bytes, reason: str) -> None:
     assert bad is None
 
 
+@pytest.mark.parametrize(
+    ("ddl", "value"),
+    [
+        ("origin STRUCT<city: STRING, zip: INT>, zip INT", {"origin": {"city": "Ulm"}, "zip": 7}),
+        ("a STRUCT<b: STRUCT<c: INT, d: INT>>, d INT", {"a": {"b": {"c": 1}}, "d": 7}),
+        ("at ARRAY<INT>, item STRING", {"at": [1], "item": "x"}),
+        ("at ARRAY<INT>, element STRING", {"at": [1], "element": "x"}),
+        ("counts MAP<STRING, INT>, key INT, value INT", {"counts": {"a": 1}, "key": 2, "value": 3}),
+    ],
+)
+def test_a_field_is_its_own_structs_behind_another_of_its_name(ddl: str, value: Any) -> None:
+    rows, faults = decode([json.dumps(value).encode()], ddl)
+    assert not faults
+    assert rows.to_pylist() == [as_column(value, parse_ddl(ddl))]
+
+
 def test_null_is_a_row_without_columns() -> None:
     rows, faults = decode([b" null ", b"{}"])
     assert not faults

@@ -221,10 +221,7 @@ class Reader:
         assert self._connection is not None
         asked = CommandGetLastMessageId(consumer_id=self._id, request_id=0)
         command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, getLastMessageId=asked)
-        found = self._connection.ask(command).getLastMessageIdResponse.last_message_id
-        if EARLIEST in (found.ledgerId, found.entryId):
-            return MessageId(-1, -1)
-        return MessageId(found.ledgerId, found.entryId)
+        return id_said(self._connection.ask(command).getLastMessageIdResponse.last_message_id)
 
     def receive(self, timeout_s: float) -> Received:
         """Return the next entry. Raises TimeoutError where there is none for so long."""
@@ -241,3 +238,9 @@ class Reader:
     def used(self, messages: int) -> None:
         """Say how many messages an entry that was received held: the broker counts them."""
         self._permits -= messages
+
+
+def id_said(said: MessageIdData) -> MessageId:
+    """Return an id that may come before all of a ledger's, or of a topic's."""
+    ledger, entry = (-1 if each == EARLIEST else each for each in (said.ledgerId, said.entryId))
+    return MessageId(ledger, entry if ledger >= 0 else -1)

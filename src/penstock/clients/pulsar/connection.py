@@ -41,9 +41,9 @@ _PROTOCOL_VERSION: Final = 21
 _REFUSED_LOGINS: Final = frozenset(
     {ServerError.AuthenticationError, ServerError.AuthorizationError}
 )
-_LATER: Final = frozenset({ServerError.ServiceNotReady, ServerError.TooManyRequests})
+LATER: Final = frozenset({ServerError.ServiceNotReady, ServerError.TooManyRequests})
 """What may go well a moment later."""
-_LATER_SENT: Final = _LATER | {ServerError.PersistenceError}
+_LATER_SENT: Final = LATER | {ServerError.PersistenceError}
 _RECEIPTS: Final = frozenset({BaseCommand.SEND_RECEIPT, BaseCommand.SEND_ERROR})
 _MOVED: Final = frozenset({BaseCommand.CLOSE_CONSUMER, BaseCommand.CLOSE_PRODUCER})
 _LARGEST_MESSAGE: Final = 5 << 20
@@ -108,7 +108,7 @@ class BrokerConnection:
             answer = self._read(self._timeout_s).command
             said = answer.ListFields()[-1][1]
             if answer.type == BaseCommand.ERROR and said.request_id == number:
-                raise _refusal(answer.error, _LATER)
+                raise _refusal(answer.error, LATER)
             if answer.type != BaseCommand.MESSAGE and getattr(said, "request_id", None) == number:
                 return answer
 

@@ -2,7 +2,7 @@
 
 Where a connection fails, or a topic moves, all that has no receipt is sent again in its order. A
 broker that knows producers by their names and numbers (`brokerDeduplicationEnabled`) stores it
-once, any other may have stored it before.
+once, any other may have stored it before. So in a transaction nothing is sent again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clients.pulsar.connection import RefusedError
+from penstock.clients.pulsar.transactions import Coordinators
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandProducer,
@@ -22,10 +23,16 @@ if TYPE_CHECKING:
     from penstock.clients.asking import Ask
     from penstock.clients.pulsar.client import PulsarClient
     from penstock.clients.pulsar.connection import BrokerConnection
+    from penstock.clients.pulsar.transactions import TransactionId
+    from penstock.records.pulsar.metadata_pb2 import MessageMetadata
     from penstock.session import Buffer
 
 IN_FLIGHT_BYTES: Final = 8 << 20
 """Entries that wait for their receipts, which are kept to be sent again."""
+
+
+class LostReceiptError(Exception):
+    """Nobody knows whether all entries of a transaction are there: it can't be committed."""
 
 
 class Sender(NamedTuple):
@@ -33,8 +40,15 @@ class Sender(NamedTuple):
 
     name: str
     """Of its producers: one of a name is let into a topic."""
-    first: int
+    first: int = 0
     """The number of the first message to each topic."""
+    transaction: TransactionId | None = None
+    """What all is part of; it ends by somebody else."""
+
+    def sign(self, said: CommandSend | MessageMetadata) -> None:
+        """Have a command, or the metadata of its entry, name the transaction."""
+        if self.transaction is not None:
+            said.txnid_most_bits, said.txnid_least_bits = self.transaction
 
 
 class Outgoing(NamedTuple):
@@ -55,14 +69,15 @@ class Outgoing(NamedTuple):
 class Producers:
     """One producer for each topic that is written to, all of the same name.
 
-    They end with the client's connections.
-    Methods raise RefusedError for what a broker refused, and OSError as `ask` does.
+    They end with the client's connections. Methods raise RefusedError for what a broker refused,
+    LostReceiptError, and OSError as `ask` does.
     """
 
-    def __init__(self, client: PulsarClient, name: str, ask: Ask) -> None:
+    def __init__(self, client: PulsarClient, sender: Sender, ask: Ask) -> None:
         self._client = client
-        self._name = name
+        self._sender = sender
         self._ask = ask
+        self._coordinators = Coordinators(client)
         self._open: dict[str, _Producer] = {}
         self._unanswered: deque[Outgoing] = deque()
         self._posted = 0
@@ -83,15 +98,18 @@ class Producers:
         try:
             while self._posted < len(self._unanswered):
                 outgoing = self._unanswered[self._posted]
-                self._producer(outgoing.topic).send(outgoing)
+                producer = self._producer(outgoing.topic)
                 self._posted += 1
+                producer.send(outgoing)
             while self._bytes > in_flight:
                 outgoing = self._unanswered[0]
                 self._producer(outgoing.topic).hear()
                 self._unanswered.popleft()
                 self._posted -= 1
                 self._bytes -= len(outgoing.entry)
-        except OSError:
+        except OSError as error:
+            if self._posted and self._sender.transaction is not None:
+                raise LostReceiptError(str(error)) from error
             # Receipts of these connections are not heard any more.
             self._posted = 0
             self._open.clear()
@@ -101,17 +119,26 @@ class Producers:
     def _producer(self, topic: str) -> _Producer:
         found = self._open.get(topic)
         if found is None:
-            found = self._open[topic] = _Producer(self._client.owner(topic), topic, self._name)
+            if self._sender.transaction is not None:
+                self._coordinators.add(self._sender.transaction, topic)
+            found = self._open[topic] = _Producer(self._client.owner(topic), topic, self._sender)
         return found
 
 
 class _Producer:
     """One topic's, on the connection to the broker that has the topic."""
 
-    def __init__(self, connection: BrokerConnection, topic: str, name: str) -> None:
+    def __init__(self, connection: BrokerConnection, topic: str, sender: Sender) -> None:
         self._connection = connection
+        self._sender = sender
         self._id = connection.next_id()
-        asked = CommandProducer(topic=topic, producer_id=self._id, request_id=0, producer_name=name)
+        asked = CommandProducer(
+            topic=topic,
+            producer_id=self._id,
+            request_id=0,
+            producer_name=sender.name,
+            txn_enabled=sender.transaction is not None,
+        )
         try:
             connection.ask(BaseCommand(type=BaseCommand.PRODUCER, producer=asked))
         except RefusedError as error:
@@ -127,6 +154,7 @@ class _Producer:
             highest_sequence_id=outgoing.last,
             num_messages=outgoing.messages,
         )
+        self._sender.sign(sent)
         self._connection.send(BaseCommand(type=BaseCommand.SEND, send=sent), outgoing.entry)
 
     def hear(self) -> None:

@@ -20,6 +20,7 @@ TIMEOUT: Final = "kafka.transaction.timeout.ms"
 ACKS: Final = "kafka.acks"
 PULSAR_COMPRESSION: Final = "pulsar.producer.compressionType"
 PULSAR_BATCH_SIZE: Final = "pulsar.producer.batchingMaxBytes"
+PULSAR_TIMEOUT: Final = "pulsar.transactionTimeoutMs"
 AT_LEAST_ONCE: Final = "atLeastOnce"
 APPLICATION: Final = "txnAppId"
 VERSION: Final = "txnVersion"
@@ -49,6 +50,7 @@ NAMES: Final = (
     ACKS,
     PULSAR_COMPRESSION,
     PULSAR_BATCH_SIZE,
+    PULSAR_TIMEOUT,
     *address.NAMES,
     *sasl_options.UNDERSTOOD,
 )
@@ -75,6 +77,8 @@ class SinkOptions:
     partitioner: str
     codec: str
     batch_bytes: int
+    at_least_once: bool
+    """Whether rows may be there twice, where the server has a way to write them once."""
     timeout_ms: int | None
     """How long a transaction may stay open; None for as long as suits the server."""
     application: str | None
@@ -91,18 +95,20 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     given = {name.lower(): value for name, value in options.items()}
     servers = parse_address(given, SERVERS, KAFKA_SERVERS)
     refuse_unknown(given, NAMES, _OF_SPARK)
-    _check_protocol(given, servers.protocol)
+    at_least_once = _may_repeat(given, servers.protocol)
     _choice(given, "includeHeaders", ["true", "false"])
     _choice(given, ACKS, ["all", "-1"])
     application, version = _application(given, streaming=streaming)
     codec, batch_bytes = _batches(given, servers.protocol)
+    timeout = PULSAR_TIMEOUT if servers.protocol is Protocol.PULSAR else TIMEOUT
     return SinkOptions(
         address=servers,
         topic=_topic(given),
         partitioner=_choice(given, "partitioner", PARTITIONERS, servers.protocol),
         codec=codec,
         batch_bytes=batch_bytes,
-        timeout_ms=_count(given, TIMEOUT, least=1_000),
+        at_least_once=at_least_once,
+        timeout_ms=_count(given, timeout, least=1_000),
         application=application,
         version=version,
     )
@@ -138,7 +144,8 @@ def _batches(given: Mapping[str, str], protocol: Protocol) -> tuple[str, int]:
     return _choice(given, COMPRESSION, CODECS), _count(given, BATCH_SIZE) or BATCH_BYTES
 
 
-def _check_protocol(given: Mapping[str, str], protocol: Protocol) -> None:
+def _may_repeat(given: Mapping[str, str], protocol: Protocol) -> bool:
+    """Return whether rows may be there twice. Raises OptionError."""
     pulsars = [name for name in given if name.startswith("pulsar.")]
     if protocol is not Protocol.PULSAR and pulsars:
         raise OptionError(f"{pulsars[0]} is for pulsar://: leave it away")
@@ -147,12 +154,12 @@ def _check_protocol(given: Mapping[str, str], protocol: Protocol) -> None:
         raise OptionError(
             f"{AT_LEAST_ONCE} is for pulsar:// and iggy://: to Kafka each row is written once"
         )
-    if protocol is not Protocol.KAFKA and not accepted:
+    if protocol is Protocol.IGGY and not accepted:
         raise OptionError(
-            f"to {protocol.capitalize()} rows are written without transactions, so those of a task "
-            f"or batch that is done again may be there twice: set {AT_LEAST_ONCE} to true if that "
-            "is no harm"
+            f"Iggy has no transactions, so rows of a task or batch that is done again may be there "
+            f"twice: set {AT_LEAST_ONCE} to true if that is no harm"
         )
+    return accepted
 
 
 def _choice(

@@ -116,6 +116,7 @@ class PulsarPacker:
     def _metadata(self, last: int) -> bytes:
         """Return what else the metadata of a batch says."""
         metadata = MessageMetadata(highest_sequence_id=last)
+        self._sender.sign(metadata)
         return metadata.SerializePartialToString()
 
     def _compressed(self, made: memoryview) -> bytearray:

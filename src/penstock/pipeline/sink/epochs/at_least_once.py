@@ -10,7 +10,7 @@ from penstock.clients.closing import Closing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.clients.kafka.coordinator import ProducerState
+    from penstock.pipeline.sink.epochs.attempt import Outcome
 
 
 class AtLeastOnceEpochs(Closing):
@@ -23,7 +23,7 @@ class AtLeastOnceEpochs(Closing):
     def at_work(self, writer: str) -> Iterator[int]:  # noqa: ARG002
         yield -1
 
-    def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:  # noqa: ARG002
+    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:  # noqa: ARG002
         return True
 
     def abort(self, writer: str) -> None:

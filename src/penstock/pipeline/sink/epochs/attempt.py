@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.clients.access import LoginError
 from penstock.clients.kafka.client import KafkaError
@@ -13,9 +13,16 @@ from penstock.pipeline.sink.errors import SinkError, UnreachableError
 from penstock.pipeline.source.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.clients.asking import ResultT
+
+Outcome: TypeAlias = tuple[str | int, ...]
+"""Whose open transaction has a task's rows: a tuple of the protocol's own, which may be JSON on its
+way to the driver."""
+
+UNNAMED: Final = "write-"
+"""Begins the name of a writer of one batch, of whom nobody asks again."""
 
 CLIENT_ID: Final = "penstock-spark"
 TIMEOUT_S: Final = 30.0
@@ -46,6 +53,27 @@ def check_epoch(writer: str, epoch: int, last: int) -> None:
             f"batch {epoch} of {writer} is to be written, and batch {last} was: the checkpoint, or "
             "txnVersion, is older than what the topics hold, and can't go on with them"
         )
+
+
+def ended_too_soon(transaction: object, time_option: str) -> SinkError:
+    """Return what to say where a transaction is over before it was decided."""
+    return SinkError(
+        f"nothing is written: the transaction {transaction} was ended before all tasks were done, "
+        f"by another run of the same query or after {time_option}"
+    )
+
+
+def lost(
+    attempt: tuple[str, int], transactions: Iterable[object], time_option: str, record: str
+) -> SinkError:
+    """Return what to say where transactions are over that were to be committed."""
+    writer, epoch = attempt
+    return SinkError(
+        f"batch {epoch} of {writer} was decided, and its transactions "
+        f"{', '.join(map(str, transactions))} ended without their rows before they could be "
+        f"committed: {time_option} went by. All others are committed. To write the whole batch "
+        f"once more, delete {record}"
+    )
 
 
 @contextmanager

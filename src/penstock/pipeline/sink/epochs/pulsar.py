@@ -60,7 +60,7 @@ class RepeatingWriter(AtLeastOnceWriter):
         topics = PulsarTopics(client, options.servers, ask)
         sender = Sender(name, attempt.epoch << _EPOCH_BITS)
         self._packer = packer_of(topics, options, attempt, sender)
-        self._producers = Producers(client, name, ask)
+        self._producers = Producers(client, sender, ask)
 
     def write(self, rows: pa.RecordBatch) -> None:
         for outgoing in self._packer.entries(rows):
