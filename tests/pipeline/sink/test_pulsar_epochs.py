@@ -17,7 +17,7 @@ import pytest
 from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
 from epoch_query import PARTITIONS, ROWS, DeathError, EpochQuery, expected
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, wait_until
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.pulsar.client import MessageId, PulsarClient
@@ -232,6 +232,25 @@ def test_a_task_whose_time_is_over_is_noticed_before_the_decision(query: EpochQu
     with pytest.raises(SinkError, match=r"nothing is written: the transaction .* was ended"):
         query.commit(0, tasks)
     assert query.values() == []
+
+
+def test_a_transaction_ends_after_the_time_that_is_set(query: EpochQuery) -> None:
+    given = {"pulsar.transactionTimeoutMs": "1000"}
+    short = EpochQuery(query.servers, query.topic, **given)
+    tasks = short.tasks(0)
+    with PulsarClient(query.options.servers) as client:
+        wait_until(lambda: is_over(client, tasks[0], short))
+    with pytest.raises(SinkError, match=r"nothing is written: .* after pulsar\.transactionTime"):
+        short.commit(0, tasks)
+
+
+def is_over(client: PulsarClient, transaction: TransactionId, query: EpochQuery) -> bool:
+    topic = f"persistent://public/default/{query.topic}-partition-0"
+    try:
+        Coordinators(client).add(transaction, topic)
+    except RefusedError:
+        return True
+    return False
 
 
 def test_an_attempt_whose_receipts_are_lost_is_given_up(
