@@ -172,13 +172,13 @@ def test_what_had_no_receipt_is_sent_again(place: Place, monkeypatch: pytest.Mon
     real = BrokerConnection.receipt
     left = 3
 
-    def failing(connection: BrokerConnection, producer_id: int) -> Any:
+    def failing(connection: BrokerConnection, *entry: int) -> None:
         nonlocal left
         left -= 1
         if left == 0:
             connection.close()
             raise ConnectionResetError
-        return real(connection, producer_id)
+        real(connection, *entry)
 
     monkeypatch.setattr(BrokerConnection, "receipt", failing)
     place.write(pa.record_batch({"key": NAMES, "value": NAMES}), Attempt("w", 0, 0, 0))

@@ -63,8 +63,8 @@ class RepeatingWriter(AtLeastOnceWriter):
         self._producers = Producers(client, sender, ask)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        for outgoing in self._packer.entries(rows):
-            with in_words():
+        with in_words():
+            for outgoing in self._packer.entries(rows):
                 self._producers.send(outgoing)
 
     def finish(self) -> None:
