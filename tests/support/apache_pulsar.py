@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -57,15 +58,23 @@ class ApachePulsar:
 
     def create(self, topic: str, partitions: int) -> None:
         """Create a topic of public/default."""
-        admin = f"http://127.0.0.1:{self._ports['http']}/admin/v2"
+        self._admin("PUT", f"{topic}/partitions", str(partitions).encode())
+
+    def messages(self, topic: str) -> int:
+        """Return how many messages a topic with partitions got since the broker began."""
+        counter = json.loads(self._admin("GET", f"{topic}/partitioned-stats"))["msgInCounter"]
+        return int(counter)
+
+    def _admin(self, method: str, path: str, body: bytes | None = None) -> bytes:
         request = urllib.request.Request(
-            f"{admin}/persistent/public/default/{topic}/partitions",
-            data=str(partitions).encode(),
-            method="PUT",
+            f"http://127.0.0.1:{self._ports['http']}/admin/v2/persistent/public/default/{path}",
+            data=body,
+            method=method,
             headers={"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
-            assert answer.status in {200, 204}
+            content: bytes = answer.read()
+        return content
 
     def __enter__(self) -> Self:
         self.start()
