@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import os
+import secrets
 import subprocess
 import time
 import urllib.request
@@ -12,6 +15,7 @@ from typing import Self
 
 import pytest
 
+from penstock.clients.access import Access, Token
 from penstock.clients.pulsar.client import PulsarClient
 from penstock.clients.pulsar.connection import RefusedError
 from versus.peers import maven
@@ -27,9 +31,14 @@ COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 
 
 class ApachePulsar:
-    """One broker with its bookie, in one process, which may be ended and started again."""
+    """One broker with its bookie, in one process, which may be ended and started again.
 
-    def __init__(self, folder: Path, *, transactions: bool, **settings: object) -> None:
+    With `tokens` it lets in who shows `token`, and nobody else.
+    """
+
+    def __init__(
+        self, folder: Path, *, transactions: bool, tokens: bool = False, **settings: object
+    ) -> None:
         try:
             libraries = maven.fetch(LIBRARIES, "pulsar", ARTIFACTS)
         except NotAvailableError as error:
@@ -39,6 +48,11 @@ class ApachePulsar:
         self._ports = {name: free_port() for name in ("pulsar", "http", "bookie")}
         given = configuration(self._ports, Durability.WRITTEN)
         given |= {"transactionCoordinatorEnabled": str(transactions).lower(), **settings}
+        self.token: str | None = None
+        if tokens:
+            key = secrets.token_bytes(32)
+            self.token = token_of("admin", key)
+            given |= _token_settings(key, self.token)
         text = "".join(f"{key}={value}\n" for key, value in given.items())
         (folder / "standalone.conf").write_text(text)
         (folder / "log4j2.properties").write_text(LOGGING)
@@ -72,6 +86,8 @@ class ApachePulsar:
             method=method,
             headers={"Content-Type": "application/json"},
         )
+        if self.token is not None:
+            request.add_header("Authorization", f"Bearer {self.token}")
         with urllib.request.urlopen(request, timeout=30) as answer:
             content: bytes = answer.read()
         return content
@@ -102,8 +118,34 @@ class ApachePulsar:
 
     def _is_up(self) -> bool:
         try:
-            with PulsarClient(self.address, timeout_s=5) as client:
+            login = None if self.token is None else Token(self.token)
+            with PulsarClient(self.address, Access(login=login), timeout_s=5) as client:
                 client.owner(PROBE)
                 return not self._transactions or client.partitions(COORDINATORS) > 0
         except (OSError, RefusedError):
             return False
+
+
+def token_of(subject: str, key: bytes) -> str:
+    """Return a JSON Web Token of somebody, signed with a key that the broker has too."""
+    parts = [{"alg": "HS256", "typ": "JWT"}, {"sub": subject}]
+    signed = b".".join(_base64(json.dumps(part).encode()) for part in parts)
+    return (signed + b"." + _base64(hmac.digest(key, signed, "sha256"))).decode()
+
+
+def _base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _token_settings(key: bytes, token: str) -> dict[str, object]:
+    return {
+        "authenticationEnabled": "true",
+        "authenticationProviders": (
+            "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
+        ),
+        "tokenSecretKey": f"data:;base64,{base64.b64encode(key).decode()}",
+        "brokerClientAuthenticationPlugin": (
+            "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+        ),
+        "brokerClientAuthenticationParameters": f"token:{token}",
+    }

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock.limits import TURN_MICROSECONDS
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
 from penstock.log.interface import Outcome
 from penstock.log.reading import Readers
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_COLLECTED_SECONDS: Final = TURN_MICROSECONDS / 1_000_000
+_COLLECTED_SECONDS: Final = 0.003
 """How long batches that follow one another are collected: a change of threads, there and back,
-costs more than several small appends."""
+costs more than several small appends do, and the loop goes round every millisecond."""
 
 
 class Flusher:

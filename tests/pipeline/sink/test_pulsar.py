@@ -139,6 +139,13 @@ def test_keys_decide_as_pulsars_java_client_does(place: Place) -> None:
     assert found == dict(zip(NAMES, (hashed % 3).tolist(), strict=True))
 
 
+def test_a_topic_without_partitions_is_one(place: Place, client: pulsar.Client) -> None:
+    plain = place._replace(topic=f"persistent://public/default/{place.topic}-plain")
+    client.create_producer(plain.topic).close()
+    plain.write(pa.record_batch({"key": NAMES, "value": NAMES}), Attempt("w", 0, 5, 0))
+    assert [row["value"] for row in plain.rows()] == NAMES
+
+
 @pytest.mark.parametrize("codec", ["lz4", "zlib", "zstd", "snappy"])
 def test_batches_are_compressed_and_as_clients_make_them(
     place: Place, client: pulsar.Client, codec: str
@@ -165,13 +172,13 @@ def test_what_had_no_receipt_is_sent_again(place: Place, monkeypatch: pytest.Mon
     real = BrokerConnection.receipt
     left = 3
 
-    def failing(connection: BrokerConnection, producer_id: int) -> Any:
+    def failing(connection: BrokerConnection, *entry: int) -> None:
         nonlocal left
         left -= 1
         if left == 0:
             connection.close()
             raise ConnectionResetError
-        return real(connection, producer_id)
+        real(connection, *entry)
 
     monkeypatch.setattr(BrokerConnection, "receipt", failing)
     place.write(pa.record_batch({"key": NAMES, "value": NAMES}), Attempt("w", 0, 0, 0))
@@ -191,6 +198,7 @@ def test_a_row_that_is_too_large_is_named(place: Place) -> None:
         ({"kafka.batch.size": "1"}, "kafka.batch.size is for Kafka's protocol"),
         ({"user": "u", "password": "p"}, "to Pulsar one logs in with a token"),
         ({"pulsar.producer.compressionType": "gzip"}, "one of none, lz4, zlib, zstd, snappy"),
+        ({"txnAppId": "a", "txnVersion": "2147483648"}, "txnVersion is at most 2147483647 with"),
     ],
 )
 def test_options_that_pulsar_has_no_use_for(given: dict[str, str], words: str) -> None:

@@ -1,28 +1,33 @@
 """Goal: any Pulsar with transactions takes each row once, whoever dies between which two steps.
 
-Method: Penstock's Pulsar port, and no Spark. A driver dies by an error that nothing catches, behind
-each thing that it says; then the epoch is done again by new objects. `soak` has the same with a
-broker of Apache Pulsar.
+Method: Penstock's Pulsar port, and mostly no Spark. A driver dies by an error that nothing catches,
+behind each thing that it says; then the epoch is done again by new objects. `soak` has the same
+with a broker of Apache Pulsar.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
 from epoch_query import PARTITIONS, ROWS, DeathError, EpochQuery, expected
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, wait_until
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.pulsar.client import MessageId, PulsarClient
 from penstock.clients.pulsar.connection import BrokerConnection, RefusedError
 from penstock.clients.pulsar.transactions import Coordinators, TransactionId
+from penstock.pipeline.sink.epochs.attempt import Attempt
 from penstock.pipeline.sink.epochs.pulsar_journal import Decision, Journal, Known, known_of
 from penstock.pipeline.sink.epochs.pulsar_notes import Note
 from penstock.pipeline.sink.epochs.pulsar_transactions import PulsarEpochs
@@ -30,6 +35,8 @@ from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.starting import ask_broker
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, ServerError
 from penstock.records.pulsar.entry import read_entry
+from source_rows import rows_read
+from spark_topics import create
 
 MOST_REQUESTS = 100
 CHANGES = frozenset(
@@ -90,6 +97,20 @@ def test_an_epoch_is_visible_when_it_is_decided_and_once(query: EpochQuery) -> N
         query.tasks(0)
     assert query.commit(2, []) is True
     assert len(known(query).begun) == 0, "what is done is forgotten"
+
+
+@pytest.mark.soak
+def test_spark_writes_a_batch_of_a_name_once(
+    spark: SparkSession, shared_server: BrokerProcess
+) -> None:
+    topic = create(shared_server.kafka, PARTITIONS)
+    rows = spark.range(90, numPartitions=2).selectExpr("CAST(id AS STRING) AS value")
+    writing = rows.write.format("penstock").mode("append").option("topic", topic)
+    writing = writing.option("penstock.bootstrap.servers", shared_server.pulsar)
+    for _ in range(2):
+        writing.options(txnAppId=f"app {topic}", txnVersion=0).save()
+    found = sorted(int(row["value"]) for row in rows_read(shared_server.pulsar, topic))
+    assert found == [*range(90)]
 
 
 def test_entries_name_their_transaction(query: EpochQuery) -> None:
@@ -234,19 +255,63 @@ def test_a_task_whose_time_is_over_is_noticed_before_the_decision(query: EpochQu
     assert query.values() == []
 
 
+def test_a_transaction_ends_after_the_time_that_is_set(query: EpochQuery) -> None:
+    given = {"pulsar.transactionTimeoutMs": "1000"}
+    short = EpochQuery(query.servers, query.topic, **given)
+    tasks = short.tasks(0)
+    with PulsarClient(query.options.servers) as client:
+        wait_until(lambda: is_over(client, tasks[0], short))
+    with pytest.raises(SinkError, match=r"nothing is written: .* after pulsar\.transactionTime"):
+        short.commit(0, tasks)
+
+
+def is_over(client: PulsarClient, transaction: TransactionId, query: EpochQuery) -> bool:
+    topic = f"persistent://public/default/{query.topic}-partition-0"
+    try:
+        Coordinators(client).add(transaction, topic)
+    except RefusedError:
+        return True
+    return False
+
+
+def test_a_connection_that_is_closed_while_rows_are_waited_for_is_made_anew(
+    query: EpochQuery,
+) -> None:
+    """As a broker closes it on which its pings have no answer."""
+    batches = [pa.record_batch({"key": [b"k"], "value": rows}) for rows in ([b"a"], [b"b"])]
+    with query.epochs() as epochs, epochs.task(Attempt(query.writer, 0, 0, 0)) as task:
+        assert isinstance(epochs, PulsarEpochs)
+        for batch in batches:
+            task.write(batch)
+            for each in epochs._client._connections.values():
+                wait_until(lambda: has_answer(each))  # noqa: B023  # at once
+                assert each._socket is not None
+                each._socket.shutdown(socket.SHUT_RDWR)
+        outcome = task.finish()
+    assert outcome is not None
+    assert query.commit(0, [outcome]) is True
+    assert query.shows([b"a", b"b"])
+
+
+def has_answer(connection: BrokerConnection) -> bool:
+    """Whether the receipt of the row is there, which nobody has waited for."""
+    connection.catch_up()
+    return any(connection._receipts.values())
+
+
 def test_an_attempt_whose_receipts_are_lost_is_given_up(
     query: EpochQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = BrokerConnection.receipt
     broken = 0
 
-    def breaking(connection: BrokerConnection, producer_id: int) -> Any:
+    def breaking(connection: BrokerConnection, *entry: int) -> None:
         nonlocal broken
         broken += 1
         if broken == 2:  # The first is that of the note that it begins.
             connection.close()
             raise ConnectionResetError
-        return real(connection, producer_id)
+        real(connection, *entry)
 
     with monkeypatch.context() as patching:
         patching.setattr(BrokerConnection, "receipt", breaking)
@@ -254,6 +319,20 @@ def test_an_attempt_whose_receipts_are_lost_is_given_up(
             query.task(0, 0)
     assert query.commit(0, query.tasks(0)) is True
     assert query.shows(expected(0))
+
+
+@pytest.mark.soak
+def test_a_broker_that_wants_a_token_is_shown_it(tmp_path: Path) -> None:
+    with ApachePulsar(tmp_path, transactions=True, tokens=True) as broker:
+        broker.create("orders", PARTITIONS)
+        servers = f"pulsar://{broker.address}"
+        for wrong in ({}, {"token": "wrong"}):
+            with pytest.raises(SinkError, match="Correct the option token"):
+                ask_broker(EpochQuery(servers, "orders", **wrong).options)
+        query = EpochQuery(servers, "orders", token=str(broker.token))
+        ask_broker(query.options)
+        assert query.commit(0, query.tasks(0)) is True
+        assert rows_read(servers, "orders", token=str(broker.token))
 
 
 def test_a_broker_without_transactions_is_refused_before_any_row(

@@ -7,6 +7,7 @@ receipts for the producer that sent.
 from __future__ import annotations
 
 import itertools
+import select
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +22,6 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
     CommandConnect,
     CommandPong,
-    MessageIdData,
     ServerError,
 )
 from penstock.session import PeerError
@@ -120,15 +120,38 @@ class BrokerConnection:
             if command.type == BaseCommand.MESSAGE and command.message.consumer_id == consumer_id:
                 return frame
 
-    def receipt(self, producer_id: int) -> MessageIdData:
-        """Return where the first entry is that a producer sent and has heard nothing of."""
+    def receipt(self, producer_id: int, sequence: int) -> None:
+        """Return when the receipt of a producer's entry is there, which is the next to come."""
         heard = self._receipts[producer_id]
         while not heard:
             self._read(self._timeout_s)
-        command = heard.popleft()
-        if command.type == BaseCommand.SEND_ERROR:
-            raise _refusal(command.send_error, _LATER_SENT)
-        return command.send_receipt.message_id
+        if self.has_receipt(producer_id, sequence):
+            heard.popleft()
+            return
+        self.close()
+        if heard[0].type == BaseCommand.SEND_ERROR:
+            raise _refusal(heard[0].send_error, _LATER_SENT)
+        raise ConnectionError("the broker confirms another message than was sent")
+
+    def has_receipt(self, producer_id: int, sequence: int) -> bool:
+        """Whether the receipt has come, also where the connection was closed behind it."""
+        heard = self._receipts[producer_id]
+        return bool(heard) and (
+            heard[0].type == BaseCommand.SEND_RECEIPT
+            and heard[0].send_receipt.sequence_id == sequence
+        )
+
+    def catch_up(self) -> None:
+        """Answer what came while nobody listened; raises OSError where the broker has gone.
+
+        A broker closes a connection on which its pings have no answer.
+        """
+        while self._socket is not None:
+            poll = select.poll()
+            poll.register(self._socket, select.POLLIN)
+            if not poll.poll(0):
+                return
+            self._read_any(self._timeout_s)
 
     def send(self, command: BaseCommand, entry: Buffer = b"") -> None:
         if self._socket is None:
@@ -155,28 +178,33 @@ class BrokerConnection:
         return command
 
     def _read(self, timeout_s: float) -> Frame:
-        """Return the next frame that is no ping; receipts are kept too. Raises OSError."""
+        """Return the next frame that is no ping; raises OSError."""
+        while True:
+            frame = self._read_any(timeout_s)
+            if frame.command.type != BaseCommand.PING:
+                return frame
+
+    def _read_any(self, timeout_s: float) -> Frame:
+        """Return the next frame; a ping is answered, and a receipt is kept. Raises OSError."""
         if self._socket is None:
             raise ConnectionError("the broker closed the connection")
         try:
-            while True:
-                self._socket.settimeout(timeout_s)
-                frame = parse_frame(_read_frame(self._socket))
-                command = frame.command
-                if command.type in _RECEIPTS:
-                    said = command.ListFields()[-1][1]
-                    self._receipts[said.producer_id].append(command)
-                if command.type in _MOVED:
-                    raise self._moved()
-                if command.type != BaseCommand.PING:
-                    return frame
-                self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
+            self._socket.settimeout(timeout_s)
+            frame = parse_frame(_read_frame(self._socket))
         except PeerError as error:
             self.close()
             raise ConnectionError(f"the broker's answer: {error}") from error
         except OSError:
             self.close()
             raise
+        command = frame.command
+        if command.type == BaseCommand.PING:
+            self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
+        elif command.type in _RECEIPTS:
+            self._receipts[command.ListFields()[-1][1].producer_id].append(command)
+        elif command.type in _MOVED:
+            raise self._moved()
+        return frame
 
 
 def _refusal(

@@ -96,18 +96,19 @@ class Producers:
     def _go_on(self, in_flight: int) -> None:
         """Send what is not sent, and hear receipts until no more than so many bytes have none."""
         try:
+            for each in self._open.values():
+                each.catch_up()
             while self._posted < len(self._unanswered):
                 outgoing = self._unanswered[self._posted]
                 producer = self._producer(outgoing.topic)
                 self._posted += 1
                 producer.send(outgoing)
             while self._bytes > in_flight:
-                outgoing = self._unanswered[0]
-                self._producer(outgoing.topic).hear()
-                self._unanswered.popleft()
-                self._posted -= 1
-                self._bytes -= len(outgoing.entry)
+                self._hear()
         except OSError as error:
+            # A broker that closes a connection in a pause has answered what came before.
+            while self._posted and self._first_open().has_heard(self._unanswered[0]):
+                self._hear()
             if self._posted and self._sender.transaction is not None:
                 raise LostReceiptError(str(error)) from error
             # Receipts of these connections are not heard any more.
@@ -115,6 +116,15 @@ class Producers:
             self._open.clear()
             self._client.close()
             raise
+
+    def _hear(self) -> None:
+        """Hear the receipt of the first entry that has none."""
+        self._first_open().hear(self._unanswered[0])
+        self._posted -= 1
+        self._bytes -= len(self._unanswered.popleft().entry)
+
+    def _first_open(self) -> _Producer:
+        return self._open[self._unanswered[0].topic]
 
     def _producer(self, topic: str) -> _Producer:
         found = self._open.get(topic)
@@ -157,5 +167,13 @@ class _Producer:
         self._sender.sign(sent)
         self._connection.send(BaseCommand(type=BaseCommand.SEND, send=sent), outgoing.entry)
 
-    def hear(self) -> None:
-        self._connection.receipt(self._id)
+    def hear(self, outgoing: Outgoing) -> None:
+        """Return when an entry is safe, the first of which nothing was heard."""
+        self._connection.receipt(self._id, outgoing.first)
+
+    def has_heard(self, outgoing: Outgoing) -> bool:
+        """Whether the receipt of an entry has come."""
+        return self._connection.has_receipt(self._id, outgoing.first)
+
+    def catch_up(self) -> None:
+        self._connection.catch_up()

@@ -99,6 +99,11 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     _choice(given, "includeHeaders", ["true", "false"])
     _choice(given, ACKS, ["all", "-1"])
     application, version = _application(given, streaming=streaming)
+    if servers.protocol is Protocol.PULSAR and at_least_once and version > _MOST:
+        raise OptionError(
+            f"{VERSION} is at most {_MOST} with {AT_LEAST_ONCE} to pulsar://, for messages are "
+            f"numbered by it: leave {AT_LEAST_ONCE} out, or number the writes from 0 on"
+        )
     codec, batch_bytes = _batches(given, servers.protocol)
     timeout = PULSAR_TIMEOUT if servers.protocol is Protocol.PULSAR else TIMEOUT
     return SinkOptions(

@@ -63,8 +63,8 @@ class RepeatingWriter(AtLeastOnceWriter):
         self._producers = Producers(client, sender, ask)
 
     def write(self, rows: pa.RecordBatch) -> None:
-        for outgoing in self._packer.entries(rows):
-            with in_words():
+        with in_words():
+            for outgoing in self._packer.entries(rows):
                 self._producers.send(outgoing)
 
     def finish(self) -> None:
@@ -94,13 +94,13 @@ class PulsarTopics:
         if name not in self._found:
             with in_words():
                 full = full_name(name)
-                has_partitions = self._ask(lambda: self._client.partitions(full)) > 0
-                count = self._ask(lambda: partition_count(self._client, full))
+                partitions = self._ask(lambda: self._client.partitions(full))
+                count = partitions or self._ask(lambda: partition_count(self._client, full))
                 largest = self._ask(self._client.largest_message)
             if not count:
                 raise no_topic(name, self._servers)
             topic = Topic(name, count, largest, "the broker's maxMessageSize")
-            self._found[name] = topic, has_partitions
+            self._found[name] = topic, partitions > 0
         return self._found[name]
 
 
