@@ -1,8 +1,8 @@
 """Goal: any Pulsar with transactions takes each row once, whoever dies between which two steps.
 
-Method: Penstock's Pulsar port, and no Spark. A driver dies by an error that nothing catches, behind
-each thing that it says; then the epoch is done again by new objects. `soak` has the same with a
-broker of Apache Pulsar.
+Method: Penstock's Pulsar port, and mostly no Spark. A driver dies by an error that nothing catches,
+behind each thing that it says; then the epoch is done again by new objects. `soak` has the same
+with a broker of Apache Pulsar.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
@@ -35,6 +36,7 @@ from penstock.pipeline.sink.starting import ask_broker
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, ServerError
 from penstock.records.pulsar.entry import read_entry
 from source_rows import rows_read
+from spark_topics import create
 
 MOST_REQUESTS = 100
 CHANGES = frozenset(
@@ -95,6 +97,20 @@ def test_an_epoch_is_visible_when_it_is_decided_and_once(query: EpochQuery) -> N
         query.tasks(0)
     assert query.commit(2, []) is True
     assert len(known(query).begun) == 0, "what is done is forgotten"
+
+
+@pytest.mark.soak
+def test_spark_writes_a_batch_of_a_name_once(
+    spark: SparkSession, shared_server: BrokerProcess
+) -> None:
+    topic = create(shared_server.kafka, PARTITIONS)
+    rows = spark.range(90, numPartitions=2).selectExpr("CAST(id AS STRING) AS value")
+    writing = rows.write.format("penstock").mode("append").option("topic", topic)
+    writing = writing.option("penstock.bootstrap.servers", shared_server.pulsar)
+    for _ in range(2):
+        writing.options(txnAppId=f"app {topic}", txnVersion=0).save()
+    found = sorted(int(row["value"]) for row in rows_read(shared_server.pulsar, topic))
+    assert found == [*range(90)]
 
 
 def test_entries_name_their_transaction(query: EpochQuery) -> None:
