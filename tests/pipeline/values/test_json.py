@@ -14,6 +14,7 @@ from penstock.pipeline.values import decoding
 from penstock.pipeline.values.ddl import parse_ddl
 from penstock.pipeline.values.decoding import Decoded, values_of
 from penstock.pipeline.values.json_decoder import JsonDecoder
+from random_json import COLUMNS, ddl_of, objects
 
 DDL = (
     "id BIGINT, small INT, name STRING, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, "
@@ -57,7 +58,7 @@ def as_column(value: Any, of: pa.DataType) -> Any:
     if pa.types.is_struct(of):
         return {each.name: as_column(value.get(each.name), each.type) for each in of.fields}
     if pa.types.is_map(of):
-        return list(value.items())
+        return [(key, as_column(each, of.item_type)) for key, each in value.items()]
     if pa.types.is_list(of):
         return [as_column(each, of.value_type) for each in value]
     return value
@@ -74,6 +75,19 @@ def test_columns_are_what_the_standard_library_reads(
     rows, faults = decode(values)
     assert not faults
     assert rows.to_pylist() == [as_column(each, parse_ddl(DDL)) for each in objects]
+
+
+@given(columns=COLUMNS, data=st.data())
+def test_columns_of_any_type_are_what_the_standard_library_reads(
+    columns: dict[str, Any], data: st.DataObject
+) -> None:
+    written = data.draw(st.lists(objects(columns), max_size=5))
+    values = [json.dumps(each, ensure_ascii=data.draw(st.booleans())).encode() for each in written]
+    rows, faults = decode(values, ddl_of(columns))
+    assert not faults
+    rows.validate(full=True)
+    expected = parse_ddl(ddl_of(columns))
+    assert rows.to_pylist() == [as_column(each, expected) for each in written]
 
 
 @given(values=st.lists(st.binary(max_size=40) | st.text('{}[]":,1-e.\\u0 tnfalsr', max_size=30)))
