@@ -53,7 +53,7 @@ report: $(INSTALLED) ## docs/benchmarks.md and its plots, from RESULT=file of `m
 	PYTHONPATH=benchmarks $(BIN)/python -m versus.report $(RESULT)
 
 soak: $(INSTALLED) java kernels ## The long runs: 100 crashes, many more random cases
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m soak --timeout 3600
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -m "soak or hypothesis" --timeout 3600
 
 interop: $(INSTALLED) kernels ## What each real client writes, each real client reads, old ones too: many more cases
 	HYPOTHESIS_PROFILE=interop $(BIN)/pytest tests/interop -m "soak or not soak" --timeout 3600

@@ -11,13 +11,11 @@ import socket
 import tempfile
 from pathlib import Path
 
-import psutil
-
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.demo.processes import running_broker
 from penstock.kafka.wire import api, decode_response
-from penstock.server.data_folder import LOCK_NAME
-from request_cost import cpu_seconds, kafka_batch, kafka_frame
+from request_cost import kafka_batch, kafka_frame
 
 TOPIC = "sessions"
 VERSION = 12
@@ -58,7 +56,7 @@ def produce(partition: int) -> bytes:
 
 
 def consume(
-    broker: psutil.Process, address: str, offsets: dict[int, int], rounds: int, *, session: bool
+    broker: int, address: str, offsets: dict[int, int], rounds: int, *, session: bool
 ) -> float:
     """Return the broker's CPU microseconds a fetch, its producer's share with it."""
     producer, consumer = Connection(address), Connection(address)
@@ -87,7 +85,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
         folder = Path(name)
         with running_broker(folder) as addresses:
-            broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+            broker = broker_in(folder)
             types = api("CreateTopics").request
             made = types.CreatableTopic(
                 name=TOPIC, num_partitions=arguments.partitions, replication_factor=1

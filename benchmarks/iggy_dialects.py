@@ -19,6 +19,7 @@ from typing import NamedTuple
 import xxhash
 
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.demo.processes import running_broker
 from penstock.iggy.wire import requests as iggy
 from penstock.iggy.wire.commands import Command, Operation
@@ -30,7 +31,6 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
-from penstock.server.data_folder import LOCK_NAME
 from request_cost import Peer, iggy_request, iggy_sized
 
 COUNT = 1000
@@ -140,12 +140,6 @@ DIALECTS: dict[str, Callable[[str, str], Dialect]] = {
 }
 
 
-def cpu_seconds(broker: int) -> float:
-    """What all threads of a process have used, to the nanosecond."""
-    stats = Path(f"/proc/{broker}/task").glob("*/schedstat")
-    return sum(int(each.read_text().split()[0]) for each in stats) / 1e9
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -157,7 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as made:
         folder = Path(made)
         with running_broker(folder) as addresses:
-            broker = int((folder / "data" / LOCK_NAME).read_text())
+            broker = broker_in(folder)
             dialects = {
                 name: make(addresses["iggy"], f"load-{number}")
                 for number, (name, make) in enumerate(DIALECTS.items())

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import cramjam
-import psutil
 
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.demo.processes import running_broker
 from penstock.kafka.wire import api
 from penstock.log.header import HEADER_SIZE, Magic, build_header, read_header
-from penstock.server.data_folder import LOCK_NAME
 from request_cost import Peer, kafka_frame, length_prefixed
 
 WINDOW = 4
@@ -88,7 +87,7 @@ class Bench:
     """One broker and one connection to it."""
 
     def __init__(self, folder: Path, address: str, megabytes: int) -> None:
-        self._broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+        self._broker = broker_in(folder)
         self._peer = Peer(address, length_prefixed)
         self._bytes = megabytes * 1_000_000
         types = api("CreateTopics").request
@@ -103,14 +102,10 @@ class Bench:
         frame = kafka_frame("Produce", 9, acks=1, timeout_ms=1000, topic_data=[data])
         turns = max(2, self._bytes // (WINDOW * load.batch_bytes))
         self._peer.exchange(frame * WINDOW, WINDOW)
-        before = self._cpu_seconds()
+        before = cpu_seconds(self._broker)
         for _ in range(turns):
             self._peer.exchange(frame * WINDOW, WINDOW)
-        return (self._cpu_seconds() - before) / (turns * WINDOW * load.batch_bytes / 1e9)
-
-    def _cpu_seconds(self) -> float:
-        times = self._broker.cpu_times()
-        return float(times.user + times.system)
+        return (cpu_seconds(self._broker) - before) / (turns * WINDOW * load.batch_bytes / 1e9)
 
 
 def measured(megabytes: int) -> Iterator[tuple[Load, float]]:

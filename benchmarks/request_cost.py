@@ -1,24 +1,29 @@
 """What one small request costs the broker: its CPU time, and how many a second one connection gets.
 
 The client sends ready-made frames over a socket, 64 at a time, and only counts the answers, so that
-what is measured is the broker's way from a frame to its answer and not a client's.
+what is measured is the broker's way from a frame to its answer and not a client's. What the event
+loop costs by itself is the first line: a server that only sends frames back.
 """
 
 from __future__ import annotations
 
 import argparse
 import socket
+import statistics
 import struct
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 import xxhash
 
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.demo.processes import running_broker
 from penstock.iggy.wire import frame as iggy_frame
 from penstock.iggy.wire import requests as iggy
@@ -35,9 +40,9 @@ from penstock.kafka.wire import api, encode_request
 from penstock.log.header import Magic, build_header
 from penstock.pulsar.wire import frames as pulsar
 from penstock.pulsar.wire import pulsar_api_pb2 as pb
-from penstock.server.data_folder import LOCK_NAME
 
 WINDOW = 64
+ROUNDS = 5
 VALUE = bytes(100)
 TOPIC = "requests"
 IGGY_CLIENT = b"client-of-a-load"
@@ -77,6 +82,15 @@ class Peer:
                 at += size
                 replies -= 1
             self._rest = data[at:]
+
+
+class Load(NamedTuple):
+    """One kind of request, and the process that answers it."""
+
+    title: str
+    process: int
+    peer: Peer
+    request: bytes
 
 
 def length_prefixed(data: bytes, at: int) -> int | None:
@@ -187,19 +201,34 @@ def iggy_batch() -> bytes:
     return struct.pack("<QQQQQQI204x", *facts, checksum, 1) + message
 
 
+@contextmanager
+def running_echo() -> Iterator[Load]:
+    """Run a server that does next to nothing; yield what asks it."""
+    command = [sys.executable, str(Path(__file__).with_name("echo.py"))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            peer = Peer(f"127.0.0.1:{server.stdout.readline().strip()}", length_prefixed)
+            yield Load("echo, and no broker", server.pid, peer, kafka_frame("ApiVersions", 0))
+        finally:
+            server.terminate()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=20_000, help="of each kind")
     saved.add_flag(parser)
     arguments = parser.parse_args()
-    measured: dict[str, Measured] = {}
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as name, running_echo() as echo:
         folder = Path(name)
         with running_broker(folder) as addresses:
-            broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
-            for protocol, loads in LOADS.items():
-                for title, peer, request in loads(addresses[protocol]):
-                    measured[title] = run(broker, peer, request, arguments.requests)
+            broker = broker_in(folder)
+            loads = [echo]
+            for protocol, of_protocol in LOADS.items():
+                loads += [
+                    Load(title, broker, *how) for title, *how in of_protocol(addresses[protocol])
+                ]
+            measured = measure(loads, arguments.requests)
     print("one connection, 64 requests under way    requests/s   broker CPU us each")
     for title, (speed, cpu) in measured.items():
         print(f"{title:40}{speed:11.0f}{cpu:21.1f}")
@@ -214,23 +243,23 @@ def main() -> None:
 LOADS = {"kafka": kafka_loads, "pulsar": pulsar_loads, "iggy": iggy_loads}
 
 
-def run(broker: psutil.Process, peer: Peer, request: bytes, count: int) -> Measured:
-    """Warm up with a tenth, then measure."""
-    window = request * WINDOW
-    for _ in range(max(1, count // WINDOW // 10)):
-        peer.exchange(window, WINDOW)
-    rounds = max(1, count // WINDOW)
-    before, began = cpu_seconds(broker), time.perf_counter()
-    for _ in range(rounds):
-        peer.exchange(window, WINDOW)
+def measure(loads: Sequence[Load], count: int) -> dict[str, Measured]:
+    """Return the medians of some rounds, in which the loads take turns; the first one warms up."""
+    rounds = [[run(load, count // ROUNDS) for load in loads] for _ in range(ROUNDS + 1)][1:]
+    return {
+        load.title: Measured(*map(statistics.median, zip(*found, strict=True)))
+        for load, found in zip(loads, zip(*rounds, strict=True), strict=True)
+    }
+
+
+def run(load: Load, count: int) -> Measured:
+    window, times = load.request * WINDOW, max(1, count // WINDOW)
+    before, began = cpu_seconds(load.process), time.perf_counter()
+    for _ in range(times):
+        load.peer.exchange(window, WINDOW)
     seconds = time.perf_counter() - began
-    cpu = cpu_seconds(broker) - before
-    return Measured(rounds * WINDOW / seconds, cpu / rounds / WINDOW * 1e6)
-
-
-def cpu_seconds(broker: psutil.Process) -> float:
-    times = broker.cpu_times()
-    return float(times.user + times.system)
+    cpu = cpu_seconds(load.process) - before
+    return Measured(times * WINDOW / seconds, cpu / times / WINDOW * 1e6)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import psutil
 
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
-from penstock.server.data_folder import LOCK_NAME
 
 CLIENT = Path(__file__).with_name("client_load.py")
 PROTOCOLS = ("kafka", "pulsar", "iggy")
@@ -38,7 +38,7 @@ class Bench:
     """Runs clients against one broker."""
 
     def __init__(self, folder: Path, addresses: dict[str, str], size: int) -> None:
-        self._broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+        self._broker = psutil.Process(broker_in(folder))
         self._addresses = addresses
         self._size = size
 
@@ -48,20 +48,16 @@ class Bench:
 
     def run(self, verb: str, protocol: str, topic: str, count: int) -> Measured:
         words = [verb, protocol, self._addresses[protocol], topic, str(count), str(self._size)]
-        before = self._cpu_seconds()
+        before = cpu_seconds(self._broker.pid)
         ran = subprocess.run(
             [sys.executable, str(CLIENT), *words], stdout=subprocess.PIPE, text=True, check=True
         )
-        cpu = self._cpu_seconds() - before
+        cpu = cpu_seconds(self._broker.pid) - before
         volume = count * self._size
         return Measured(volume / 1e6 / float(ran.stdout), cpu / (volume / 1e9))
 
     def resident_mib(self) -> float:
         return float(self._broker.memory_info().rss) / (1 << 20)
-
-    def _cpu_seconds(self) -> float:
-        times = self._broker.cpu_times()
-        return float(times.user + times.system)
 
 
 def main() -> None:

@@ -15,19 +15,16 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.demo.processes import running_broker
 from penstock.iggy.wire import requests as iggy
 from penstock.iggy.wire.commands import Command, Operation
 from penstock.iggy.wire.identifiers import Identifier
 from penstock.kafka.wire import api
 from penstock.pulsar.wire import pulsar_api_pb2 as pb
-from penstock.server.data_folder import LOCK_NAME
 from request_cost import (
     Peer,
-    cpu_seconds,
     encode,
     iggy_request,
     iggy_sized,
@@ -109,7 +106,7 @@ def measure(folder: Path, sizes: list[int], topics: int) -> dict[str, float]:
     """Print what each load costs at each size; return the milliseconds of CPU a topic."""
     measured = {}
     with running_broker(folder) as addresses:
-        broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+        broker = broker_in(folder)
         made, numbers = folder / "data" / "topics", count()
         for size in sizes:
             kafka = dict(kafka_loads(addresses["kafka"]))

@@ -14,16 +14,14 @@ import time
 from pathlib import Path
 from typing import Final
 
-import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import saved
+from broker_cpu import broker_in, cpu_seconds
 from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
 from penstock.log.header import walk
-from penstock.server.data_folder import LOCK_NAME
-from request_cost import cpu_seconds
 
 TOPIC: Final = "transactions"
 PARTITIONS: Final = 4
@@ -56,7 +54,7 @@ def measure(folder: Path, seconds: float) -> dict[str, float]:
         address = {"bootstrap.servers": addresses["kafka"]}
         admin = AdminClient(address)
         admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(ANSWER_SECONDS)
-        broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+        broker = broker_in(folder)
         producer = Producer({**address, "transactional.id": "benchmark", "linger.ms": 0})
         producer.init_transactions(ANSWER_SECONDS)
         for messages in SIZES:
@@ -89,7 +87,7 @@ def written(producer: Producer, topic: str, messages: int) -> None:
             producer.abort_transaction(ANSWER_SECONDS)
 
 
-def read_cost(client: KafkaClient, topic: str, broker: psutil.Process, seconds: float) -> float:
+def read_cost(client: KafkaClient, topic: str, broker: int, seconds: float) -> float:
     """Return how much more CPU of the broker it takes to read what is committed."""
     used = {True: 0.0, False: 0.0}
     reads = dict.fromkeys(used, 0)
@@ -115,7 +113,7 @@ def read_all(client: KafkaClient, topic: str, *, committed: bool) -> None:
 def measure_reads(folder: Path, seconds: float) -> dict[str, float]:
     measured: dict[str, float] = {}
     with running_broker(folder) as addresses, KafkaClient(addresses["kafka"]) as client:
-        broker = psutil.Process(int((folder / "data" / LOCK_NAME).read_text()))
+        broker = broker_in(folder)
         address = {"bootstrap.servers": addresses["kafka"], "transactional.id": "benchmark"}
         producer = Producer({**address, "linger.ms": 0})
         producer.init_transactions(ANSWER_SECONDS)

@@ -154,7 +154,7 @@ async def test_waiting_readers_are_woken_once_a_round(partition: Partition, gate
     gate.shut()
     for _ in range(100):
         flushed = partition.durable(partition.append(batch(1)))
-    await asyncio.sleep(0)
+    await until(lambda: gate.flushes == 1)
     late = [partition.durable(partition.append(batch(1))) for _ in range(100)]
     assert woken == []
     gate.open()

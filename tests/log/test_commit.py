@@ -11,7 +11,14 @@ import pytest
 from faulty_files import FaultyFileSystem, Survival, failing
 from log_batches import SMALL, append, fill, make_batch, open_log, read_all
 from patience import PATIENCE_SECONDS
-from penstock.log import Flusher, LogClosedError, LogConfig, LogFailedError, reading
+from penstock.log import (
+    Flusher,
+    LogClosedError,
+    LogConfig,
+    LogFailedError,
+    commit,
+    reading,
+)
 
 LARGE = LogConfig()
 
@@ -68,6 +75,33 @@ async def test_appends_of_one_turn_of_the_loop_share_one_flush(
     gate = Gate(disk)
     await asyncio.gather(*(log.flushed(append(log, make_batch())) for _ in range(100)))
     assert gate.flushes == 1
+    log.close()
+
+
+async def test_appends_of_turns_that_follow_one_another_share_one_flush(
+    disk: FaultyFileSystem, flusher: Flusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "_COLLECTED_SECONDS", PATIENCE_SECONDS)
+    log = open_log(disk, flusher, LARGE)
+    gate = Gate(disk)
+    waiting = []
+    for _ in range(10):
+        waiting += [log.flushed(append(log, make_batch())) for _ in range(2)]
+        await asyncio.sleep(0)
+    await asyncio.gather(*waiting)
+    assert gate.flushes == 1
+    log.close()
+
+
+async def test_appends_without_end_are_flushed_meanwhile(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LARGE)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while log.flushed_offset == 0:
+            fill(log, 2, leave_in_line=True)
+            log.flush_soon(at_once=True)
+            await asyncio.sleep(0)
     log.close()
 
 

@@ -39,6 +39,7 @@ def pulsar_samples(text: bytes) -> dict[str, tuple[int, bytes]]:
         "zlib": (2, zlib.compress(text)),
         "zstd": (3, bytes(cramjam.zstd.compress(text))),
         "snappy": (4, bytes(cramjam.snappy.compress_raw(text))),
+        "framed snappy": (4, bytes(cramjam.snappy.compress(text))),
     }
 
 

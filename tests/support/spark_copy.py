@@ -1,7 +1,7 @@
 """A stream from topic to topic, for tests that end its process as a crash does.
 
-The arguments of a process of its own are the broker's address, both topics, the folder of the
-checkpoint, how many rows a batch has, and Spark's master.
+The arguments of a process of its own are where the source is and its topic, the same of the
+target, the folder of the checkpoint, how many rows a batch has, and Spark's master.
 """
 
 from __future__ import annotations
@@ -15,21 +15,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def main(address: str, source: str, target: str, checkpoint: str, rows: str, master: str) -> None:
-    copy(open_session("copy", master), address, source, target, checkpoint, rows)
+def main(*words: str) -> None:
+    *given, master = words
+    copy(open_session("copy", master), *given)
 
 
 def copy(
-    spark: SparkSession, address: str, source: str, target: str, checkpoint: str, rows: str
+    spark: SparkSession,
+    from_servers: str,
+    source: str,
+    to_servers: str,
+    target: str,
+    checkpoint: str,
+    rows: str,
 ) -> None:
     """Copy all that is there, from where the checkpoint says. Raises what the query fails with."""
-    servers = {"kafka.bootstrap.servers": address}
     reading = {"subscribe": source, "startingOffsets": "earliest", "maxOffsetsPerTrigger": rows}
+    servers = {"kafka.bootstrap.servers": from_servers}
     frame = spark.readStream.format("penstock").options(**servers, **reading).load()
     query = (
         frame.select("key", "value")
         .writeStream.format("penstock")
-        .options(**servers, topic=target, checkpointLocation=checkpoint)
+        .option("penstock.bootstrap.servers", to_servers)
+        .options(topic=target, checkpointLocation=checkpoint)
         .trigger(availableNow=True)
         .start()
     )

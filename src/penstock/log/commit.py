@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
 from penstock.log.interface import Outcome
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from penstock.log.rounds import Round
 
 logger = logging.getLogger(__name__)
+
+_COLLECTED_SECONDS: Final = 0.003
+"""How long batches that follow one another are collected: a change of threads, there and back,
+costs more than several small appends do, and the loop goes round every millisecond."""
 
 
 class Flusher:
@@ -100,17 +104,23 @@ class GroupCommit:
         self._asked_by = NOBODY
         """Who had something written or flushed last: it is done in their turn."""
         self._has_turn = False
+        self._seen_offset = 0
+        """What stood in line below it when `_take_turn` was called last, or became due."""
+        self._collected_until = 0.0
         self._idle: asyncio.Future[None] | None = None
         """Whoever waits until nothing is written or flushed."""
         self._began_at = -interval_seconds
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self) -> None:
-        """Have what was put in line written, with all that this turn of the loop adds to it."""
+        """Have what was put in line written, with what the loop's next turns add to it."""
         self._asked_by = ASKING.get() or self._asked_by
         if not self._has_turn and self.failure is None:
             self._has_turn = True
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            loop = asyncio.get_running_loop()
+            self._seen_offset = self._appender.end_offset
+            self._collected_until = loop.time() + _COLLECTED_SECONDS
+            loop.call_soon(self._take_turn)
 
     def written(self, offset: int) -> Outcome:
         """Done when everything up to and with `offset` is written; fails with LogError."""
@@ -208,7 +218,13 @@ class GroupCommit:
         return min(offset, self._appender.handed_over_offset)
 
     def _take_turn(self) -> None:
-        """Hand over to the threads what this turn of the loop has brought."""
+        """Hand over to the threads what has come, once no more comes right behind it."""
+        if self._appender.end_offset != self._seen_offset:
+            loop = asyncio.get_running_loop()
+            if loop.time() < self._collected_until:
+                self._seen_offset = self._appender.end_offset
+                loop.call_soon(self._take_turn)
+                return
         self._has_turn = False
         self._appender.hand_over()
         if self.failure is not None:

@@ -93,12 +93,11 @@ class Pipeline:
         return bool(self._tasks or self._paused or self._lanes)
 
     def take(self, frame: memoryview) -> None:
-        """Have one frame carried out, at once or in its turn.
+        """Have one frame carried out, at once or in its turn. Called in a turn, after `go_on`.
 
         Raises what the session raises, and what a request is not answered for: PeerError where it
         is the client's fault.
         """
-        ASKING.set(self.name)
         request = self._session.receive(frame)
         if request is None:
             return

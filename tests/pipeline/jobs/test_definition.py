@@ -188,7 +188,11 @@ def test_a_topic_can_be_written(tmp_path: Path) -> None:
         ('"checked"', '"checked"\ntable = "t"', "table must be left out, for it is about a table"),
         ('"checked"', '"checked"\nkey = ["id"]', "key must be left out"),
         ('topic = "checked"', 'table = "t"\nstate = "s"', "state must be left out"),
-        ('"checked"', '"checked"\nserver = "iggy://h:1"', "server must be of Kafka's protocol"),
+        (
+            '"checked"',
+            '"checked"\nserver = "iggy://h:1"',
+            "server must be of Kafka's or Pulsar's protocol",
+        ),
     ],
 )
 def test_a_table_and_a_topic_are_two_things(

@@ -152,7 +152,7 @@ def test_options_that_iggy_has_no_use_for(given: dict[str, str], words: str) -> 
     servers = {"penstock.bootstrap.servers": "iggy://localhost:8090", "topic": "s/t"}
     with pytest.raises(OptionError, match=words):
         parse({**servers, **GIVEN, **given}, streaming=False)
-    with pytest.raises(OptionError, match="atLeastOnce is for iggy"):
+    with pytest.raises(OptionError, match="atLeastOnce is for pulsar:// and iggy"):
         parse({"penstock.bootstrap.servers": "h:1", "atLeastOnce": "true"}, streaming=False)
 
 

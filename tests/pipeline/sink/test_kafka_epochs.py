@@ -7,34 +7,26 @@ objects. `soak` has the same with two brokers of Apache Kafka.
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from apache_kafka import ApacheKafka
 from broker_process import BrokerProcess
-from patience import PATIENCE_SECONDS
+from epoch_query import PARTITIONS, ROWS, DeathError, EpochQuery, expected, within_patience
 from penstock.clients.kafka.connection import ClientConnection, KafkaError
 from penstock.clients.kafka.coordinator import KeptOffset, ProducerState, Transactions
 from penstock.kafka.wire import AnyApi, ErrorCode
-from penstock.pipeline.sink.epochs.attempt import Attempt, errors_in_words
+from penstock.pipeline.sink.epochs.attempt import errors_in_words
 from penstock.pipeline.sink.epochs.decision import Decision, last_noted, noted
 from penstock.pipeline.sink.epochs.kafka import KafkaEpochs
-from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError
-from penstock.pipeline.sink.options import SinkOptions, parse
 from penstock.pipeline.sink.starting import ask_broker
-from penstock.pipeline.sink.writing import write_task
 from penstock.pipeline.source.patience import Patience
 from spark_topics import committed, create
 
-PARTITIONS = 3
-ROWS = 20
 FIRST_PRIVATE = 30_000
 MOST_REQUESTS = 100
 QUESTIONS = ("FindCoordinator", "Metadata")
@@ -74,48 +66,16 @@ def transactions(address: str) -> Iterator[Transactions]:
         connection.close()
 
 
-def within_patience(holds: Callable[[], bool]) -> bool:
-    """Whether something holds, or does so before long."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := holds()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
-
-
-class Writing:
-    """A query that writes two tasks an epoch, of which each has a row in some partition."""
+class Writing(EpochQuery):
+    """A query that writes to a topic of its own."""
 
     def __init__(self, address: str, **given: str) -> None:
         self.address = address
-        self.topic = create(address, PARTITIONS)
-        self.writer = f"test-{uuid.uuid4()}"
-        servers = {"penstock.bootstrap.servers": f"kafka://{address}"}
-        self.options: SinkOptions = parse({**servers, "topic": self.topic, **given}, streaming=True)
+        super().__init__(f"kafka://{address}", create(address, PARTITIONS), **given)
 
-    def task(self, epoch: int, task: int, attempt: int = 0) -> ProducerState | None:
-        names = [b"%d.%d.%d" % (epoch, task, row) for row in range(ROWS)]
-        batch = pa.record_batch({"key": names, "value": names})
-        return write_task(iter([batch]), Attempt(self.writer, epoch, task, attempt), self.options)
-
-    def tasks(self, epoch: int) -> list[ProducerState]:
-        return [each for task in range(2) if (each := self.task(epoch, task)) is not None]
-
-    def commit(self, epoch: int, producers: Sequence[ProducerState]) -> bool:
-        with errors_in_words(self.address), self.epochs() as epochs:
-            return epochs.commit(self.writer, epoch, producers)
-
-    def epochs(self) -> KafkaEpochs:
-        epochs = open_epochs(self.options, Patience(answered=True).ask)
-        assert isinstance(epochs, KafkaEpochs)
-        return epochs
-
-    def values(self) -> list[bytes | None]:
+    def values(self) -> list[bytes]:
         parts = [committed(self.address, self.topic, each) for each in range(PARTITIONS)]
         return sorted(record.value or b"" for part in parts for record in part)
-
-    def shows(self, values: list[bytes]) -> bool:
-        """Whether that is what can be read: a broker ends a transaction behind its answer."""
-        return within_patience(lambda: self.values() == values)
 
     def has_none_open(self) -> bool:
         return within_patience(lambda: not self.open())
@@ -123,15 +83,6 @@ class Writing:
     def open(self) -> list[str]:
         with transactions(self.address) as asked:
             return asked.all_ongoing(f"penstock-writer/{self.writer}/")
-
-
-def expected(*epochs: int) -> list[bytes]:
-    return sorted(
-        b"%d.%d.%d" % (epoch, task, row)
-        for epoch in epochs
-        for task in range(2)
-        for row in range(ROWS)
-    )
 
 
 def test_an_epoch_is_visible_when_it_is_decided_and_once(address: str) -> None:
@@ -163,10 +114,6 @@ def test_what_is_committed_stays_so_whatever_fails_later(address: str) -> None:
     assert query.tasks(0) == []
     assert query.commit(0, []) is False
     assert query.shows(expected(0))
-
-
-class DeathError(BaseException):
-    """Ends the driver."""
 
 
 def test_a_driver_may_die_between_any_two_requests(

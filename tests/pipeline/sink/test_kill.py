@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 import pytest
@@ -23,9 +24,11 @@ from pyspark.sql import SparkSession
 
 import spark_copy
 from apache_kafka import ApacheKafka
+from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
 from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.client import LATEST, KafkaClient
+from source_rows import rows_read
 from spark_topics import committed, create, fill, numbered
 
 PARTITIONS = 2
@@ -37,19 +40,77 @@ LOCAL = "local[2,4]"
 """Two tasks at once, each of which may fail three times."""
 
 
+class Target(Protocol):
+    """The topic that is written to."""
+
+    servers: str
+    topic: str
+
+    def written(self) -> int:
+        """How many messages it was sent, committed or not."""
+
+    def values(self) -> list[bytes]:
+        """What readers of committed messages see."""
+
+    def kill(self) -> None:
+        """End the broker, and start it again."""
+
+
+class KafkaTarget:
+    def __init__(self, server: BrokerProcess | ApacheKafka) -> None:
+        self._server = server
+        self.servers = server.kafka
+        self.topic = create(server.kafka, PARTITIONS)
+
+    def written(self) -> int:
+        places = {(self.topic, each): LATEST for each in range(PARTITIONS)}
+        with KafkaClient(self.servers) as client:
+            return sum(each or 0 for each in client.list_offsets(places).values())
+
+    def values(self) -> list[bytes]:
+        return [
+            each.value or b""
+            for partition in range(PARTITIONS)
+            for each in committed(self.servers, self.topic, partition)
+        ]
+
+    def kill(self) -> None:
+        assert isinstance(self._server, BrokerProcess)
+        self._server.kill9()
+        self._server.start()
+
+
+class PulsarTarget:
+    def __init__(self, broker: ApachePulsar) -> None:
+        self._broker = broker
+        self.servers = f"pulsar://{broker.address}"
+        self.topic = "copied"
+        broker.create(self.topic, PARTITIONS)
+
+    def written(self) -> int:
+        return self._broker.messages(self.topic)
+
+    def values(self) -> list[bytes]:
+        return [row["value"] for row in rows_read(self.servers, self.topic)]
+
+    def kill(self) -> None:
+        self._broker.kill()
+        self._broker.start()
+
+
 class Copying:
     """The stream, and the topics that it goes between."""
 
-    def __init__(self, server: BrokerProcess | ApacheKafka, folder: Path, master: str) -> None:
-        self.server = server
-        self.source, self.target = (create(server.kafka, PARTITIONS) for _ in range(2))
+    def __init__(self, source: str, target: Target, folder: Path, master: str) -> None:
+        self._from = source, create(source, PARTITIONS)
+        self._target = target
         self._checkpoint = folder / "checkpoint"
         self._master = master
         self._process: subprocess.Popen[bytes] | None = None
 
     def fill(self, first: int, last: int) -> None:
         for partition in range(PARTITIONS):
-            fill(self.server.kafka, self.source, numbered(first, last), partition=partition)
+            fill(*self._from, numbered(first, last), partition=partition)
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -64,20 +125,14 @@ class Copying:
         spark_copy.copy(spark, *self._arguments(1_000_000))
 
     def _arguments(self, batch_rows: int) -> list[str]:
-        checkpoint = str(self._checkpoint)
-        return [self.server.kafka, self.source, self.target, checkpoint, str(batch_rows)]
-
-    def written(self) -> int:
-        """How many records are in the log of the target, committed or not."""
-        places = {(self.target, each): LATEST for each in range(PARTITIONS)}
-        with KafkaClient(self.server.kafka) as client:
-            return sum(each or 0 for each in client.list_offsets(places).values())
+        places = [*self._from, self._target.servers, self._target.topic]
+        return [*places, str(self._checkpoint), str(batch_rows)]
 
     def within_a_batch(self, draw: random.Random) -> None:
         """Return while a batch is being written, or a moment later."""
-        before = self.written()
+        before = self._target.written()
         deadline = time.monotonic() + SECONDS
-        while self.written() <= before + 1:
+        while self._target.written() <= before + 1:
             assert self.process.poll() is None, "it ended before it could be killed"
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -92,9 +147,7 @@ class Copying:
                 child.kill()
 
     def kill_broker(self) -> None:
-        assert isinstance(self.server, BrokerProcess)
-        self.server.kill9()
-        self.server.start()
+        self._target.kill()
 
     def kill_driver(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -106,17 +159,12 @@ class Copying:
             self.kill_driver()
 
     def values(self) -> list[bytes]:
-        found = [
-            each.value or b""
-            for partition in range(PARTITIONS)
-            for each in committed(self.server.kafka, self.target, partition)
-        ]
-        return sorted(found)
+        return sorted(self._target.values())
 
 
 @pytest.fixture
 def copying(server: BrokerProcess, tmp_path: Path) -> Iterator[Copying]:
-    made = Copying(server, tmp_path, LOCAL)
+    made = Copying(server.kafka, KafkaTarget(server), tmp_path, LOCAL)
     yield made
     made.end()
 
@@ -137,9 +185,24 @@ def test_every_row_is_written_once_through_many_kills(
 @pytest.mark.timeout(3600)
 def test_every_row_is_written_once_to_apache_kafka(tmp_path: Path, spark: SparkSession) -> None:
     with ApacheKafka(tmp_path, brokers=2) as cluster:
-        copying = Copying(cluster, tmp_path, LOCAL)
+        copying = Copying(cluster.kafka, KafkaTarget(cluster), tmp_path, LOCAL)
         try:
             rounds(copying, spark, 3, (Copying.kill_workers, Copying.kill_driver))
+        finally:
+            copying.end()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_every_row_is_written_once_to_apache_pulsar(
+    server: BrokerProcess, tmp_path: Path, spark: SparkSession
+) -> None:
+    folder = tmp_path / "pulsar"
+    folder.mkdir()
+    with ApachePulsar(folder, transactions=True) as broker:
+        copying = Copying(server.kafka, PulsarTarget(broker), tmp_path, LOCAL)
+        try:
+            rounds(copying, spark, 3, ALL)
         finally:
             copying.end()
 

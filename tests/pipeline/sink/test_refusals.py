@@ -45,6 +45,7 @@ def test_the_defaults() -> None:
         partitioner="kafka",
         codec="none",
         batch_bytes=1_000_000,
+        at_least_once=False,
         timeout_ms=None,
         application=None,
         version=0,
@@ -56,10 +57,6 @@ def test_the_defaults() -> None:
     [
         ({"penstock.bootstrap.servers": ""}, "penstock.bootstrap.servers is missing"),
         ({"penstock.bootstrap.servers": "host"}, "'host' is not of the form host:port"),
-        (
-            {"penstock.bootstrap.servers": "pulsar://host:1"},
-            "rows are written to kafka:// and iggy://",
-        ),
         ({"topc": "t"}, "unknown option 'topc': did you mean topic?"),
         ({"subscribe": "t"}, "unknown option 'subscribe'"),
         ({"topic": " "}, "topic is empty: name a topic, or leave it out"),

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import random_avro
 from avro_values import encode, field, record
 from penstock.pipeline.values.avro_decoder import AvroDecoder
 from penstock.pipeline.values.avro_schema import arrow_of, parse_avro
@@ -91,6 +92,18 @@ def test_columns_are_what_fastavro_wrote(records: list[dict[str, Any]]) -> None:
     rows, faults = decode(encode(SCHEMA, *records), SCHEMA)
     assert not faults
     assert rows.to_pylist() == [as_column(each) for each in records]
+
+
+@given(writer=random_avro.SCHEMAS, data=st.data())
+def test_columns_of_any_schema_are_what_fastavro_reads(writer: Any, data: st.DataObject) -> None:
+    reader = data.draw(random_avro.readers(writer))
+    encoded = encode(writer, *data.draw(st.lists(random_avro.values(writer), max_size=4)))
+    parsed = [fastavro.parse_schema(json.loads(json.dumps(each))) for each in (writer, reader)]
+    read = [fastavro.schemaless_reader(io.BytesIO(each), *parsed) for each in encoded]
+    rows, faults = decode(encoded, writer, reader)
+    assert not faults
+    rows.validate(full=True)
+    assert rows.to_pylist() == [random_avro.as_column(each, reader) for each in read]
 
 
 @given(st.lists(st.binary(max_size=60), max_size=5), RECORDS, st.data())
@@ -220,6 +233,18 @@ def test_an_older_schema_is_resolved_to_the_readers() -> None:
         }
         for n in range(3)
     ]
+
+
+@pytest.mark.parametrize(
+    ("of", "default"),
+    [({"type": "array", "items": "int"}, [1, 2]), ({"type": "map", "values": "int"}, {"k": 1})],
+)
+def test_no_row_has_a_default(of: Any, default: Any) -> None:
+    stops = [record(field("x", "int"), *more, name="Stop") for more in ([], [field("y", of)])]
+    stops[1]["fields"][1]["default"] = default
+    old, new = (record(field("a", {"type": "array", "items": each})) for each in stops)
+    rows, faults = decode(encode(old, {"a": []}), old, new)
+    assert (rows.to_pylist(), faults) == ([{"a": []}], [])
 
 
 def test_fields_are_resolved_as_fastavro_does() -> None:

@@ -14,6 +14,7 @@ from penstock.pipeline.values import decoding
 from penstock.pipeline.values.ddl import parse_ddl
 from penstock.pipeline.values.decoding import Decoded, values_of
 from penstock.pipeline.values.json_decoder import JsonDecoder
+from random_json import COLUMNS, ddl_of, objects
 
 DDL = (
     "id BIGINT, small INT, name STRING, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, "
@@ -57,7 +58,7 @@ def as_column(value: Any, of: pa.DataType) -> Any:
     if pa.types.is_struct(of):
         return {each.name: as_column(value.get(each.name), each.type) for each in of.fields}
     if pa.types.is_map(of):
-        return list(value.items())
+        return [(key, as_column(each, of.item_type)) for key, each in value.items()]
     if pa.types.is_list(of):
         return [as_column(each, of.value_type) for each in value]
     return value
@@ -74,6 +75,19 @@ def test_columns_are_what_the_standard_library_reads(
     rows, faults = decode(values)
     assert not faults
     assert rows.to_pylist() == [as_column(each, parse_ddl(DDL)) for each in objects]
+
+
+@given(columns=COLUMNS, data=st.data())
+def test_columns_of_any_type_are_what_the_standard_library_reads(
+    columns: dict[str, Any], data: st.DataObject
+) -> None:
+    written = data.draw(st.lists(objects(columns), max_size=5))
+    values = [json.dumps(each, ensure_ascii=data.draw(st.booleans())).encode() for each in written]
+    rows, faults = decode(values, ddl_of(columns))
+    assert not faults
+    rows.validate(full=True)
+    expected = parse_ddl(ddl_of(columns))
+    assert rows.to_pylist() == [as_column(each, expected) for each in written]
 
 
 @given(values=st.lists(st.binary(max_size=40) | st.text('{}[]":,1-e.\\u0 tnfalsr', max_size=30)))
@@ -122,6 +136,22 @@ def test_a_bad_value_costs_its_own_row(value: bytes, reason: str) -> None:
     first, bad, last = rows.to_pylist()
     assert (first["id"], first["tags"], last["id"], last["tags"]) == (1, ["a"], 3, ["b", "c"])
     assert bad is None
+
+
+@pytest.mark.parametrize(
+    ("ddl", "value"),
+    [
+        ("origin STRUCT<city: STRING, zip: INT>, zip INT", {"origin": {"city": "Ulm"}, "zip": 7}),
+        ("a STRUCT<b: STRUCT<c: INT, d: INT>>, d INT", {"a": {"b": {"c": 1}}, "d": 7}),
+        ("at ARRAY<INT>, item STRING", {"at": [1], "item": "x"}),
+        ("at ARRAY<INT>, element STRING", {"at": [1], "element": "x"}),
+        ("counts MAP<STRING, INT>, key INT, value INT", {"counts": {"a": 1}, "key": 2, "value": 3}),
+    ],
+)
+def test_a_field_is_its_own_structs_behind_another_of_its_name(ddl: str, value: Any) -> None:
+    rows, faults = decode([json.dumps(value).encode()], ddl)
+    assert not faults
+    assert rows.to_pylist() == [as_column(value, parse_ddl(ddl))]
 
 
 def test_null_is_a_row_without_columns() -> None:

@@ -8,7 +8,7 @@ batch by its sequence number, and stores it once.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.clients.closing import Closing
 from penstock.clients.kafka.connection import Posted
@@ -17,8 +17,9 @@ from penstock.clients.kafka.leaders import Leaders
 from penstock.kafka.wire import ErrorCode, api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from penstock.clients.asking import Ask
     from penstock.clients.kafka.connection import ClientConnection
     from penstock.kafka.wire.messages import EndEpochRequest, ProduceRequest, ProduceResponse
     from penstock.session import Buffer
@@ -37,14 +38,6 @@ _NAMED_PARTITIONS_PRODUCE: Final = 11
 """The last version of Produce whose leaders report no partitions to the coordinator (KIP-890)."""
 
 _SEQUENCES: Final = 1 << 31
-
-ResultT = TypeVar("ResultT")
-
-
-class Ask(Protocol):
-    """Has a question asked again where it ends with OSError, for a while."""
-
-    def __call__(self, question: Callable[[], ResultT], /) -> ResultT: ...
 
 
 Place: TypeAlias = tuple[str, int]

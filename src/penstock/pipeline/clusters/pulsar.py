@@ -9,7 +9,8 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.clients.pulsar.client import MessageId, PulsarClient, Reader, Received, RefusedError
+from penstock.clients.pulsar.client import MessageId, PulsarClient, Reader, Received
+from penstock.clients.pulsar.connection import RefusedError
 from penstock.log.header import Magic, build_header, stamp
 from penstock.pipeline.clusters.asking import Asking
 from penstock.pipeline.source.errors import SourceError
@@ -68,8 +69,11 @@ class PulsarCluster(_Asking):
         return sorted(name for name in names if pattern.fullmatch(name))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, int]:
-        counts = {topic: self._count(topic) for topic in topics}
-        return {topic: count for topic, count in counts.items() if count}
+        found = {}
+        for topic in topics:
+            if count := self._ask(lambda: partition_count(self._client, topic)):  # noqa: B023  # now
+                found[topic] = count
+        return found
 
     def topic_ids(self, topics: Iterable[str]) -> TopicIds:  # noqa: ARG002
         return {}  # The protocol names none.
@@ -98,15 +102,6 @@ class PulsarCluster(_Asking):
 
     def folders(self, sources: Sequence[TopicPartition]) -> dict[TopicPartition, Path]:  # noqa: ARG002
         return {}
-
-    def _count(self, topic: str) -> int:
-        tenant, namespace, name = split_name(topic)
-        full = full_name(topic)
-        count = self._ask(lambda: self._client.partitions(full))
-        if count:
-            return count
-        listed = self._ask(lambda: self._client.topics(f"{tenant}/{namespace}"))
-        return int(f"{_PERSISTENT}{tenant}/{namespace}/{name}" in listed)
 
     def _end(self, source: TopicPartition) -> int:
         if source not in self._readers:
@@ -201,6 +196,13 @@ def split_name(name: str) -> tuple[str, str, str]:
 def full_name(name: str) -> str:
     """Return a topic's whole name; raises SourceError."""
     return _PERSISTENT + "/".join(split_name(name))
+
+
+def partition_count(client: PulsarClient, name: str) -> int:
+    """Return how many partitions are read and written: 1 of a topic without, 0 if there is none."""
+    tenant, namespace, _ = split_name(name)
+    full = full_name(name)
+    return client.partitions(full) or int(full in client.topics(f"{tenant}/{namespace}"))
 
 
 def partition_name(client: PulsarClient, source: TopicPartition) -> str:

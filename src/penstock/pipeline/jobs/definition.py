@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ENDING: Final = ".toml"
 
-_WRITTEN_TO_ONCE_OR_MORE: Final = ("iggy:", "iggy+tls:", "pulsar:", "pulsar+ssl:")
+_WRITTEN_TO_ONCE_OR_MORE: Final = ("iggy:", "iggy+tls:")
 _WRITE_TOPIC: Final = ("topic", "server", "state")
 _WRITE: Final = (
     "table",
@@ -141,7 +141,9 @@ def _to_topic(path: Path, write: Section, read: Mapping[str, Any]) -> dict[str, 
     topic = TopicTarget(write.text("topic"), write.text("server", read["servers"]))
     if topic.servers.startswith(_WRITTEN_TO_ONCE_OR_MORE):
         # Nor has a file any place for a log-in.
-        raise write.wrong("server", "of Kafka's protocol, where a row can be written once")
+        raise write.wrong(
+            "server", "of Kafka's or Pulsar's protocol, where a row can be written once"
+        )
     if topic.servers == read["servers"] and topic.topic in read["topics"]:
         raise write.wrong("topic", "another one than those that are read")
     state = write.text("state", f"{topic.topic}-state")

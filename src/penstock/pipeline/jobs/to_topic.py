@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from penstock.clients.kafka.coordinator import ProducerState
 from penstock.pipeline.jobs.gate import TABLE
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.writing import Stepped, Written, query_of
@@ -68,13 +67,12 @@ class MessageWriter:
                 yield each.select(list(columns.values())).rename_columns(list(columns))
 
         message = written(messages(), _writer(query), batch, self.options)
-        yield Piece(json.dumps(message.producer), rows, 0, (), b"")
+        yield Piece(json.dumps(message.outcome), rows, 0, (), b"")
 
-    def commit(self, query: str, batch: int, producers: Sequence[str]) -> None:
+    def commit(self, query: str, batch: int, outcomes: Sequence[str]) -> None:
         """Make what tasks have written visible at once, by what they yielded. Raises SinkError."""
-        states = [json.loads(each) for each in producers]
         writer = _writer(query)
-        messages = [WrittenTask(writer, ProducerState(*each) if each else None) for each in states]
+        messages = [WrittenTask(writer, json.loads(each)) for each in outcomes]
         commit(self.options, writer, batch, messages)
 
     def abort(self, query: str) -> None:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 8 << 20
 """Arrow bytes of rows that are encoded at once, and become one or a few requests."""
 
+_PIECE_ROWS: Final = PIECE_BYTES
+"""No piece has more rows."""
+
 _LARGEST: Final = 64 << 20
 """Bytes of a row above which it is not tried how small it gets."""
 
@@ -51,16 +54,16 @@ class Piece(NamedTuple):
         row = self.numbers[cut.first]
         return SinkError(
             f"row {row}, for {cut.topic.name}-{cut.partition}: {size} bytes are more than the "
-            f"topic takes: its max.message.bytes is {cut.topic.max_batch_bytes}"
+            f"topic takes: {cut.topic.limit} is {cut.topic.max_batch_bytes}"
         )
 
 
 class Cutter:
     """One task's rows on their way to being encoded."""
 
-    def __init__(self, placing: Placing, batch_bytes: int) -> None:
+    def __init__(self, placing: Placing, batch_bytes: int, batch_rows: int = _PIECE_ROWS) -> None:
         self._placing = placing
-        self._batch_bytes = batch_bytes
+        self._most = batch_bytes, batch_rows
         self._rows = 0
 
     def pieces(self, rows: pa.RecordBatch) -> Iterator[Piece]:
@@ -76,7 +79,7 @@ class Cutter:
         order = np.lexsort((placed.partitions, placed.topic_of))
         rows = rows.in_order(order)
         bounds = rows.bounds
-        cuts = list(_cuts(placed, order, bounds, self._batch_bytes))
+        cuts = list(_cuts(placed, order, bounds, *self._most))
         table = _table(cuts)
         counts, firsts = table[field.RECORDS], table[field.FIRST_RECORD]
         rows.records[field.OFFSET] = np.arange(len(rows.records[0])) - np.repeat(firsts, counts)
@@ -90,8 +93,10 @@ class Cutter:
         return piece
 
 
-def _cuts(placed: Placed, order: Numbers, bounds: Numbers, batch_bytes: int) -> Iterator[Cut]:
-    """Yield runs of rows of one partition, as many as a batch may have bytes, one at the least."""
+def _cuts(
+    placed: Placed, order: Numbers, bounds: Numbers, batch_bytes: int, batch_rows: int
+) -> Iterator[Cut]:
+    """Yield runs of rows of one partition, as many as a batch may have, one at the least."""
     topic_of, partitions = placed.topic_of[order], placed.partitions[order]
     changes = np.flatnonzero(np.diff(topic_of) | np.diff(partitions)) + 1
     before = np.concatenate(([0], np.cumsum(bounds)))
@@ -101,7 +106,7 @@ def _cuts(placed: Placed, order: Numbers, bounds: Numbers, batch_bytes: int) -> 
         start = first
         while start < end:
             fitting = int(np.searchsorted(before, before[start] + most, side="right")) - 1
-            stop = min(max(fitting, start + 1), end)
+            stop = min(max(fitting, start + 1), start + batch_rows, end)
             yield Cut(topic, partition, start, stop)
             start = stop
 

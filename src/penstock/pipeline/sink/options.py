@@ -18,6 +18,9 @@ COMPRESSION: Final = "kafka.compression.type"
 BATCH_SIZE: Final = "kafka.batch.size"
 TIMEOUT: Final = "kafka.transaction.timeout.ms"
 ACKS: Final = "kafka.acks"
+PULSAR_COMPRESSION: Final = "pulsar.producer.compressionType"
+PULSAR_BATCH_SIZE: Final = "pulsar.producer.batchingMaxBytes"
+PULSAR_TIMEOUT: Final = "pulsar.transactionTimeoutMs"
 AT_LEAST_ONCE: Final = "atLeastOnce"
 APPLICATION: Final = "txnAppId"
 VERSION: Final = "txnVersion"
@@ -28,6 +31,9 @@ PARTITIONERS: Final = ("kafka", "pulsar", "iggy")
 
 CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 """By their numbers in a batch's attributes."""
+
+PULSAR_CODECS: Final = {"none": 0, "lz4": 1, "zlib": 2, "zstd": 3, "snappy": 4}
+"""By their numbers in an entry's metadata."""
 
 NAMES: Final = (
     SERVERS,
@@ -42,6 +48,9 @@ NAMES: Final = (
     BATCH_SIZE,
     TIMEOUT,
     ACKS,
+    PULSAR_COMPRESSION,
+    PULSAR_BATCH_SIZE,
+    PULSAR_TIMEOUT,
     *address.NAMES,
     *sasl_options.UNDERSTOOD,
 )
@@ -54,6 +63,8 @@ _WRITER_CHARACTERS: Final = 190
 _MOST: Final = (1 << 31) - 1
 
 BATCH_BYTES: Final = 1_000_000
+PULSAR_BATCH_BYTES: Final = 128 << 10
+"""As Pulsar's clients have it where nothing else is set."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class SinkOptions:
     partitioner: str
     codec: str
     batch_bytes: int
+    at_least_once: bool
+    """Whether rows may be there twice, where the server has a way to write them once."""
     timeout_ms: int | None
     """How long a transaction may stay open; None for as long as suits the server."""
     application: str | None
@@ -82,17 +95,25 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
     given = {name.lower(): value for name, value in options.items()}
     servers = parse_address(given, SERVERS, KAFKA_SERVERS)
     refuse_unknown(given, NAMES, _OF_SPARK)
-    _check_protocol(given, servers.protocol)
+    at_least_once = _may_repeat(given, servers.protocol)
     _choice(given, "includeHeaders", ["true", "false"])
     _choice(given, ACKS, ["all", "-1"])
     application, version = _application(given, streaming=streaming)
+    if servers.protocol is Protocol.PULSAR and at_least_once and version > _MOST:
+        raise OptionError(
+            f"{VERSION} is at most {_MOST} with {AT_LEAST_ONCE} to pulsar://, for messages are "
+            f"numbered by it: leave {AT_LEAST_ONCE} out, or number the writes from 0 on"
+        )
+    codec, batch_bytes = _batches(given, servers.protocol)
+    timeout = PULSAR_TIMEOUT if servers.protocol is Protocol.PULSAR else TIMEOUT
     return SinkOptions(
         address=servers,
         topic=_topic(given),
         partitioner=_choice(given, "partitioner", PARTITIONERS, servers.protocol),
-        codec=_choice(given, COMPRESSION, CODECS),
-        batch_bytes=_count(given, BATCH_SIZE) or BATCH_BYTES,
-        timeout_ms=_count(given, TIMEOUT, least=1_000),
+        codec=codec,
+        batch_bytes=batch_bytes,
+        at_least_once=at_least_once,
+        timeout_ms=_count(given, timeout, least=1_000),
         application=application,
         version=version,
     )
@@ -120,17 +141,30 @@ def _application(given: Mapping[str, str], *, streaming: bool) -> tuple[str | No
     return application, int(version)
 
 
-def _check_protocol(given: Mapping[str, str], protocol: Protocol) -> None:
+def _batches(given: Mapping[str, str], protocol: Protocol) -> tuple[str, int]:
+    """Return the codec of batches, and the bytes that they have at most."""
     if protocol is Protocol.PULSAR:
-        raise OptionError(f"{SERVERS}: rows are written to kafka:// and iggy://, not to pulsar://")
+        codec = _choice(given, PULSAR_COMPRESSION, PULSAR_CODECS)
+        return codec, _count(given, PULSAR_BATCH_SIZE) or PULSAR_BATCH_BYTES
+    return _choice(given, COMPRESSION, CODECS), _count(given, BATCH_SIZE) or BATCH_BYTES
+
+
+def _may_repeat(given: Mapping[str, str], protocol: Protocol) -> bool:
+    """Return whether rows may be there twice. Raises OptionError."""
+    pulsars = [name for name in given if name.startswith("pulsar.")]
+    if protocol is not Protocol.PULSAR and pulsars:
+        raise OptionError(f"{pulsars[0]} is for pulsar://: leave it away")
     accepted = _choice(given, AT_LEAST_ONCE, ["false", "true"]) == "true"
     if protocol is Protocol.KAFKA and accepted:
-        raise OptionError(f"{AT_LEAST_ONCE} is for iggy://: to Kafka each row is written once")
+        raise OptionError(
+            f"{AT_LEAST_ONCE} is for pulsar:// and iggy://: to Kafka each row is written once"
+        )
     if protocol is Protocol.IGGY and not accepted:
         raise OptionError(
             f"Iggy has no transactions, so rows of a task or batch that is done again may be there "
             f"twice: set {AT_LEAST_ONCE} to true if that is no harm"
         )
+    return accepted
 
 
 def _choice(

@@ -7,7 +7,7 @@ where each key, value and header lies in it.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ class Rows:
     records: Numbers
     headers: Numbers
     header_start: Numbers
+    written_at: int
+    """The time of rows that have none of their own, in microseconds."""
 
     @property
     def bounds(self) -> Numbers:
@@ -61,14 +63,12 @@ class Rows:
         """Return the same rows in another order."""
         records = np.take(self.records, order, axis=1)
         if not self.headers.shape[1]:
-            return Rows(
-                self.keys, self.data, self.header_data, records, self.headers, self.header_start
-            )
+            return replace(self, records=records)
         counts = np.diff(self.header_start)[order]
         places = _ranges(self.header_start[:-1][order], counts)
         starts = np.concatenate(([0], np.cumsum(counts)))
         headers = np.take(self.headers, places, axis=1)
-        return Rows(self.keys, self.data, self.header_data, records, headers, starts)
+        return replace(self, records=records, headers=headers, header_start=starts)
 
 
 def rows_of(batch: pa.RecordBatch, first_row: int) -> Rows:
@@ -80,13 +80,14 @@ def rows_of(batch: pa.RecordBatch, first_row: int) -> Rows:
     keys = fields_of(_column(batch, "key"), count)
     values = fields_of(_column(batch, "value"), count)
     records = np.zeros((field.RECORD_FIELDS, count), np.int64)
-    records[field.TIMESTAMP] = _times(_column(batch, "timestamp"), count)
+    now = time.time_ns() // 1_000_000 * 1000
+    records[field.TIMESTAMP] = _times(_column(batch, "timestamp"), count, now)
     records[field.KEY_START], records[field.KEY_SIZE] = keys.starts, keys.sizes
     records[field.VALUE_START] = values.starts + len(keys.data)
     records[field.VALUE_SIZE] = values.sizes
     header_data, headers, starts = _headers(_column(batch, "headers"), count, first_row)
     data = np.concatenate([keys.data, values.data])
-    return Rows(keys, data, header_data, records, headers, starts)
+    return Rows(keys, data, header_data, records, headers, starts, now)
 
 
 def fields_of(array: pa.Array | None, count: int) -> Fields:
@@ -116,8 +117,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array | None:
     return batch.column(index) if index >= 0 else None
 
 
-def _times(array: pa.Array | None, count: int) -> Numbers:
-    now = time.time_ns() // 1_000_000 * 1000
+def _times(array: pa.Array | None, count: int, now: int) -> Numbers:
     if array is None:
         return np.full(count, now, np.int64)
     times = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64()).fill_null(now)

@@ -11,8 +11,8 @@ from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError
 
 if TYPE_CHECKING:
+    from penstock.clients.asking import Ask
     from penstock.clients.kafka.client import KafkaClient
-    from penstock.clients.kafka.transactions import Ask
 
 _TRIES: Final = 50
 _UNKNOWN: Final = 20
@@ -26,6 +26,15 @@ class Topic(NamedTuple):
     name: str
     partitions: int
     max_batch_bytes: int
+    limit: str = "its max.message.bytes"
+    """Whose setting that is."""
+
+
+def no_topic(name: str, servers: str, what: str = "no such topic") -> SinkError:
+    """Return what to say where nothing is made for who writes."""
+    return SinkError(
+        f"topic {name!r}: {what} at {servers}: create it, or correct the option or column topic"
+    )
 
 
 class BrokerTopics:

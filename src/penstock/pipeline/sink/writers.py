@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.pipeline.carried import Carried
-from penstock.pipeline.sink.epochs.attempt import Attempt, errors_in_words, once
+from penstock.pipeline.sink.epochs.attempt import UNNAMED, Attempt, errors_in_words, once
 from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.writing import write_task
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.clients.kafka.coordinator import ProducerState
+    from penstock.pipeline.sink.epochs.attempt import Outcome
     from penstock.pipeline.sink.options import SinkOptions
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Written(WriterCommitMessage):
     """What the driver hears of a task that has ended well."""
 
     writer: str
-    producer: ProducerState | None
+    outcome: Outcome | None
     """Whose open transaction has the rows; None where there were none to write."""
 
 
@@ -51,7 +51,7 @@ class BatchWriter(Carried, DataSourceArrowWriter):
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._writer = of_application(options) or f"write-{uuid.uuid4()}"
+        self._writer = of_application(options) or f"{UNNAMED}{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         return written(iterator, self._writer, self._options.version, self._options)
@@ -108,14 +108,12 @@ def commit(
     messages: Sequence[WriterCommitMessage | None],
 ) -> None:
     """Make all that the tasks have written visible at once. Raises SinkError."""
-    producers = [
-        each.producer
-        for each in messages
-        if isinstance(each, Written) and each.producer is not None
+    outcomes = [
+        each.outcome for each in messages if isinstance(each, Written) and each.outcome is not None
     ]
     ask = Patience(answered=True).ask
     with errors_in_words(options.servers), open_epochs(options, ask) as epochs:
-        if not epochs.commit(writer, epoch, producers):
+        if not epochs.commit(writer, epoch, outcomes):
             logger.warning("epoch %d of %s was written already", epoch, writer)
 
 

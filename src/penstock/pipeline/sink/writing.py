@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.pipeline.sink.epochs.attempt import Attempt
+    from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome
     from penstock.pipeline.sink.epochs.opening import Epochs
     from penstock.pipeline.sink.options import SinkOptions
 
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 def write_task(
     rows: Iterator[pa.RecordBatch], attempt: Attempt, options: SinkOptions
-) -> ProducerState | None:
+) -> Outcome | None:
     """Write the rows of one task; return whose open transaction has them, None where nobody's.
 
     Rows of an epoch that was committed before are not written. Raises SinkError.
@@ -50,9 +49,7 @@ def write_task(
         return _written(rows, attempt, epochs)
 
 
-def _written(
-    rows: Iterator[pa.RecordBatch], attempt: Attempt, epochs: Epochs
-) -> ProducerState | None:
+def _written(rows: Iterator[pa.RecordBatch], attempt: Attempt, epochs: Epochs) -> Outcome | None:
     with epochs.task(attempt) as task:
         try:
             for batch in filter(len, rows):

@@ -39,11 +39,13 @@ def constant(of: Avro, default: Any) -> Maker:
 
     def make(column: Column, to: pa.DataType) -> pa.Array:
         try:
-            return pa.repeat(pa.scalar(_value(of, default), to), len(column.cells))
+            one = pa.array([_value(of, default)], to)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, AttributeError):
             raise SchemaError(
                 f"the default {default!r:.100} of the Avro schema is no {of.kind}"
             ) from None
+        # Not pa.repeat, which makes no empty column of lists or maps.
+        return one.take(np.zeros(len(column.cells), np.int64))
 
     return make
 

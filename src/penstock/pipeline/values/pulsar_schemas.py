@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from penstock.clients.access import LoginError
-from penstock.clients.pulsar.client import KeptSchema, PulsarClient, RefusedError
+from penstock.clients.pulsar.client import KeptSchema, PulsarClient
+from penstock.clients.pulsar.connection import RefusedError
 from penstock.pipeline.values.key_value import apart
 from penstock.pipeline.values.registry import (
     TIMEOUT_SECONDS,

@@ -48,10 +48,22 @@ def _lz4_block(compressed: memoryview, size: int) -> Bytes:
     return out[: cramjam.lz4.decompress_block_into(compressed, out.data, output_len=size)]
 
 
+def _snappy_or_framed(compressed: memoryview, size: int) -> Bytes:
+    """Pulsar's client in Rust writes snappy's framing, all others one raw block.
+
+    Of nothing there is no frame, but a block.
+    """
+    if len(compressed) and bytes(compressed[: len(_FRAMING)]) != _FRAMING:
+        return snappy(compressed, size)
+    out = np.empty(size, np.uint8)
+    return out[: cramjam.snappy.decompress_into(compressed, out.data)]
+
+
+_FRAMING: Final = b"\xff\x06\x00\x00sNaPpY"
 _NONE, _LZ4, _ZLIB, _ZSTD, _SNAPPY = 0, 1, 2, 3, 4
 _CODECS: Final[dict[int, Inflater]] = {
     _LZ4: _lz4_block,
     _ZLIB: deflate(zlib.MAX_WBITS),
     _ZSTD: zstd,
-    _SNAPPY: snappy,
+    _SNAPPY: _snappy_or_framed,
 }

@@ -96,11 +96,9 @@ def _has_name(
 
 @kernel
 def find_field(
-    data: BytesIn, start: int, size: int, nodes: TableIn, letters: BytesIn, struct: int, guess: int,
-) -> int:  # fmt: skip
+    data: BytesIn, start: int, size: int, nodes: TableIn, letters: BytesIn, struct: int
+) -> int:
     """Return the field of this name, or -1."""
-    if guess < nodes[node.END, struct] and _has_name(data, start, size, nodes, letters, guess):
-        return guess
     last = nodes[node.NAMES_SIZE, struct] - 1
     at = _hash(data, start, size) & last
     first = nodes[node.NAMES, struct]
@@ -199,7 +197,7 @@ def _plain(data: BytesIn, end: int, kind: int, bits: int, now: NumbersOut) -> in
     return number
 
 
-@kernel
+@helper
 def _leaf(
     data: BytesIn, end: int, nodes: TableIn, columns: TableOut, cells: NumbersOut, valid: MaskOut,
     out: BytesOut, now: NumbersOut,
@@ -293,6 +291,7 @@ def _behind(
     if byte == (CLOSE_LIST if is_list else CLOSE):
         now[DEPTH] -= 1
         now[STATE] = _BEHIND
+        now[GUESS] = nodes[node.END, place]
         _close(nodes, columns, cells, valid, place)
     elif byte != COMMA:
         now[POSITION] -= 1
@@ -335,11 +334,13 @@ def _field(
         return
     start = span >> node.OFFSET
     size = span & 0xFFFFFFFF
-    guess = now[GUESS]
-    if start < len(data):
-        place = find_field(data, start, size, nodes, letters, struct, guess)
-    else:
-        place = find_field(out, start - len(data), size, nodes, letters, struct, guess)
+    place = now[GUESS]
+    if start >= len(data):
+        place = find_field(out, start - len(data), size, nodes, letters, struct)
+    elif place >= nodes[node.END, struct] or not _has_name(
+        data, start, size, nodes, letters, place
+    ):
+        place = find_field(data, start, size, nodes, letters, struct)
     if place < 0:
         _skip(data, end, now)
     elif columns[node.COUNT, place] >= columns[node.COUNT, struct]:

@@ -48,6 +48,13 @@ def behind_space(data: BytesIn, position: int, end: int) -> int:
 
 
 @helper
+def _bytes_before(marks: int) -> int:
+    """Return how many bytes of a word are before the first whose highest bit, its mark, is set."""
+    below = (marks & (~marks + uint64(1))) - uint64(1)
+    return int64((below & _ONES) * _ONES >> uint64(56)) - 1
+
+
+@helper
 def string_end(data: BytesIn, position: int, end: int) -> tuple[int, int]:
     """Return where the string's closing quote is and whether it has escapes; or -1 and why."""
     escaped = int64(0)
@@ -62,9 +69,11 @@ def string_end(data: BytesIn, position: int, end: int) -> tuple[int, int]:
                 | ((slashes - _ONES) & ~slashes)
                 | ((word - _SPACES) & ~word)
             )
-            if found & _HIGH_BITS == 0:
+            marks = found & _HIGH_BITS
+            if marks == 0:
                 position += 8
                 continue
+            position += _bytes_before(marks)
         byte = data[position]
         if byte == QUOTE:
             return position, escaped

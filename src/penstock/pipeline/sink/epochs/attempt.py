@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.clients.access import LoginError
 from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.transactions import WRITER_PREFIX
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
+from penstock.pipeline.source.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-ResultT = TypeVar("ResultT")
+    from penstock.clients.asking import ResultT
+
+Outcome: TypeAlias = tuple[str | int, ...]
+"""Whose open transaction has a task's rows: a tuple of the protocol's own, which may be JSON on its
+way to the driver."""
+
+UNNAMED: Final = "write-"
+"""Begins the name of a writer of one batch, of whom nobody asks again."""
 
 CLIENT_ID: Final = "penstock-spark"
 TIMEOUT_S: Final = 30.0
@@ -47,6 +55,27 @@ def check_epoch(writer: str, epoch: int, last: int) -> None:
         )
 
 
+def ended_too_soon(transaction: object, time_option: str) -> SinkError:
+    """Return what to say where a transaction is over before it was decided."""
+    return SinkError(
+        f"nothing is written: the transaction {transaction} was ended before all tasks were done, "
+        f"by another run of the same query or after {time_option}"
+    )
+
+
+def lost(
+    attempt: tuple[str, int], transactions: Iterable[object], time_option: str, record: str
+) -> SinkError:
+    """Return what to say where transactions are over that were to be committed."""
+    writer, epoch = attempt
+    return SinkError(
+        f"batch {epoch} of {writer} was decided, and its transactions "
+        f"{', '.join(map(str, transactions))} ended without their rows before they could be "
+        f"committed: {time_option} went by. All others are committed. To write the whole batch "
+        f"once more, delete {record}"
+    )
+
+
 @contextmanager
 def errors_in_words(servers: str) -> Iterator[None]:
     """Raise SinkError for what a broker refuses, or does not answer."""
@@ -60,6 +89,19 @@ def errors_in_words(servers: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise UnreachableError(f"the broker at {servers} does not answer: {error}") from error
+
+
+@contextmanager
+def refusals_in_words(who: str, refusal: type[Exception], login: str) -> Iterator[None]:
+    """Raise SinkError for what a server of another protocol refuses; `login` are options."""
+    try:
+        yield
+    except SourceError as error:
+        raise SinkError(str(error)) from error
+    except LoginError as error:
+        raise SinkError(f"{error}. Correct {login}") from error
+    except refusal as error:
+        raise SinkError(f"{who} refuses: {error}") from error
 
 
 _RIGHTS: Final = (

@@ -7,34 +7,33 @@ whose ids it has seen takes what is done again once.
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock.clients.access import LoginError
-from penstock.clients.closing import Closing
 from penstock.clients.iggy.client import IggyClient, IggyError
 from penstock.pipeline.clusters.iggy import split_name
-from penstock.pipeline.sink.errors import SinkError
-from penstock.pipeline.sink.topics import Topic
-from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.sink.epochs.at_least_once import AtLeastOnceEpochs, AtLeastOnceWriter
+from penstock.pipeline.sink.epochs.attempt import refusals_in_words
+from penstock.pipeline.sink.topics import Topic, no_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pyarrow as pa
 
+    from penstock.clients.asking import Ask
     from penstock.clients.iggy.client import TopicDetails
-    from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask
     from penstock.pipeline.sink.epochs.attempt import Attempt
     from penstock.pipeline.sink.options import SinkOptions
 
 LARGEST_BATCH: Final = 60_000_000
 """Bytes of a batch, which a request of 64 MiB holds with what belongs to it."""
 
+_in_words = partial(
+    refusals_in_words, "Iggy's server", IggyError, "the options user and password, or token"
+)
 
-class IggyEpochs(Closing):
-    """See `penstock.pipeline.sink.epochs.opening.Epochs`. No epoch is known to a server."""
+
+class IggyEpochs(AtLeastOnceEpochs):
+    """See `penstock.pipeline.sink.epochs.opening.Epochs`."""
 
     def __init__(self, options: SinkOptions, ask: Ask) -> None:
         self._options = options
@@ -52,21 +51,8 @@ class IggyEpochs(Closing):
         if self._options.topic is not None:
             topics.find(self._options.topic)
 
-    def last(self, writer: str) -> int:  # noqa: ARG002
-        return -1
-
-    @contextmanager
-    def at_work(self, writer: str) -> Iterator[int]:  # noqa: ARG002
-        yield -1
-
     def task(self, attempt: Attempt) -> IggyWriter:
         return IggyWriter(self._client, self._options, attempt, self._ask)
-
-    def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:  # noqa: ARG002
-        return True
-
-    def abort(self, writer: str) -> None:
-        """Nothing: what was sent is there."""
 
 
 class IggyTopics:
@@ -93,15 +79,12 @@ class IggyTopics:
                 details = self._ask(lambda: self._client.topic(stream, topic))
             if details is None or not details.partitions:
                 what = "no such topic" if details is None else "a topic without partitions"
-                raise SinkError(
-                    f"topic {name!r}: {what} at {self._servers}: create it, or correct the option "
-                    "or column topic"
-                )
+                raise no_topic(name, self._servers, what)
             self._found[name] = details
         return self._found[name]
 
 
-class IggyWriter(Closing):
+class IggyWriter(AtLeastOnceWriter):
     """See `penstock.pipeline.sink.epochs.opening.TaskWriter`."""
 
     def __init__(
@@ -117,20 +100,11 @@ class IggyWriter(Closing):
         placing = Placing(self._topics, options.topic, options.partitioner, attempt.partition)
         self._packer = IggyPacker(placing, options.batch_bytes, id_of(attempt))
 
-    def close(self) -> None:
-        """Nothing: the connection is somebody else's."""
-
     def write(self, rows: pa.RecordBatch) -> None:
         for topic, partition, count, batch in self._packer.batches(rows):
             place = *split_name(topic), self._topics.partition_id(topic, partition)
             with _in_words():
                 self._ask(lambda: self._client.send(*place, count, batch))  # noqa: B023  # at once
-
-    def finish(self) -> None:
-        return None
-
-    def abort(self) -> None:
-        """Nothing: what was sent is there."""
 
 
 def id_of(attempt: Attempt) -> int:
@@ -138,16 +112,3 @@ def id_of(attempt: Attempt) -> int:
     task = f"{attempt.writer}/{attempt.epoch}/{attempt.partition}"
     digest = hashlib.blake2b(task.encode(), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    """Raise SinkError for what a server refuses."""
-    try:
-        yield
-    except SourceError as error:
-        raise SinkError(str(error)) from error
-    except LoginError as error:
-        raise SinkError(f"{error}. Correct the options user and password, or token") from error
-    except IggyError as error:
-        raise SinkError(f"Iggy's server refuses: {error}") from error

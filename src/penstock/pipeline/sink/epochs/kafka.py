@@ -17,20 +17,25 @@ from typing import TYPE_CHECKING, Final
 from penstock.clients.closing import Closing
 from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.connection import ClientConnection
-from penstock.clients.kafka.coordinator import Transactions
+from penstock.clients.kafka.coordinator import ProducerState, Transactions
 from penstock.clients.kafka.transactions import WRITER_PREFIX, TransactionalProducer
 from penstock.kafka.wire import ErrorCode
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, check_epoch
+from penstock.pipeline.sink.epochs.attempt import (
+    CLIENT_ID,
+    TIMEOUT_S,
+    check_epoch,
+    ended_too_soon,
+    lost,
+)
 from penstock.pipeline.sink.epochs.decision import Decision, last_noted, noted
 from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
-from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.options import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask
-    from penstock.pipeline.sink.epochs.attempt import Attempt
+    from penstock.clients.asking import Ask
+    from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome
     from penstock.pipeline.sink.options import SinkOptions
 
 logger = logging.getLogger(__name__)
@@ -104,7 +109,8 @@ class KafkaEpochs(Closing):
             names_partitions=True,
         )
 
-    def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
+    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+        producers = [ProducerState._make(each) for each in outcomes]
         decision, is_new, driver = self._decide(writer, Decision(epoch, producers, ""))
         self._finish(writer, decision)
         if decision.producers:
@@ -154,29 +160,20 @@ class KafkaEpochs(Closing):
         """Return where a task has written. Raises SinkError where its transaction is over."""
         found = self._ask(lambda: self._transactions.ongoing(producer.transactional_id))
         if found is None or found.producer != producer:
-            raise SinkError(
-                f"nothing is written: the transaction {producer.transactional_id} was ended "
-                "before all tasks were done, by another run of the same query or after "
-                "kafka.transaction.timeout.ms"
-            )
+            raise ended_too_soon(producer.transactional_id, TIMEOUT)
         return found.topics
 
     def _finish(self, writer: str, decision: Decision) -> None:
-        lost = []
+        gone = []
         for each in decision.producers:
             try:
                 self._ask(lambda: self._transactions.end(each, committed=True))  # noqa: B023  # now
             except KafkaError as error:
                 if error.code not in _FENCED:
                     raise
-                lost.append(each.transactional_id)
-        if lost:
-            raise SinkError(
-                f"batch {decision.epoch} of {writer} was decided, and its transactions "
-                f"{', '.join(lost)} ended without their rows before they could be committed: "
-                "kafka.transaction.timeout.ms went by. All others are committed. To write the "
-                f"whole batch once more, delete the group {_group(writer)}"
-            )
+                gone.append(each.transactional_id)
+        if gone:
+            raise lost((writer, decision.epoch), gone, TIMEOUT, f"the group {_group(writer)}")
 
     def _abort_but(self, writer: str, spared: set[str]) -> None:
         """End what attempts have left of which nobody wants to know any more."""

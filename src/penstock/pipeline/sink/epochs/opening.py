@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask
-    from penstock.pipeline.sink.epochs.attempt import Attempt
+    from penstock.clients.asking import Ask
+    from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome
     from penstock.pipeline.sink.options import SinkOptions
 
 
@@ -43,7 +42,7 @@ class TaskWriter(Closed, Protocol):
     def write(self, rows: pa.RecordBatch) -> None:
         """Send rows, of which some may still be on their way."""
 
-    def finish(self) -> ProducerState | None:
+    def finish(self) -> Outcome | None:
         """Return when all rows are safe, whose open transaction has them; None for nobody's."""
 
     def abort(self) -> None:
@@ -65,8 +64,8 @@ class Epochs(Closed, Protocol):
     def task(self, attempt: Attempt) -> TaskWriter:
         """Return what writes a task's rows."""
 
-    def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
-        """Commit what producers have open; False where that epoch was decided before."""
+    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+        """Commit what tasks have left open; False where that epoch was decided before."""
 
     def abort(self, writer: str) -> None:
         """Abort all that a writer has open and was not decided."""
@@ -79,6 +78,16 @@ def open_epochs(options: SinkOptions, ask: Ask) -> Epochs:
         from penstock.pipeline.sink.epochs.iggy import IggyEpochs  # noqa: PLC0415  # if it is one
 
         return IggyEpochs(options, ask)
+    if address.protocol is Spoken.PULSAR:
+        return _pulsar_epochs(options, ask)
     with KafkaClient(address.servers, client_id=CLIENT_ID, access=address.access) as client:
         is_penstock = END_EPOCH.key in ask(client.api_versions)
     return (PenstockEpochs if is_penstock else KafkaEpochs)(options, ask)
+
+
+def _pulsar_epochs(options: SinkOptions, ask: Ask) -> Epochs:
+    # Loaded if it is one.
+    from penstock.pipeline.sink.epochs.pulsar import PulsarRepeating  # noqa: PLC0415
+    from penstock.pipeline.sink.epochs.pulsar_transactions import PulsarEpochs  # noqa: PLC0415
+
+    return (PulsarRepeating if options.at_least_once else PulsarEpochs)(options, ask)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clients.closing import Closing
 from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.connection import ClientConnection
+from penstock.clients.kafka.coordinator import ProducerState
 from penstock.clients.kafka.transactions import TransactionalProducer, WriterClient
 from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, once
 from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
@@ -16,9 +17,8 @@ from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_t
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask
-    from penstock.pipeline.sink.epochs.attempt import Attempt
+    from penstock.clients.asking import Ask
+    from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome
     from penstock.pipeline.sink.options import SinkOptions
 
 BEATS: Final = 6
@@ -72,7 +72,8 @@ class PenstockEpochs(Closing):
             connection, attempt.transactional_id, self._timeout_ms, self._ask
         )
 
-    def commit(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
+    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+        producers = [ProducerState._make(each) for each in outcomes]
         return self._writers.commit_epoch(writer, epoch, producers)
 
     def abort(self, writer: str) -> None:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.clients.asking import Ask
     from penstock.clients.kafka.coordinator import ProducerState
-    from penstock.clients.kafka.transactions import Ask, TransactionalProducer
+    from penstock.clients.kafka.transactions import TransactionalProducer
     from penstock.pipeline.sink.epochs.attempt import Attempt
     from penstock.pipeline.sink.options import SinkOptions
 

@@ -1,0 +1,76 @@
+"""A query whose batches are written and committed step by step, without a Spark."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from patience import PATIENCE_SECONDS
+from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome, errors_in_words
+from penstock.pipeline.sink.epochs.opening import Epochs, open_epochs
+from penstock.pipeline.sink.options import parse
+from penstock.pipeline.sink.writing import write_task
+from penstock.pipeline.source.patience import Patience
+from source_rows import rows_read
+
+PARTITIONS = 3
+ROWS = 20
+
+
+class EpochQuery:
+    """Writes two tasks an epoch to a topic that is there, of which each has rows in partitions."""
+
+    def __init__(self, servers: str, topic: str, **given: str) -> None:
+        self.servers = servers
+        self.topic = topic
+        self.writer = f"test-{uuid.uuid4()}"
+        options = {"penstock.bootstrap.servers": servers, "topic": topic, **given}
+        self.options = parse(options, streaming=True)
+
+    def task(self, epoch: int, task: int, attempt: int = 0) -> Any:
+        names = [b"%d.%d.%d" % (epoch, task, row) for row in range(ROWS)]
+        batch = pa.record_batch({"key": names, "value": names})
+        return write_task(iter([batch]), Attempt(self.writer, epoch, task, attempt), self.options)
+
+    def tasks(self, epoch: int) -> list[Any]:
+        return [each for task in range(2) if (each := self.task(epoch, task)) is not None]
+
+    def commit(self, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+        with errors_in_words(self.servers), self.epochs() as epochs:
+            return epochs.commit(self.writer, epoch, outcomes)
+
+    def epochs(self) -> Epochs:
+        return open_epochs(self.options, Patience(answered=True).ask)
+
+    def values(self) -> list[bytes]:
+        """Return what readers of committed messages see."""
+        return sorted(row["value"] for row in rows_read(self.servers, self.topic))
+
+    def shows(self, values: list[bytes]) -> bool:
+        """Whether that is what can be read: a broker ends a transaction behind its answer."""
+        return within_patience(lambda: self.values() == values)
+
+
+def expected(*epochs: int) -> list[bytes]:
+    return sorted(
+        b"%d.%d.%d" % (epoch, task, row)
+        for epoch in epochs
+        for task in range(2)
+        for row in range(ROWS)
+    )
+
+
+def within_patience(holds: Callable[[], bool]) -> bool:
+    """Whether something holds, or does so before long."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (found := holds()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+class DeathError(BaseException):
+    """Ends the driver."""
