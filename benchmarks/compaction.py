@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
 from pathlib import Path
 
 from penstock.broker.compaction.cleaner import Cleaner, Job, StoppedError, Throttle
@@ -31,7 +32,7 @@ from penstock.log.rewriting import SegmentRewriting
 from penstock.records import Encoding, convert
 
 LOG_BYTES = 256 << 20
-SMALL_LOG_BYTES = 96 << 20
+SMALL_LOG_BYTES = 32 << 20
 KEYS = 20_000
 ROUNDS = 9
 ROUND_SECONDS = 5
@@ -43,7 +44,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.flusher = Flusher()
-        self.config = LogConfig(segment_bytes=32 << 20)
+        self.config = LogConfig(segment_bytes=16 << 20)
 
     def open(self, name: str) -> LocalLog:
         return LocalLog.open(self.folder / name, self.config, RealFileSystem(), self.flusher)
@@ -60,19 +61,17 @@ class Bench:
             f"log-{value_bytes}", (chance.choice(batches) for _ in range(count))
         )
 
-    async def every_other(self, encoding: Encoding) -> LocalLog:
-        """Return a log of batches of small messages, of which every other one is overwritten."""
-        keys = itertools.count()
+    async def every_other(
+        self, encoding: Encoding, value_bytes: int, batch_records: int
+    ) -> LocalLog:
+        """Return a log of small messages, of which every other one is overwritten."""
+        numbers = itertools.count()
+        keys = (b"%d" % number if number % 2 else b"again" for number in numbers)
         batches = (
-            b"".join(
-                convert(
-                    encoded(100, [b"%d" % (next(keys) if i % 2 else i - 1000) for i in range(400)]),
-                    encoding,
-                )
-            )
-            for _ in range(SMALL_LOG_BYTES // 40_000)
+            b"".join(convert(encoded(value_bytes, islice(keys, batch_records)), encoding))
+            for _ in range(SMALL_LOG_BYTES // ((value_bytes + 20) * batch_records + 100))
         )
-        return await self.log_of(f"log-{encoding}", batches)
+        return await self.log_of(f"log-{encoding}-{batch_records}", batches)
 
     async def log_of(self, name: str, batches: Iterable[bytes]) -> LocalLog:
         log = self.open(name)
@@ -105,7 +104,7 @@ class Bench:
         seconds = [await asyncio.to_thread(cleaned) for _ in range(3)]
         size = sum(each.source_bytes for each in self.job(log).rewritings)
         rate = size / min(seconds) / 1e6
-        print(f"{name:34}{rate:8.0f} MB/s of a core")
+        print(f"{name:52}{rate:8.0f} MB/s of a core")
         return rate
 
     async def latencies(self, log: LocalLog) -> list[float]:
@@ -210,10 +209,13 @@ async def main(folder: Path) -> None:
     await bench.speed("values of 1,000 bytes", large)
     small = await bench.filled(100, 400)
     await bench.speed("values of 100 bytes", small)
-    for name, encoding in (("Pulsar's", Magic.PULSAR), ("Iggy's", Magic.IGGY)):
-        log = await bench.every_other(encoding)
-        await bench.speed(f"{name}, every other one goes", log)
-        log.abandon()
+    for encoding in Magic:
+        for value_bytes, batch_records in ((100, 1_000), (100, 1), (10, 10)):
+            log = await bench.every_other(encoding, value_bytes, batch_records)
+            kind = f"{batch_records} of {value_bytes} bytes, every other one goes"
+            await bench.speed(f"{encoding.name.title()}, {kind}", log)
+            log.abandon()
+            shutil.rmtree(log.directory)
     await bench.beside(large)
     for log in (large, small):
         log.abandon()

@@ -11,7 +11,7 @@ from numba import extending, types
 from numba.core import cgutils
 
 from kernel_compiler.lanes import emit_lane_sums
-from penstock.records.kernels import primitives, xxh3, xxh3_lanes
+from penstock.records.kernels import crc32, primitives, xxh3, xxh3_lanes
 
 _cgutils: Any = cgutils
 _extending: Any = extending
@@ -28,6 +28,8 @@ def register() -> None:
     _register(primitives.store_half, _types.void, _store_half)
     _register(primitives.copy_bytes, _types.void, _copy_bytes)
     _register(xxh3.fold, _types.uint64, _fold)
+    if crc32.HAS_INSTRUCTION:
+        _register(crc32.crc32c_word, _types.int64, _crc32c_word)
     lanes = _types.UniTuple(_types.uint64, xxh3_lanes.LANES)
     _register(xxh3_lanes.sum_lanes, lanes, _sum_lanes)
 
@@ -86,6 +88,13 @@ def _fold(builder: Any, left: Any, right: Any) -> Any:
     product = builder.mul(builder.zext(left, wide), builder.zext(right, wide))
     upper = builder.trunc(builder.lshr(product, wide(64)), _WORD)
     return builder.xor(upper, builder.trunc(product, _WORD))
+
+
+def _crc32c_word(builder: Any, state: Any, word: Any) -> Any:
+    kind = ir.FunctionType(_WORD, (_WORD, _WORD))
+    name = "llvm.x86.sse42.crc32.64.64"
+    instruction = _cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(instruction, [state, word])
 
 
 def _sum_lanes(builder: Any, data: Any, start: Any, size: Any) -> Any:

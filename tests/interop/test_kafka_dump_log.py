@@ -84,9 +84,11 @@ async def compact(log: LocalLog) -> None:
             remember(memoryview(chunk), offsets, Transactions())
         rules = Rules(TIME // 1000, 1_000, False, [])
         cleaning = Pass(offsets, Transactions(), rules)
-        for left in [*map(cleaning.clean, map(memoryview, chunks)), cleaning.end()]:
-            if left is not None:
+        for chunk in chunks:
+            for left in cleaning.clean(memoryview(chunk)):
                 rewriting.write(*left)
+        if (rest := cleaning.end()) is not None:
+            rewriting.write(*rest)
         rewriting.seal()
         assert await log.replace(rewriting)
 

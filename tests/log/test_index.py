@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,26 @@ def test_entries_that_do_not_ascend_do_not_fit(disk: FaultyFileSystem, damaged: 
     with lending(disk) as lend:
         assert index.offsets.below(100, lend) == []
     assert index.fits == (damaged[0] == 0x7F)  # Entries beyond the cut are no sign of damage.
+
+
+@given(st.lists(st.tuples(st.integers(61, 2_000), st.integers(-1, 9)), min_size=1), st.integers(1))
+def test_a_run_is_indexed_as_its_batches_would_be(
+    batches: list[tuple[int, int]], run_length: int
+) -> None:
+    first, second = new_disk(), new_disk()
+    one_by_one, in_runs = (SegmentIndex(each, PATH, 1_000) for each in (first, second))
+    run_length = min(run_length, len(batches))
+    position = 0
+    for start in range(0, len(batches), run_length):
+        run = batches[start : start + run_length]
+        positions = list(accumulate((size for size, _ in run), initial=0))
+        for number, (size, time) in enumerate(run):
+            one_by_one.add(position + positions[number], size, start + number, time)
+        offsets = range(100 + start, 100 + start + len(run))
+        latest = list(accumulate((time for _, time in run), max))
+        in_runs.add_run((100, position), positions[-1], positions[:-1], offsets, latest)
+        position += positions[-1]
+    for index in (one_by_one, in_runs):
+        index.save()
+    for path in one_by_one.paths:
+        assert first.content(path).live == second.content(path).live

@@ -9,6 +9,7 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,7 +78,7 @@ async def test_indexes_are_those_that_appending_makes(
             chunk,
             [at for at, _ in headers],
             [header.last_offset for _, header in headers],
-            [header.max_timestamp for _, header in headers],
+            list(accumulate((header.max_timestamp for _, header in headers), max)),
         )
     rewriting.seal()
     assert await log.replace(rewriting)

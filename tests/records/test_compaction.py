@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,7 +35,7 @@ from penstock.log.header import (
     walk,
 )
 from penstock.records import MalformedBatchError, decode
-from penstock.records.compaction import cleaning
+from penstock.records.compaction import assembling
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
 from penstock.records.compaction.cleaning import Pass, remember
@@ -50,7 +51,7 @@ from stored_batches import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.records.compaction.remaking import Left
+    from penstock.records.columns import Bytes, Numbers
 
 
 values = st.none() | st.binary(min_size=1, max_size=40)
@@ -110,7 +111,7 @@ def test_a_map_that_is_too_small_takes_several_passes(batches: list[tuple[bytes,
         ]
         stopped = remember(dirty, offsets, Transactions())
         passing = Pass(offsets, Transactions(), Rules(NOW, DAY, False, NOBODY))
-        parts = [passing.clean(memoryview(left)), passing.end()]
+        parts = [*passing.clean(memoryview(left)), passing.end()]
         left = b"".join(part.data for part in parts if part is not None)
         assert stopped is None or stopped > start
         start, passes = stopped, passes + 1
@@ -160,24 +161,28 @@ def test_what_two_entries_lose_side_by_side_is_one_gap_in_one_epoch(
 
 
 @pytest.mark.parametrize("made", [of_kafka, of_pulsar, of_iggy])
-def test_batches_that_change_side_by_side_are_made_in_one_step(
+def test_whatever_becomes_of_batches_is_one_step_for_all(
     made: Callable[[list[Record]], tuple[bytes, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else Python's work for each takes longer than all that is done to its bytes."""
-    added: list[Left] = []
-    add_left = cleaning._Output.add_left
+    """Python's work for each would take longer than all that is done to its bytes."""
+    steps: list[int] = []
+    assemble = assembling.assemble
 
-    def counted(output: Any, left: Left) -> None:
-        added.append(left)
-        add_left(output, left)
+    def counted(stored: Bytes, batches: Numbers, *rest: Any) -> None:
+        steps.append(batches.shape[1])
+        assemble(stored, batches, *rest)
 
-    monkeypatch.setattr(cleaning._Output, "add_left", counted)
+    monkeypatch.setattr(assembling, "assemble", counted)
     names = [b"%d" % number for number in range(200)]
     log = log_of(*(made([Record(b"1", b"x"), Record(b"2", name)]) for name in names))
     left = compact(log)
     check_stored(log, left)
     assert [each.key for each in read(left)] == [*names[:-1], b"x", names[-1]]
-    assert len(added) == 2, "one for each of the pieces that are read"
+    alone = log_of(*(made([Record(b"1", name)]) for pair in pairwise(names) for name in pair))
+    left = compact(alone)
+    check_stored(alone, left)
+    assert [each.key for each in read(left)] == names
+    assert steps == [1, 199, 1, 397], "the pieces that are read"
 
 
 def test_a_producers_last_batch_leaves_its_sequence() -> None:

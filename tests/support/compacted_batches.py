@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -75,14 +75,16 @@ def compact(
     cleaning = Pass(offsets, Transactions(aborted), rules)
     starts = [position for position, _ in walk(batches)]
     cuts = [0, *starts[1 :: max(1, len(starts) // chunks)], len(batches)]
-    pieces = [cleaning.clean(memoryview(batches)[a:b]) for a, b in pairwise(cuts)]
-    pieces.append(cleaning.end())
-    for piece in filter(None, pieces):
+    pieces = [left for a, b in pairwise(cuts) for left in cleaning.clean(memoryview(batches)[a:b])]
+    if (rest := cleaning.end()) is not None:
+        pieces.append(rest)
+    for piece in pieces:
         headers = list(walk(piece.data))
-        assert [position for position, _ in headers] == piece.positions
-        assert [header.last_offset for _, header in headers] == piece.last_offsets
-        assert [header.max_timestamp for _, header in headers] == piece.timestamps
-    return b"".join(piece.data for piece in pieces if piece is not None)
+        latest = accumulate((header.max_timestamp for _, header in headers), max)
+        assert [position for position, _ in headers] == list(piece.positions)
+        assert [header.last_offset for _, header in headers] == list(piece.last_offsets)
+        assert list(latest) == list(piece.latest)
+    return b"".join(piece.data for piece in pieces)
 
 
 def headers(batches: bytes) -> list[BatchHeader]:

@@ -7,12 +7,13 @@ entries don't hold is indexed anew. So entries need no checksum, and are synced 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.files import write_all
+from penstock.log.header import HEADER_SIZE
 from penstock.log.reading import lending
 
 if TYPE_CHECKING:
@@ -63,12 +64,19 @@ class EntryFile:
         if len(self._tail) % _SAVE_AT == 0:
             self.save()
 
+    def extend(self, entries: Sequence[Entry]) -> None:
+        self._tail += entries
+        self._newest = self._tail[-1] if self._tail else self._newest
+        if len(self._tail) >= _SAVE_AT:
+            self.save()
+
     def save(self) -> None:
         """Write out what is only in memory. Raises OSError."""
         assert self.is_whole, "entries are added to whole ones"
         if self.is_held:
             return
-        data = b"".join(self._layout.pack(*entry) for entry in self._tail)
+        order, fields = self._layout.format[0], self._layout.format[1:]
+        data = struct.pack(order + len(self._tail) * fields, *chain.from_iterable(self._tail))
         with closing(self._files.open(self.path, write=True, create=True)) as file:
             write_all(file, [data] if data else [], self._saved * self._layout.size)
         # In this order: a thread that looks meanwhile may find an entry twice, but never misses it.
@@ -183,31 +191,40 @@ class SegmentIndex:
 
     def add_run(
         self,
+        place: Entry,
+        size: int,
         positions: Sequence[int],
-        end: int,
         last_offsets: Sequence[int],
-        timestamps: Sequence[int],
+        latest: Sequence[int],
     ) -> None:
-        """As `add` for each batch of many that follow one another and end at `end`.
+        """As `add` for each batch of a run of so many bytes. Raises OSError.
 
-        Raises OSError.
+        `place` is what last offsets and positions in the run count from; `latest` is the highest
+        timestamp of the run up to each batch. What is not indexed is not looked at.
         """
-        at = 0
-        while at < len(positions):
-            if timestamps[at] > self.latest()[0]:
-                self._latest = (timestamps[at], last_offsets[at])
-            if self._unindexed > self.interval:
-                self.offsets.append((last_offsets[at], positions[at]))
-                self._add_time()
-                self._unindexed = 0
-            due = positions[at] - self._unindexed + self.interval
-            behind = bisect_right(positions, due, at + 1)
-            latest = max(timestamps[at:behind])
-            if latest > self.latest()[0]:
-                self._latest = (latest, last_offsets[timestamps.index(latest, at, behind)])
-            self._unindexed += positions[behind] if behind < len(positions) else end
-            self._unindexed -= positions[at]
-            at = behind
+        offsets, times = list[Entry](), list[Entry]()
+        found, last_time = self.latest(), self.times.last() or (-1, 0)
+        since, at = -self._unindexed, 0
+        count, most = len(positions), self.interval // HEADER_SIZE + 1
+        while True:
+            end = min(count, at + most)
+            at = bisect_right(positions, since + self.interval, at, end)
+            if at == count:
+                break
+            since = positions[at]
+            offsets.append((last_offsets[at] - place[0], since + place[1]))
+            if latest[at] > found[0]:
+                found = (latest[at], last_offsets[bisect_left(latest, latest[at])] - place[0])
+            if found[0] > last_time[0]:
+                times.append(found)
+                last_time = found
+            at += 1
+        self._unindexed = size - since
+        if latest[-1] > found[0]:
+            found = (latest[-1], last_offsets[bisect_left(latest, latest[-1])] - place[0])
+        self._latest = found
+        self.offsets.extend(offsets)
+        self.times.extend(times)
 
     def _add_time(self) -> None:
         latest, last = self.latest(), self.times.last()

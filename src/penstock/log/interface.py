@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.log.config import LogConfig
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
+    from penstock.log.scan import Judge
     from penstock.session import Buffer, FileRange
 
 
@@ -98,10 +99,10 @@ class Rewriting(Protocol):
     def source_bytes(self) -> int:
         """Bytes of those that it replaces."""
 
-    def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
+    def batches(self, chunk_bytes: int, judge: Judge = ...) -> Iterator[memoryview]:
         """Yield all batches that are stored there, whole ones, about so many bytes at a time.
 
-        Raises CorruptBatchError where one is damaged, and OSError.
+        `judge` says which are sound. Raises CorruptBatchError where one is damaged, and OSError.
         """
 
     def write(
@@ -109,11 +110,12 @@ class Rewriting(Protocol):
         batches: Buffer,
         positions: Sequence[int],
         last_offsets: Sequence[int],
-        timestamps: Sequence[int],
+        latest: Sequence[int],
     ) -> None:
         """Add batches that follow on those before, without a gap between offsets.
 
-        Of each batch: where it begins in `batches`, its last offset and its highest timestamp.
+        Of each batch: where it begins in `batches`, its last offset, and the highest timestamp of
+        these batches up to it.
         Raises OSError.
         """
 

@@ -13,8 +13,9 @@ from penstock.log.files import RealFileSystem, write_all
 from penstock.log.header import HEADER_SIZE, read_header
 from penstock.log.index import SegmentIndex
 from penstock.log.interface import Sealed
+from penstock.log.reading import SharedFile
 from penstock.log.replacement import Replacement
-from penstock.log.scan import Place, read_sound
+from penstock.log.scan import Place, read_sound, sound_prefix
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.log.config import LogConfig
     from penstock.log.files import File, FileSystem
-    from penstock.log.scan import Bounds
+    from penstock.log.scan import Bounds, Judge
     from penstock.session import Buffer
 
 _SYNCED_BYTES: Final = 8 << 20
@@ -33,17 +34,6 @@ _SYNCED_BYTES: Final = 8 << 20
 _FOR_A_WHILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _TRIES: Final = 50
 _TRY_SECONDS: Final = 0.1
-
-
-class _PatientFile:
-    """A file as a thread reads it that has time: others may run between its batches."""
-
-    def __init__(self, file: File) -> None:
-        self.pread = file.pread
-
-    def judged(self, batches: int) -> None:
-        del batches
-        time.sleep(0)
 
 
 class Source(NamedTuple):
@@ -108,14 +98,14 @@ class SegmentRewriting:
         """Bytes of those that it replaces."""
         return sum(segment.bounds.end_position for segment in self.sources)
 
-    def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
+    def batches(self, chunk_bytes: int, judge: Judge = sound_prefix) -> Iterator[memoryview]:
         """Yield all batches that are stored there, as `Rewriting` says."""
         for segment in self.sources:
             place, bounds = Place(0, segment.base_offset), segment.bounds
             with closing(self._files.open(segment.path)) as file:
-                patient = _PatientFile(file)
+                shared = SharedFile(file)
                 while place.position < bounds.end_position:
-                    found = read_sound(patient, place, chunk_bytes, bounds)
+                    found = read_sound(shared, place, chunk_bytes, bounds, judge=judge)
                     if not found.data:
                         raise CorruptBatchError(
                             place.offset, bounds.end_offset, str(segment.path), place.position
@@ -128,7 +118,7 @@ class SegmentRewriting:
         batches: Buffer,
         positions: Sequence[int],
         last_offsets: Sequence[int],
-        timestamps: Sequence[int],
+        latest: Sequence[int],
     ) -> None:
         """Add batches that follow on those before, as `Rewriting` says."""
         assert read_header(batches).base_offset == self._next_offset, "offsets have no gaps"
@@ -139,12 +129,8 @@ class SegmentRewriting:
         if self.size + len(batches) > MAX_SEGMENT_SPAN:
             raise OSError(errno.EFBIG, "what is left takes more than it did", str(self.start))
         write_all(self._file, [batches], self.size)
-        self._index.add_run(
-            [self.size + position for position in positions],
-            self.size + len(batches),
-            [offset - self.start for offset in last_offsets],
-            timestamps,
-        )
+        place = (self.start, self.size)
+        self._index.add_run(place, len(batches), positions, last_offsets, latest)
         self.size += len(batches)
         self._next_offset = last_offsets[-1] + 1
         if self.size - self._synced >= _SYNCED_BYTES:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from fastcrc.crc32 import iscsi as crc32c
 
@@ -74,6 +74,16 @@ class Bounds(NamedTuple):
     leader_epoch: int
 
 
+class Judge(Protocol):
+    """Says which sound batches some bytes begin with, the first of which is to have this offset, as
+    far as they begin below `end`. Whoever reads a lot may have a faster one than `sound_prefix`.
+    """
+
+    def __call__(
+        self, file: Readable, data: memoryview, base_offset: int, bounds: Bounds, end: int
+    ) -> Batches: ...
+
+
 def is_possible(header: BatchHeader, room: int, bounds: Bounds) -> bool:
     """Whether a header can be one, with `room` bytes from it to the end of the segment."""
     return (
@@ -122,29 +132,10 @@ def step_headers(file: Readable, place: Place, bounds: Bounds) -> Iterator[Batch
         offset = header.next_offset
 
 
-def read_sound(
-    file: Readable, place: Place, max_bytes: int, bounds: Bounds, end: int | None = None
-) -> Batches:
-    """Read sound batches from `place` on, at most `max_bytes` but at least one whole batch.
-
-    All of them begin below `end`, if there is one. Nothing is returned where the first is damaged.
-    """
-    room = bounds.end_position - place.position
-    assert room >= 0, "a place lies inside its segment"
-    data = memoryview(file.pread(min(max(max_bytes, HEADER_SIZE), room), place.position))
-    if len(data) < room and len(data) >= HEADER_SIZE:
-        header = read_header(data)
-        # The length may be the damaged field, so its memory is taken only once the sum is right.
-        if header.size > len(data) and _is_sound(file, place, header, bounds):
-            data = memoryview(file.pread(header.size, place.position))
-    end = bounds.end_offset if end is None else end
-    return _sound_prefix(file, data, place.offset, bounds, end)
-
-
-def _sound_prefix(
+def sound_prefix(
     file: Readable, data: memoryview, base_offset: int, bounds: Bounds, end: int
 ) -> Batches:
-    """Return the sound batches that `data` begins with, as far as they begin below `end`."""
+    """The `Judge` that takes one batch after the other."""
     position, size, offset = 0, len(data), base_offset
     judged = 0
     magic: int | None = None
@@ -169,6 +160,30 @@ def _sound_prefix(
         position = following
         offset = base + delta + 1
     return Batches(data[:position], base_offset, offset, magic)
+
+
+def read_sound(
+    file: Readable,
+    place: Place,
+    max_bytes: int,
+    bounds: Bounds,
+    end: int | None = None,
+    judge: Judge = sound_prefix,
+) -> Batches:
+    """Read sound batches from `place` on, at most `max_bytes` but at least one whole batch.
+
+    All of them begin below `end`, if there is one. Nothing is returned where the first is damaged.
+    """
+    room = bounds.end_position - place.position
+    assert room >= 0, "a place lies inside its segment"
+    data = memoryview(file.pread(min(max(max_bytes, HEADER_SIZE), room), place.position))
+    if len(data) < room and len(data) >= HEADER_SIZE:
+        header = read_header(data)
+        # The length may be the damaged field, so its memory is taken only once the sum is right.
+        if header.size > len(data) and _is_sound(file, place, header, bounds):
+            data = memoryview(file.pread(header.size, place.position))
+    end = bounds.end_offset if end is None else end
+    return judge(file, data, place.offset, bounds, end)
 
 
 def _is_sound(file: Readable, place: Place, header: BatchHeader, bounds: Bounds) -> bool:

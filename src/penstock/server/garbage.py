@@ -19,9 +19,9 @@ import time
 from typing import Final
 
 _MADE: Final = 1_900
-"""Objects made, and not freed, from one collection of the youngest to the next. Python's own 700 are
-about as many as 64 small requests under way: these would be walked through for nothing, as they are
-freed when they are answered."""
+"""Objects made, and not freed, from one collection of the youngest to the next. Python's own 700
+are about as many as 64 small requests under way: these would be walked through for nothing, as they
+are freed when they are answered."""
 _WALKED_YOUNGEST: Final = 3
 _WALKED_YOUNG: Final = 1
 """A full collection walks through what so many collections, and one more, left: 15,200 objects."""

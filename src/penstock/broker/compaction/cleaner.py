@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.log.interface import Rewriting
-    from penstock.records.compaction.cleaning import Cleaned, Pass
+    from penstock.records.compaction.cleaning import Pass
     from penstock.records.compaction.offset_map import OffsetMap
     from penstock.records.compaction.tally import Tally
 
-_CHUNK_BYTES: Final = 1 << 20
+_CHUNK_BYTES: Final = 2 << 20
 _SMALLEST_MAP_BYTES: Final = 64 << 10
 
 
@@ -67,9 +67,11 @@ class Cleaner:
         from penstock.records.compaction import cleaning  # noqa: PLC0415 (compiled)
         from penstock.records.compaction.choosing import Rules  # noqa: PLC0415
         from penstock.records.compaction.offset_map import OffsetMap  # noqa: PLC0415
+        from penstock.records.judging import sound_prefix  # noqa: PLC0415
 
         self._job = job
         self._throttle = throttle
+        self._judge = sound_prefix
         self._remember = cleaning.remember
         dirty = sum(each.source_bytes for each in job.rewritings if each.end > job.dirty_from)
         size = min(int(COMPACTION_MAP_BYTES), max(_SMALLEST_MAP_BYTES, dirty))
@@ -103,8 +105,10 @@ class Cleaner:
         """
         changed = self.tally.batches_changed
         for chunk in self._chunks(rewriting):
-            self._write(rewriting, self._pass.clean(chunk))
-        self._write(rewriting, self._pass.end())
+            for left in self._pass.clean(chunk):
+                rewriting.write(*left)
+        if (rest := self._pass.end()) is not None:
+            rewriting.write(*rest)
         is_changed = self.tally.batches_changed > changed
         is_changed = is_changed or rewriting.size != rewriting.source_bytes
         if not is_changed and rewriting.source_count == 1:
@@ -112,12 +116,8 @@ class Cleaner:
         rewriting.seal()
         return True
 
-    def _write(self, rewriting: Rewriting, left: Cleaned | None) -> None:
-        if left is not None:
-            rewriting.write(*left)
-
     def _chunks(self, rewriting: Rewriting) -> Iterator[memoryview]:
-        for chunk in rewriting.batches(_CHUNK_BYTES):
+        for chunk in rewriting.batches(_CHUNK_BYTES, self._judge):
             self._throttle.passed(len(chunk))
             yield chunk
 

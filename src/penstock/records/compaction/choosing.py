@@ -111,10 +111,11 @@ def _has_no_value(columns: Columns, rows_magic: Numbers) -> Mask:
 def _sealed(columns: Columns) -> Mask:
     """Which batches can't be looked into, for they are encrypted, and hold several messages."""
     batches = columns.batches
-    sealed = np.zeros(batches.shape[1], np.bool_)
-    if (batches[field.MAGIC] == Magic.PULSAR).any():
+    sealed: Mask = (batches[field.RECORDS] == 1) & (batches[field.COUNT] > 1)
+    sealed &= batches[field.MAGIC] == Magic.PULSAR
+    if sealed.any():
         entries = read_entries_of(columns.data, batches)
-        sealed = (entries[entry_field.IS_ENCRYPTED] != 0) & (batches[field.COUNT] > 1)
+        sealed &= entries[entry_field.IS_ENCRYPTED] != 0
     return sealed
 
 

@@ -23,17 +23,13 @@ from penstock.log.header import (
 from penstock.records import field
 from penstock.records.columns import as_bytes
 from penstock.records.compaction.writing import (
-    BEGINS_STRETCH,
     EPOCH_AT,
-    LAST_OFFSET,
     MADE_FIELDS,
-    POSITION,
     PRODUCER_AT,
     PRODUCER_SIZE,
     Made,
     note,
     seal,
-    write_gap,
     write_header,
 )
 from penstock.records.kernels.arguments import (
@@ -76,9 +72,7 @@ END: Final = 4
 SIZE: Final = 5
 """Of its messages, uncompressed."""
 CODEC: Final = 6
-BEGINS: Final = 7
-"""1 where a stretch begins with it."""
-RUN_FIELDS: Final = 8
+RUN_FIELDS: Final = 7
 
 
 def read_entries_of(data: Bytes, batches: Numbers) -> Numbers:
@@ -89,13 +83,10 @@ def read_entries_of(data: Bytes, batches: Numbers) -> Numbers:
     return entries
 
 
-def pulsar_runs(
-    columns: Columns, chosen: Numbers, follows: Mask, kept: Mask, horizons: Numbers
-) -> Made:
+def pulsar_runs(columns: Columns, chosen: Numbers, kept: Mask, horizons: Numbers) -> Made:
     """Return the batches that are left of the chosen ones, ascending, of each of which some
     messages are kept and others not.
 
-    `follows` says of each of the chosen whether it is of one stretch with the one before, and
     `horizons` are the delete horizons that all batches are given, -1 where they are not.
     """
     batches = columns.batches
@@ -103,18 +94,15 @@ def pulsar_runs(
     runs = _runs(columns, chosen, kept)
     measure_runs(columns.data, columns.records, runs)
     data = _with_compressed(columns.data, entries, runs)
-    is_first = np.diff(runs[BATCH], prepend=-1) != 0
-    runs[BEGINS] = is_first & np.isin(runs[BATCH], chosen[~follows])
     sizes = entries[entry_field.METADATA_END] - entries[entry_field.METADATA_START]
-    most = 2 * HEADER_SIZE + CHECKSUM_SIZE + 4 + _FIELDS_MADE * _LONGEST_FIELD
+    most = HEADER_SIZE + CHECKSUM_SIZE + 4 + _FIELDS_MADE * _LONGEST_FIELD
     room = (sizes[runs[BATCH]] + runs[END] - runs[START] + most).sum()
     out = np.empty(int(room), np.uint8)
     common = np.empty(int(sizes.max()), np.uint8)
-    made = np.empty((MADE_FIELDS, 2 * runs.shape[1] + 1), np.int64)
+    made = np.empty((MADE_FIELDS, runs.shape[1]), np.int64)
     tables = (batches, columns.records, entries, runs, horizons)
-    count = write_runs(columns.data, data, *tables, common, out, made)
-    ends = np.append(np.flatnonzero(made[BEGINS_STRETCH, :count])[1:], count)
-    return Made(out, made[:, : count + 1], ends)
+    write_runs(columns.data, data, *tables, common, out, made)
+    return Made(out, made)
 
 
 def _runs(columns: Columns, chosen: Numbers, kept: Mask) -> Numbers:
@@ -270,35 +258,23 @@ def _write_run(
 def write_runs(
     data: BytesIn, messages: BytesIn, batches: TableIn, records: TableIn, entries: TableIn,
     runs: TableIn, horizons: NumbersIn, common: BytesOut, out: BytesOut, made: TableOut,
-) -> int:  # fmt: skip
-    """Write a batch for each run, and gaps between those of one stretch, and say where they are;
-    return how many there are.
-    """
-    position = index = int64(0)
+) -> None:  # fmt: skip
+    """Write a batch for each run, and say where it is."""
+    position = int64(0)
     batch = int64(-1)
     size = highest = latest = int64(0)
     for run in range(runs.shape[1]):
-        first = records[field.OFFSET, runs[FIRST, run]]
         if runs[BATCH, run] != batch:
             batch = runs[BATCH, run]
             count = batches[field.COUNT, batch]
             size, highest = _common_metadata(data, entries, batch, count, common)
             row = batches[field.FIRST_RECORD, batch]
             latest = _latest(records, row, row + batches[field.RECORDS, batch] - 1)
-        if runs[BEGINS, run] == 0 and made[LAST_OFFSET, index - 1] + 1 < first:
-            gap = made[LAST_OFFSET, index - 1] + 1
-            note(made, index, position, gap, first - 1, -1)
-            made[BEGINS_STRETCH, index] = 0
-            source = batches[field.POSITION, batch]
-            position = write_gap(out, position, data, source, gap, first - 1)
-            index += 1
         time = _run_time(batches, records, runs, run, latest)
-        note(made, index, position, first, records[field.OFFSET, runs[LAST, run]], time)
-        made[BEGINS_STRETCH, index] = runs[BEGINS, run]
         body = _write_run(out, position, data, batches, records, runs, run, horizons[batch], time)
         end = _write_entry(out, body, common, size, messages, runs, run, highest)
         seal(out, position, end)
+        first = records[field.OFFSET, runs[FIRST, run]]
+        last = records[field.OFFSET, runs[LAST, run]]
+        note(made, run, batch, position, end, first, last, time)
         position = end
-        index += 1
-    made[POSITION, index] = position
-    return index

@@ -24,14 +24,11 @@ from penstock.records.compaction.kafka import kafka_bodies
 from penstock.records.compaction.pulsar import pulsar_runs
 from penstock.records.compaction.writing import (
     COUNT_AT,
-    EPOCH_AT,
-    FIRST_OFFSET,
-    LAST_OFFSET,
     LENGTH_AT,
     MADE_FIELDS,
     MAX_TIMESTAMP_AT,
-    POSITION,
     Made,
+    joined,
     note,
     seal,
     stored_numbers,
@@ -51,9 +48,9 @@ from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_big
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from penstock.records.columns import Bytes, Columns, Mask, Numbers
+    from penstock.records.columns import Bytes, Columns, Numbers
     from penstock.records.compaction.choosing import Choice
     from penstock.session import Buffer
 
@@ -61,100 +58,36 @@ _ATTRIBUTES_AT: Final = 21
 _ATTRIBUTES_LOW_AT: Final = 22
 
 
-class Left(NamedTuple):
-    """A stretch of batches that is left of batches that followed one another."""
-
-    batches: Buffer
-    table: Numbers
-    """Of each what `writing` says of a batch; positions count from one that is not 0."""
-    next_offset: int
-    """Behind the last of those that they are left of."""
-    leader_epoch: int
-    """Of that one."""
-
-    @property
-    def start(self) -> int:
-        """The first offset of them."""
-        return int(self.table[FIRST_OFFSET, 0])
-
-    @property
-    def end(self) -> int:
-        """The offset behind them."""
-        return int(self.table[LAST_OFFSET, -1]) + 1
-
-
-def remade(columns: Columns, choice: Choice, last_batches: Numbers) -> dict[int, Left]:
-    """Return what is left of the batches that change, by the index of the first that it is of.
-
-    `last_batches` are the base offsets of batches of which something has to stay in their place.
-    """
+def remade(columns: Columns, choice: Choice) -> Made:
+    """Return what is left of the batches that change."""
     batches = columns.batches
     changed = np.flatnonzero(choice.fates == CHANGES)
-    found: dict[int, Left] = {}
+    horizons = np.where(choice.get_horizon, choice.horizon, -1)
+    parts: list[Made] = []
     for magic in Magic:
         chosen = changed[batches[field.MAGIC, changed] == magic]
-        if magic is Magic.PULSAR and len(chosen):
+        if magic is Magic.PULSAR:
             is_cut = choice.counts[chosen] != batches[field.RECORDS, chosen]
             if is_cut.any():
-                found.update(_runs(columns, choice, chosen[is_cut], last_batches))
+                parts.append(pulsar_runs(columns, chosen[is_cut], choice.kept, horizons))
             chosen = chosen[~is_cut]
         if len(chosen):
-            found.update(_remade(columns, choice, chosen, _BODIES[magic]))
-    return found
-
-
-def _runs(
-    columns: Columns, choice: Choice, chosen: Numbers, last_batches: Numbers
-) -> Iterator[tuple[int, Left]]:
-    """Yield what is left of entries that lose some of their messages."""
-    horizons = np.where(choice.get_horizon, choice.horizon, -1)
-    batches = columns.batches
-    epochs = stored_numbers(columns, EPOCH_AT)[chosen]
-    starts_later = ~choice.kept[batches[field.FIRST_RECORD, chosen]]
-    is_emptied = starts_later & np.isin(batches[field.BASE_OFFSET, chosen], last_batches)
-    follows = _follow(chosen)
-    follows[1:] &= (epochs[1:] == epochs[:-1]) & ~is_emptied[1:]
-    made = pulsar_runs(columns, chosen, follows, choice.kept, horizons)
-    yield from _stretches(columns, chosen, follows, made)
+            parts.append(_remade(columns, choice, chosen, horizons, _BODIES[magic]))
+    return joined(parts)
 
 
 def _remade(
-    columns: Columns, choice: Choice, chosen: Numbers, bodies_of: _Bodies
-) -> Iterator[tuple[int, Left]]:
-    """Yield what is left of batches that stay one each."""
-    horizons = np.where(choice.get_horizon, choice.horizon, -1)
+    columns: Columns, choice: Choice, chosen: Numbers, horizons: Numbers, bodies_of: _Bodies
+) -> Made:
+    """Return what is left of batches that stay one each."""
     bodies = bodies_of(columns, choice, chosen)
     room = HEADER_SIZE * len(chosen) + int((bodies.ends - bodies.starts).sum())
     out = np.empty(room, np.uint8)
-    table = np.empty((MADE_FIELDS, len(chosen) + 1), np.int64)
+    table = np.empty((MADE_FIELDS, len(chosen)), np.int64)
     tables = (columns.batches, columns.records, choice.kept, chosen, horizons)
     places = np.stack([bodies.starts, bodies.ends])
     write_batches(columns.data, *tables, bodies.data, places, out, table)
-    follows = _follow(chosen)
-    ends = np.append(np.flatnonzero(~follows)[1:], len(chosen))
-    yield from _stretches(columns, chosen, follows, Made(out, table, ends))
-
-
-def _follow(chosen: Numbers) -> Mask:
-    """Return which of the chosen come directly behind the one before."""
-    follows: Mask = np.diff(chosen, prepend=-2) == 1
-    return follows
-
-
-def _stretches(
-    columns: Columns, chosen: Numbers, follows: Mask, made: Made
-) -> Iterator[tuple[int, Left]]:
-    """Yield what was made, a stretch at a time."""
-    batches, epochs = columns.batches, stored_numbers(columns, EPOCH_AT)
-    lasts = batches[field.BASE_OFFSET] + batches[field.LAST_DELTA]
-    firsts = np.flatnonzero(~follows)
-    sources = zip(chosen[firsts], chosen[np.append(firsts[1:], len(chosen)) - 1], strict=True)
-    data, start = made.data.data, 0
-    for (first, last), end in zip(sources, made.ends.tolist(), strict=True):
-        begin, behind = made.table[POSITION, [start, end]].tolist()
-        table = made.table[:, start:end]
-        yield int(first), Left(data[begin:behind], table, int(lasts[last]) + 1, int(epochs[last]))
-        start = end
+    return Made(out, table)
 
 
 class _Stored(NamedTuple):
@@ -264,6 +197,6 @@ def write_batches(
         end = position + HEADER_SIZE + size
         seal(out, position, end)
         first = batches[field.BASE_OFFSET, batch]
-        note(made, index, position, first, first + batches[field.LAST_DELTA, batch], time)
+        last = first + batches[field.LAST_DELTA, batch]
+        note(made, index, batch, position, end, first, last, time)
         position = end
-    made[POSITION, len(chosen)] = position

@@ -1,8 +1,4 @@
-"""Whole batches as kernels write them, some that follow one another at a time: a stretch.
-
-A stretch has no gap before its first batch and none behind its last one: what lies there may become
-one gap with what goes before and behind it.
-"""
+"""Whole batches as kernels write them, and what is to be known of each."""
 
 from __future__ import annotations
 
@@ -10,14 +6,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from penstock.log.header import CRC_START, PREFIX_SIZE, Magic
+from penstock.log.header import CRC_START, PREFIX_SIZE
 from penstock.records import field
-from penstock.records.kernels.arguments import BytesIn, BytesOut, TableOut, int64
+from penstock.records.kernels.arguments import BytesOut, TableOut
 from penstock.records.kernels.crc32 import crc32c
 from penstock.records.kernels.declaring import helper
-from penstock.records.kernels.primitives import copy_bytes, store_big
+from penstock.records.kernels.primitives import store_big
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.records.columns import Bytes, Columns, Numbers
 
 LENGTH_AT: Final = 8
@@ -31,25 +29,37 @@ PRODUCER_SIZE: Final = 14
 COUNT_AT: Final = 57
 
 # Fields of a batch that is made.
-POSITION: Final = 0
-FIRST_OFFSET: Final = 1
-LAST_OFFSET: Final = 2
-MAX_TIMESTAMP: Final = 3
-BEGINS_STRETCH: Final = 4
-"""1 or 0; of Pulsar's alone."""
-MADE_FIELDS: Final = 5
+BATCH: Final = 0
+"""The index of the stored one that it is of."""
+POSITION: Final = 1
+END: Final = 2
+FIRST_OFFSET: Final = 3
+LAST_OFFSET: Final = 4
+MAX_TIMESTAMP: Final = 5
+MADE_FIELDS: Final = 6
 
 
 class Made(NamedTuple):
-    """Whole batches in stretches."""
+    """Whole batches, and the table of them in the order of the log."""
 
     data: Bytes
     table: Numbers
-    """Of each its position in `data`, first and last offset, and highest timestamp; at the end
-    there is one more, of which only the position counts.
-    """
-    ends: Numbers
-    """The number of the batch behind those of each stretch."""
+
+
+def joined(parts: Sequence[Made]) -> Made:
+    """Return what was made of batches of each kind together."""
+    if len(parts) == 1:
+        return parts[0]
+    tables = [np.empty((MADE_FIELDS, 0), np.int64)]
+    size = 0
+    for part in parts:
+        table = part.table.copy()
+        table[[POSITION, END]] += size
+        tables.append(table)
+        size += len(part.data)
+    together = np.concatenate(tables, axis=1)
+    data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
+    return Made(data, np.take(together, np.argsort(together[BATCH], kind="stable"), axis=1))
 
 
 def stored_numbers(columns: Columns, at: int) -> Numbers:
@@ -84,23 +94,13 @@ def seal(out: BytesOut, position: int, end: int) -> None:
 
 
 @helper
-def write_gap(
-    out: BytesOut, position: int, data: BytesIn, source: int, first: int, last: int
-) -> int:
-    """Write a batch without records, as `penstock.log.header.build_gap` does."""
-    none = int64(-1)
-    end = write_header(out, position, Magic.KAFKA, 0, none, none, first, last, 0)
-    copy_bytes(out, position + EPOCH_AT, data, source + EPOCH_AT, 4)
-    for index in range(PRODUCER_SIZE):
-        out[position + PRODUCER_AT + index] = 0xFF
-    seal(out, position, end)
-    return end
-
-
-@helper
-def note(made: TableOut, index: int, position: int, first: int, last: int, time: int) -> None:
-    """Say what was written at a position."""
-    made[POSITION, index] = position
+def note(
+    made: TableOut, index: int, batch: int, start: int, end: int, first: int, last: int, time: int
+) -> None:
+    """Say what was made of a batch, and where it lies."""
+    made[BATCH, index] = batch
+    made[POSITION, index] = start
+    made[END, index] = end
     made[FIRST_OFFSET, index] = first
     made[LAST_OFFSET, index] = last
     made[MAX_TIMESTAMP, index] = time

@@ -37,16 +37,22 @@ class KafkaDecoder:
         batches = self._batches
         codecs = batches[field.ATTRIBUTES] & ATTRIBUTE_COMPRESSION
         compressed = (codecs != 0) & (batches[field.MAGIC] == self.magic)
-        for batch in np.flatnonzero(compressed & (batches[field.RECORDS] > 0)).tolist():
-            body = inflation.data[batches[field.BODY_START, batch] : batches[field.BODY_END, batch]]
+        chosen = np.flatnonzero(compressed & (batches[field.RECORDS] > 0))
+        if not len(chosen):
+            return
+        data, places = inflation.data.data, []
+        bodies = batches[[field.BODY_START, field.BODY_END]][:, chosen].T.tolist()
+        for batch, (start, end) in zip(chosen.tolist(), bodies, strict=True):
             try:
-                inflated = inflate_kafka(int(codecs[batch]), body.data)
+                inflated = inflate_kafka(int(codecs[batch]), data[start:end])
             except OverLimitError:
                 raise  # Which says something else of the batch than that it is malformed.
             except MalformedBatchError as error:
                 raise malformed(batches, batch, str(error)) from error
-            start, end = inflation.add(inflated)
-            batches[field.BODY_START, batch], batches[field.BODY_END, batch] = start, end
+            places.append(inflation.add(inflated))
+        found = np.array(places)
+        batches[field.BODY_START, chosen] = found[:, 0]
+        batches[field.BODY_END, chosen] = found[:, 1]
 
     def room(self) -> Numbers:
         sizes: Numbers = self._batches[field.BODY_END] - self._batches[field.BODY_START]

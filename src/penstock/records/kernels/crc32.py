@@ -3,21 +3,25 @@ batches and Pulsar's entries do. From Python fastcrc is faster; this is for kern
 
 Eight bytes are a step, by eight look-ups. Of what is long, four such steps are taken beside one
 another, each for every fourth word, so that none waits for the last one's look-ups ("braids" in
-zlib 1.2.12); they are joined at the end.
+zlib 1.2.12); they are joined at the end. Processors of x86-64 have an instruction for Castagnoli's.
 """
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, int64
 from penstock.records.kernels.declaring import helper
-from penstock.records.kernels.primitives import load_half
+from penstock.records.kernels.primitives import load_half, load_word
 
 if TYPE_CHECKING:
     from penstock.records.columns import Numbers
+
+HAS_INSTRUCTION: Final = platform.machine() == "x86_64"
+"""Whether all processors of this kind have one: the lowest level of x86-64 has SSE4.2."""
 
 _ZLIB: Final = 0xEDB88320
 _CASTAGNOLI: Final = 0x82F63B78
@@ -96,7 +100,32 @@ def crc32(data: BytesIn, position: int, end: int) -> int:
     return _checksum(_NEXT, _BRAID, data, position, end)
 
 
-@helper
-def crc32c(data: BytesIn, position: int, end: int) -> int:
-    """Return Castagnoli's checksum of these bytes."""
+def crc32c_word(state: int, word: int) -> int:
+    """Return Castagnoli's state after 8 bytes. The compiler has an instruction for it where
+    `HAS_INSTRUCTION` says so.
+    """
+    low, high = (int(state) ^ int(word)) & _ONES, int(word) >> 32
+    found = 0
+    for place in range(4):
+        found ^= _NEXT_C[0x100 * place + ((low >> 8 * place) & 0xFF)]
+        found ^= _NEXT_C[0x100 * (4 + place) + ((high >> 8 * place) & 0xFF)]
+    return int64(found)
+
+
+def _crc32c_by_instruction(data: BytesIn, position: int, end: int) -> int:
+    state = int64(_ONES)
+    while position + _WORD <= end:
+        state = crc32c_word(state, load_word(data, position))
+        position += _WORD
+    while position < end:
+        state = (state >> 8) ^ _NEXT_C[_BYTE + ((state ^ int64(data[position])) & 0xFF)]
+        position += 1
+    return state ^ _ONES
+
+
+def _crc32c_by_tables(data: BytesIn, position: int, end: int) -> int:
     return _checksum(_NEXT_C, _BRAID_C, data, position, end)
+
+
+crc32c: Final = helper(_crc32c_by_instruction if HAS_INSTRUCTION else _crc32c_by_tables)
+"""Returns Castagnoli's checksum of these bytes."""

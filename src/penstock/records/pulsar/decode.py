@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from penstock.records.columns import Bytes, Columns, Numbers
     from penstock.records.inflation import Inflation
 
+_OF_PAYLOAD: Final = [
+    *(entry_field.CODEC, entry_field.PAYLOAD_START),
+    *(entry_field.PAYLOAD_END, entry_field.INFLATED_SIZE),
+]
+
 DROPPED: Final = -1
 """The offset of a message that compaction has emptied."""
 
@@ -43,20 +48,24 @@ class PulsarDecoder:
         check_read(batches, read_entries(data, batches, self._entries, self._fields))
 
     def inflate(self, inflation: Inflation) -> None:
-        entries, codecs = self._entries, self._entries[entry_field.CODEC]
-        compressed = (codecs != 0) & (self._batches[field.RECORDS] > 0)
-        for batch in np.flatnonzero(compressed).tolist():
-            start, end = entries[[entry_field.PAYLOAD_START, entry_field.PAYLOAD_END], batch]
-            payload = inflation.data[start:end].data
-            size = int(entries[entry_field.INFLATED_SIZE, batch])
+        entries, batches = self._entries, self._batches
+        is_compressed = (entries[entry_field.CODEC] != 0) & (batches[field.RECORDS] > 0)
+        chosen = np.flatnonzero(is_compressed)
+        if not len(chosen):
+            return
+        data, places = inflation.data.data, []
+        said = entries[_OF_PAYLOAD][:, chosen].T.tolist()
+        for batch, (codec, start, end, size) in zip(chosen.tolist(), said, strict=True):
             try:
-                inflated = inflate_pulsar(int(codecs[batch]), payload, size)
+                inflated = inflate_pulsar(codec, data[start:end], size)
             except OverLimitError:
                 raise  # Which says something else of the batch than that it is malformed.
             except MalformedBatchError as error:
-                raise malformed(self._batches, batch, str(error)) from error
-            start, end = inflation.add(inflated)
-            entries[[entry_field.PAYLOAD_START, entry_field.PAYLOAD_END], batch] = start, end
+                raise malformed(batches, batch, str(error)) from error
+            places.append(inflation.add(inflated))
+        found = np.array(places)
+        entries[entry_field.PAYLOAD_START, chosen] = found[:, 0]
+        entries[entry_field.PAYLOAD_END, chosen] = found[:, 1]
 
     def room(self) -> Numbers:
         entries = self._entries
