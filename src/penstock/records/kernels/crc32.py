@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.records.columns import Numbers
 
 HAS_INSTRUCTION: Final = platform.machine() == "x86_64"
-"""Whether all processors of this kind have one: the lowest level of x86-64 has SSE4.2."""
+"""Whether all processors that numpy runs on have one here: of x86-64 those with SSE4.2."""
 
 _ZLIB: Final = 0xEDB88320
 _CASTAGNOLI: Final = 0x82F63B78
