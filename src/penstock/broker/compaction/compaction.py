@@ -45,6 +45,10 @@ logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
 
+class OvertakenError(Exception):
+    """What was to be compacted is not there any more, or is to stay."""
+
+
 class Compaction:
     """All methods belong to the event loop's thread."""
 
@@ -176,12 +180,17 @@ class Compaction:
         return min([partition.readable_end(), *positions])
 
     async def _compact(self, partition: Partition, due: Due) -> None:
-        before = partition.size_bytes
+        before, start = partition.size_bytes, partition.start_offset
         began = time.monotonic()
         try:
             records, kept = await self._pass(partition, due)
+        except OvertakenError as error:
+            logger.info("%s is looked at again: %s", partition.name, error)
         except (LogError, OSError) as error:
-            self._refuse(partition, error)
+            if partition.start_offset == start:
+                self._refuse(partition, error)
+            else:  # What was to be read is given up; the rest is looked at anew.
+                logger.info("%s was trimmed while it was compacted", partition.name)
         except UnknownTopicError:
             return
         except StoppedError:
@@ -199,7 +208,7 @@ class Compaction:
     async def _pass(self, partition: Partition, due: Due) -> tuple[int, int]:
         """Do as much as the keys that there is room for; return how many records were met and kept.
 
-        Raises LogError, OSError and StoppedError.
+        Raises LogError, OSError, OvertakenError and StoppedError.
         """
         rewritings = await self._rewritings(partition, due)
         if not rewritings:
@@ -210,7 +219,7 @@ class Compaction:
         for rewriting in rewritings:
             if rewriting.start >= known_to:
                 break
-            await self._rewrite(partition, cleaner, rewriting)
+            await self._rewrite(partition, cleaner, rewriting, job)
         partition.compaction.cleaned(known_to)
         return cleaner.tally.records, cleaner.tally.records_kept
 
@@ -232,13 +241,23 @@ class Compaction:
         )
 
     async def _rewrite(
-        self, partition: Partition, cleaner: Cleaner | RemoteCleaner, rewriting: Rewriting
+        self,
+        partition: Partition,
+        cleaner: Cleaner | RemoteCleaner,
+        rewriting: Rewriting,
+        job: Job,
     ) -> None:
+        """Write some segments anew. Raises what `_pass` does: what comes after those that stay as
+        they were must stay, too, or a tombstone would go before what it deletes.
+        """
         try:
             is_needed = await self._in_thread(cleaner.clean, rewriting)
-            if is_needed and not partition.deleted:
+            _check_wanted(partition, job)
+            if is_needed:
                 replacing = partition.compaction.replace(rewriting)
-                await uninterrupted(replacing, f"compacting {partition.name}", refusals=LogError)
+                name = f"compacting {partition.name}"
+                if not await uninterrupted(replacing, name, refusals=LogError):
+                    raise OvertakenError("it was trimmed")
         finally:
             await self._in_thread(rewriting.discard)
 
@@ -259,3 +278,13 @@ class Compaction:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="compaction")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *arguments))
+
+
+def _check_wanted(partition: Partition, job: Job) -> None:
+    """Raise UnknownTopicError where the topic is gone, OvertakenError where it keeps every message
+    by now.
+    """
+    if partition.deleted:
+        raise UnknownTopicError(f"{partition.name} was deleted")
+    if not (job.keeps_keyless or partition.topic.config.compaction.is_on):
+        raise OvertakenError("it is not compacted any more")
