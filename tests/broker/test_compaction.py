@@ -200,6 +200,19 @@ async def test_tombstones_stay_for_as_long_as_the_topic_says(tmp_path: Path) -> 
         assert "gone" not in last(await stored(partition))
 
 
+async def test_tombstones_may_stay_for_ever(tmp_path: Path) -> None:
+    async with running(tmp_path, NODE) as broker:
+        partition = await made(broker, cleanup_policy="compact", delete_retention_ms=(1 << 63) - 1)
+        await write(partition, "gone=1", "gone=")
+        for now_ms in (NOW_MS, NOW_MS + 1_000_000 * DAY_MS):
+            broker.compaction.now_ms = lambda now_ms=now_ms: now_ms
+            await filled(partition, rounds=30)
+            await broker.compaction.check()
+            assert (await stored(partition))[0] == (1, "gone", None)
+            tombstone = decode((await log_of(partition).read(1, 1)).data)
+            assert tombstone.timestamps.tolist() == [TIME]
+
+
 async def test_it_begins_when_enough_is_dirty(tmp_path: Path) -> None:
     async with running(tmp_path, NODE) as broker:
         partition = await made(broker, cleanup_policy="compact", min_cleanable_dirty_ratio=0.9)

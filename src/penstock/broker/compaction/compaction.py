@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock import wall_clock
 from penstock.broker.compaction.cleaner import Job, StoppedError, Throttle
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from penstock.log.interface import Rewriting
 
 logger = logging.getLogger(__name__)
+
+_FOREVER_MS: Final = 1 << 50
+"""So long that nobody sees its end, and its end can still be said in microseconds."""
 
 _Result = TypeVar("_Result")
 
@@ -234,7 +237,7 @@ class Compaction:
             rewritings,
             due.dirty_from,
             now_ms=self.now_ms(),
-            delete_retention_ms=policy.delete_retention_ms,
+            delete_retention_ms=min(policy.delete_retention_ms, _FOREVER_MS),
             keeps_keyless=not policy.is_on,
             last_batches=partition.producers.last_batches(),
             aborted=partition.aborted(due.segments[0].base_offset, due.end),
