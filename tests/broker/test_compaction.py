@@ -258,6 +258,21 @@ async def test_what_is_old_is_compacted_whatever_the_ratio(tmp_path: Path) -> No
         assert await stored(partition) == [(2, "k", "3")]
 
 
+async def test_a_message_is_late_whatever_came_behind_it(tmp_path: Path) -> None:
+    async with running(tmp_path, NODE) as broker:
+        partition = await made(
+            broker,
+            cleanup_policy="compact",
+            min_cleanable_dirty_ratio=1,
+            max_compaction_lag_ms=NOW_MS - TIME // 1000 - 1,
+        )
+        for time_us in (TIME, TIME + 1_000_000):
+            put(partition, of_kafka(Record(b"%d" % time_us, b"k", time=time_us)))
+        await partition.flushed()
+        await broker.compaction.check()
+        assert [offset for offset, _, _ in await stored(partition)] == [1]
+
+
 async def test_what_somebody_asks_for_is_compacted_once(tmp_path: Path) -> None:
     async with running(tmp_path, NODE) as broker:
         partition = await made(broker)

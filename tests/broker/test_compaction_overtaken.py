@@ -30,14 +30,17 @@ NODE = BrokerSettings(log=LogConfig(segment_bytes=1_000), compaction_check_ms=86
 KEYS = [b"a", b"b", b"c"]
 
 
+def batch(number: int) -> bytearray:
+    return bytearray(kafka_batch([Record(b"%050d" % number, KEYS[number % len(KEYS)])]))
+
+
 async def filled(broker: Broker) -> Partition:
     """Return a partition of many segments, all of which become one when they are compacted."""
     broker.compaction.now_ms = lambda: TIME // 1000 + 60_000
     topic = await broker.topics.create(TopicName("public", "default", "t"), 1)
     (partition,) = topic.partitions
     for number in range(90):
-        batch = kafka_batch([Record(b"%050d" % number, KEYS[number % len(KEYS)])])
-        partition.append([bytearray(batch)])
+        partition.append([batch(number)])
     await partition.flushed()
     await configure(broker, segment_bytes="1048576")
     return partition
@@ -60,27 +63,33 @@ async def keys_below(partition: Partition, end: int) -> list[bytes | None]:
 
 
 def meanwhile(
-    monkeypatch: pytest.MonkeyPatch, when: str, happens: Callable[[], Awaitable[Any]]
-) -> None:
-    """Have something happen once, before or after the next segments are written anew."""
-    clean, left = Cleaner.clean, [happens]
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+    happens: Callable[[], Awaitable[Any]],
+    times: int = 1,
+) -> list[Rewriting]:
+    """Have something happen before or after each of the next segments is written anew; return what
+    is written so.
+    """
+    clean, written = Cleaner.clean, []
     loop = asyncio.get_running_loop()
 
     async def go_on() -> None:
         await happens()
 
     def at(moment: str) -> None:
-        if moment == when and left:
-            left.clear()
+        if moment == when and len(written) <= times:
             asyncio.run_coroutine_threadsafe(go_on(), loop).result()
 
     def interrupted(self: Cleaner, rewriting: Rewriting) -> bool:
+        written.append(rewriting)
         at("before")
         is_needed = clean(self, rewriting)
         at("after")
         return is_needed
 
     monkeypatch.setattr(Cleaner, "clean", interrupted)
+    return written
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -107,3 +116,18 @@ async def test_a_topic_that_is_to_keep_everything_does_so_from_then_on(
         await configure(broker, cleanup_policy="compact")
         await broker.compaction.check()
         assert len(await keys_below(partition, partition.end_offset)) == 90
+
+
+async def test_what_comes_meanwhile_waits_for_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def come() -> None:
+        partition.append([batch(0)])
+        await partition.flushed()
+
+    async with running(tmp_path, NODE) as broker:
+        partition = await filled(broker)
+        written = meanwhile(monkeypatch, "after", come, times=5)
+        await configure(broker, cleanup_policy="compact", max_compaction_lag_ms="1")
+        await broker.compaction.check()
+        assert len(written) == 1

@@ -29,7 +29,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from penstock.broker.compaction.cleaner import Cleaner
     from penstock.broker.compaction.process import RemoteCleaner
@@ -96,14 +96,17 @@ class Compaction:
             self._thread.shutdown()
 
     async def check(self) -> None:
-        """Return when every log was compacted that is due now."""
+        """Return when every log was compacted that is due now, each to its end once."""
         async with self._checking:
             await self._open_what_is_due()
-            while due := await self._all_due():
+            done: set[int] = set()
+            while due := await self._all_due(done):
                 for partition in due:
                     # It may have changed while others had their turn.
                     if (found := await self._due(partition)) is not None:
                         await self._compact(partition, found)
+                        if partition.compaction.known.cleaned_to >= found.end:
+                            done.add(partition.id)
             if self._process.is_running:
                 await self._in_thread(self._process.end)
 
@@ -140,14 +143,16 @@ class Compaction:
             if not partition.is_open:
                 self._refuse(partition, LogNotOpenError("its log can't be opened"))
 
-    async def _all_due(self) -> list[Partition]:
-        """Return the logs that are due, the one with the most that is not compacted first."""
+    async def _all_due(self, done: Collection[int]) -> list[Partition]:
+        """Return the logs that are due, the one with the most that is not compacted first, but for
+        partitions of these ids.
+        """
         pace = Pace()
         found: list[tuple[int, Partition]] = []
         for topic in self._topics.all():
             if not topic.config.compaction.is_idle:
                 for partition in topic.partitions:
-                    due = await self._due(partition)
+                    due = None if partition.id in done else await self._due(partition)
                     if due is not None:
                         found.append((due.dirty_bytes, partition))
             if pace.is_over():
@@ -162,14 +167,15 @@ class Compaction:
         try:
             await compaction.prepare(policy, self.now_ms())
             segments = await compaction.segments()
+            is_late = await compaction.is_late(policy, self.now_ms())
         except LogError as error:
             self._refuse(partition, error)
             return None
         if partition.deleted:
             return None
-        return find_due(
-            segments, compaction.known, self._may_go_below(partition), policy, self.now_ms()
-        )
+        end = self._may_go_below(partition)
+        now_ms = self.now_ms()
+        return find_due(segments, compaction.known, end, policy, now_ms, is_late=is_late)
 
     def _may_go_below(self, partition: Partition) -> int:
         """Return the offset below which a log may be compacted.
