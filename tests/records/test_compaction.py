@@ -34,7 +34,7 @@ from penstock.log.header import (
     read_header,
     walk,
 )
-from penstock.records import MalformedBatchError, decode
+from penstock.records import MalformedBatchError, convert, decode
 from penstock.records.compaction import assembling
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
@@ -129,6 +129,15 @@ def test_a_gap_takes_the_place_of_all_that_go() -> None:
     assert last.base_offset == 51
     again = log_of(*old[:3]) + left[:HEADER_SIZE]
     assert headers(again)[-1] == gap
+
+
+@pytest.mark.parametrize("target", Magic)
+def test_who_reads_what_is_left_converted_never_comes_to_it_again(target: Magic) -> None:
+    first = of_kafka([Record(b"1", b"a"), Record(b"2", b"b")])
+    left = compact(log_of(first, of_kafka([Record(b"3", b"b")]), of_kafka([Record(b"4", b"b")])))
+    batch, gap, _ = headers(left)
+    converted = b"".join(convert(left[: batch.size + gap.size], target))
+    assert headers(converted)[-1].next_offset in {batch.next_offset, gap.next_offset}
 
 
 def test_gaps_do_not_mix_leader_epochs() -> None:
