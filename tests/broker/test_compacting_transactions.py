@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
@@ -16,7 +18,8 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.aborted_stretch import STRETCH
 from penstock.log import LogConfig
-from penstock.log.header import ATTRIBUTE_CONTROL
+from penstock.log.header import ATTRIBUTE_CONTROL, Magic
+from penstock.records import decode
 from running import running
 from stored_batches import TIME, Record, kafka_batch
 from transactional import as_part_of, end
@@ -61,6 +64,21 @@ async def markers(partition: Partition) -> set[int]:
         async for header in log_of(partition).headers(0)
         if header.attributes & ATTRIBUTE_CONTROL
     }
+
+
+@pytest.mark.parametrize("encoding", Magic)
+async def test_what_is_left_of_a_transaction_is_read_by_all(
+    tmp_path: Path, encoding: Magic
+) -> None:
+    async with compacted(tmp_path) as (broker, partition):
+        both = kafka_batch([Record(b"1", b"a"), Record(b"1", b"b")])
+        partition.append([as_part_of(both, 7)])
+        end(partition, 7, committed=True)
+        partition.append([bytearray(kafka_batch([Record(b"2", b"b")]))])
+        await compact(broker, partition, 1)
+        (found,) = await partition.read(0, 1, encoding)
+        columns = decode(found)
+        assert [columns.key(row) for row in range(len(columns))] == [b"a"]
 
 
 async def test_a_marker_stays_as_long_as_readers_are_told_of_its_transaction(
