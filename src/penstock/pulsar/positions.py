@@ -57,8 +57,8 @@ async def entry_before(partition: Partition, position: int) -> int:
 async def last_message_id(partition: Partition) -> MessageIdData:
     """Return the id of the last message that is not damaged, and committed.
 
-    Both numbers are the highest while there is none. Where there was one and can't be read any
-    more, it is the last offset.
+    Both numbers are the highest while there is none, or none any more: a reader would wait for it.
+    Where it is damaged, it is the last offset.
     """
     index = partition.index if partition.topic.partitioned else -1
     none = MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
@@ -69,7 +69,7 @@ async def last_message_id(partition: Partition) -> MessageIdData:
     damaged = hidden = 0
     while damaged < PULSAR_LOOK_UPS_TOGETHER and hidden < PULSAR_HIDDEN_BATCHES:
         if end <= partition.start_offset:
-            return none if hidden and not damaged and not partition.start_offset else last
+            return last if damaged else none
         extent = await _extent_at(partition, end - 1)
         if extent is None:
             break

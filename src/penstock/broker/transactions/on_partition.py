@@ -182,6 +182,15 @@ class PartitionTransactions:
         self._find_first_ended()
         self._count()
 
+    def compacted(self, end: int) -> None:
+        """Nothing is left below an offset of what was aborted: forget most of what ended there.
+
+        Only where nobody has read anything yet, for what was read before may hold some of it.
+        """
+        if self._aborted is not None:
+            self._aborted.trim(end)
+            self._count()
+
     def close(self) -> None:
         """The partition is gone."""
         self._become([], None)
