@@ -67,6 +67,15 @@ async def test_a_purge_leaves_nothing_and_gives_no_offset_twice(tmp_path: Path) 
         assert topic.partitions[3].end_offset == 2
 
 
+async def test_a_purge_takes_what_was_written_and_not_yet_flushed(tmp_path: Path) -> None:
+    async with running(tmp_path) as broker:
+        (partition,) = await made(broker)
+        await append(partition, 1, size=100)
+        await partition.written(partition.append(message_batch()))
+        await purge(broker, broker.topics.all(), set())
+        assert (partition.start_offset, partition.end_offset) == (2, 2)
+
+
 async def test_full_segments_go_once_all_have_read_them(tmp_path: Path) -> None:
     async with running(tmp_path) as broker:
         (partition,) = await made(broker)

@@ -20,9 +20,11 @@ from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
+from penstock.broker.topics import settling
 from penstock.broker.topics.config import TopicConfig
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
+from penstock.broker.topics.settling import settled
 from penstock.broker.transactions.isolation import Isolation
 from penstock.iggy.kept import Kept
 from penstock.iggy.offsets import current_offset
@@ -285,3 +287,22 @@ async def test_what_a_reader_saw_is_there_after_the_power_is_cut(
         again = await open_partition(crashed)
         assert (await seen(again, magic))[: len(before)] == before
         again.close()
+
+
+async def test_who_asks_for_the_end_waits_for_what_was_written(
+    open_partition: Open, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = await open_partition(config=SLOW)
+    for _ in range(2):
+        await partition.written(partition.append(batch()))
+    await settled([partition])
+    assert partition.readable_end() == 20
+    gate.shut()
+    await partition.written(partition.append(batch()))
+    monkeypatch.setattr(settling, "SETTLING_SECONDS", 0.01)
+    await settled([partition])
+    assert partition.readable_end() == 20, "a slow disk keeps nobody for long"
+    gate.open()
+    await settled([partition])
+    assert partition.readable_end() == 30
+    partition.close()

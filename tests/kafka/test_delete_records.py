@@ -49,6 +49,14 @@ async def test_the_start_moves_and_stays(tmp_path: Path) -> None:
         assert (await dialog.produce(batch(b"5"))).base_offset == 5
 
 
+@pytest.mark.parametrize("asked", [-1, 5])
+async def test_what_was_answered_before_it_was_safe_goes_too(dialog: Dialog, asked: int) -> None:
+    await dialog.create_topic()
+    for number in range(5):
+        await dialog.produce(batch(b"%d" % number), acks=1)
+    assert await delete(dialog, asked) == [0, 5]
+
+
 @pytest.mark.parametrize(
     ("offset", "place", "code"),
     [

@@ -147,6 +147,8 @@ async def test_errors_of_a_stranger(dialog: Dialog) -> None:
     assert refused.error_code == ErrorCode.ILLEGAL_GENERATION
     refused = await sync(dialog, joined, protocol_name="sticky")
     assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    refused = await sync(dialog, joined, protocol_type=None)
+    assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     left = await dialog.ask("LeaveGroup", group_id="", members=[])
     assert left.error_code == ErrorCode.INVALID_GROUP_ID
 

@@ -126,13 +126,14 @@ async def test_the_codes_of_an_old_generation_are_those_of_before(tmp_path: Path
             member["member_id"] = joined.member_id
         assignments = [given(member_id=joined.member_id, assignment=b"all")]
         member["generation_id"] = joined.generation_id
-        await dialog.ask("SyncGroup", **member, assignments=assignments)
+        syncing = {**member, "protocol_type": "consumer", "protocol_name": "range"}
+        await dialog.ask("SyncGroup", **syncing, assignments=assignments)
         described = (await dialog.ask("DescribeGroups", groups=["g"])).groups
     async with kafka_broker(tmp_path, groups=AT_ONCE) as broker:
         dialog = Dialog(broker)
         assert (await dialog.ask("DescribeGroups", groups=["g"])).groups == described
         assert (await dialog.ask("Heartbeat", **member)).error_code == 0
-        assert (await dialog.ask("SyncGroup", **member)).assignment == b"all"
+        assert (await dialog.ask("SyncGroup", **syncing)).assignment == b"all"
         for generation, code in ((1, 0), (2, ErrorCode.ILLEGAL_GENERATION)):
             assert await commit(dialog, member["member_id"], generation) == code
         assert await commit(dialog, "another", 1) == ErrorCode.UNKNOWN_MEMBER_ID

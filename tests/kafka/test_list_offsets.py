@@ -11,7 +11,7 @@ from penstock.kafka.wire import ErrorCode, Struct, api
 
 async def look_up(dialog: Dialog, timestamp: int, version: int = 11, **fields: object) -> Struct:
     request = api("ListOffsets").request
-    part = request.ListOffsetsPartition(partition_index=0, timestamp=timestamp, **fields)
+    part = request.ListOffsetsPartition(**{"partition_index": 0, "timestamp": timestamp, **fields})
     topic = request.ListOffsetsTopic(name=TOPIC, partitions=[part])
     response = await dialog.ask("ListOffsets", version, replica_id=-1, topics=[topic])
     result: Struct = response.topics[0].partitions[0]
@@ -39,6 +39,15 @@ async def test_what_was_deleted_from_a_batch_is_not_found(
     await dialog.ask("DeleteRecords", topics=[topic], timeout_ms=1000)
     result = await look_up(dialog, timestamp)
     assert (result.timestamp, result.offset) == found
+
+
+async def test_the_end_is_behind_what_was_answered_before_it_was_safe(dialog: Dialog) -> None:
+    """As `end_offsets` of a client that produces with acks=1 expects it."""
+    await dialog.create_topic()
+    for number in range(1, 20):
+        batch = encode_batch([Record(b"value", timestamp_ms=number)])
+        assert (await dialog.produce(batch, acks=1)).error_code == 0
+        assert (await look_up(dialog, -1)).offset == number
 
 
 @pytest.mark.parametrize("version", range(1, 12))
@@ -123,6 +132,8 @@ async def test_special_times_come_with_their_versions(dialog: Dialog) -> None:
     assert (await look_up(dialog, -4)).offset == 0
     assert (await look_up(dialog, -5)).offset == -1
     assert (await look_up(dialog, -7)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    before_the_place = await look_up(dialog, -7, partition_index=9)
+    assert before_the_place.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 async def test_what_can_t_be_looked_up_is_refused(dialog: Dialog) -> None:

@@ -44,6 +44,11 @@ def batch(value: bytes) -> bytearray:
     return encode_batch([Record(value, timestamp_ms=1)])
 
 
+async def test_an_election_of_an_unknown_kind_is_refused(dialog: Dialog) -> None:
+    response = await dialog.ask("ElectLeaders", 2, election_type=2)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
 async def test_a_partition_whose_flush_failed_takes_writes_again_after_an_election(
     tmp_path: Path, failing_flushes: list[bool]
 ) -> None:

@@ -59,6 +59,7 @@ async def test_every_version_creates(dialog: Dialog, version: int) -> None:
 
 REFUSED = {
     "exists": (topic("there"), ErrorCode.TOPIC_ALREADY_EXISTS),
+    "exists, no partitions": (topic("there", partitions=0), ErrorCode.TOPIC_ALREADY_EXISTS),
     "name": (topic("a/b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
     "no partitions": (topic(partitions=0), ErrorCode.INVALID_PARTITIONS),
     "too many partitions": (topic(partitions=10_001), ErrorCode.INVALID_PARTITIONS),

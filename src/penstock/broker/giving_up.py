@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from penstock.broker.topics.opening import open_all
+from penstock.broker.topics.settling import settled
 from penstock.limits import LOGS_OPENED_TOGETHER
 from penstock.pace import Pace
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def purge(broker: Broker, topics: Iterable[Topic], offset_kinds: Collection[str]) -> None:
-    """Give up every message that a reader can see, and the committed offsets of these kinds.
+    """Give up every message that was acknowledged, and the committed offsets of these kinds.
 
     Offsets go on where they are: none is given twice. Raises what Partition.trim does, and
     MetadataError.
@@ -27,6 +28,7 @@ async def purge(broker: Broker, topics: Iterable[Topic], offset_kinds: Collectio
     await open_all(partitions)
     for first in range(0, len(partitions), LOGS_OPENED_TOGETHER):
         together = partitions[first : first + LOGS_OPENED_TOGETHER]
+        await settled(together)
         await asyncio.gather(*(partition.trim(partition.safe_offset) for partition in together))
     await _forget_offsets(broker, partitions, offset_kinds)
 

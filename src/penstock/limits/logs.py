@@ -62,6 +62,13 @@ SEGMENTS_TRIMMED_TOGETHER: Final = Limit(
     when_hit="the next segments are removed when these are gone",
 )
 
+SETTLING_SECONDS: Final = Limit(
+    1,
+    "seconds",
+    protects="who asks for the end of a log from a slow disk",
+    when_hit="the end is before what is not safe yet",
+)
+
 LOGS_OPENED_TOGETHER: Final = Limit(
     16,
     "logs",

@@ -35,6 +35,8 @@ class PartitionCompaction:
         self.known = Known(0, 0)
         self._answered_ms = 0
         """The last time at which somebody asked, of those that have been heard."""
+        self._rolled_ms = 0
+        """When the last segment was closed for the age of what was in it."""
         self._conversions = conversions
         self._log: Log | None = None
 
@@ -61,11 +63,17 @@ class PartitionCompaction:
             self._answered_ms = policy.requested_ms
             self.known = self.known._replace(asked_to=log.flushed_offset)
             log.keep_states()
-        elif policy.is_on and policy.max_lag_ms < now_ms:
+        elif policy.is_on and now_ms - self._rolled_ms > policy.max_lag_ms:
+            # What came since has waited for less, or says of itself that it is older.
             start = log.full_segment_ends[-1] if log.full_segment_ends else log.start_offset
-            first = await log.batch_at(start) if start < log.flushed_offset else None
-            if first is not None and first.base_timestamp < now_ms - policy.max_lag_ms:
+            if await self._is_late(start, policy, now_ms):
                 await log.roll()
+                self._rolled_ms = now_ms
+
+    async def is_late(self, policy: CompactionPolicy, now_ms: int) -> bool:
+        """Whether the first of what is not compacted has waited for too long. Raises LogError."""
+        start = max(self.known.cleaned_to, self._opened.start_offset)
+        return await self._is_late(start, policy, now_ms)
 
     async def segments(self) -> list[StoredSegment]:
         """Return the segments that hold something, the oldest first. Raises LogError."""
@@ -88,6 +96,12 @@ class PartitionCompaction:
             # Whoever converts now hands it out and sees by `Log.replacements` not to keep it.
             self._conversions.forget(self._opened)
         return is_replaced
+
+    async def _is_late(self, offset: int, policy: CompactionPolicy, now_ms: int) -> bool:
+        if policy.max_lag_ms >= now_ms or offset >= self._opened.flushed_offset:
+            return False
+        first = await self._opened.batch_at(offset)
+        return first is not None and first.base_timestamp < now_ms - policy.max_lag_ms
 
     @property
     def _opened(self) -> Log:

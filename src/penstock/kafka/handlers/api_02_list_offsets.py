@@ -13,6 +13,8 @@ Versions 0-11.
 * Who reads what is committed is told of nothing at or behind the last stable offset; the others,
   and version 0, of all that is safe. What ends a transaction is a record too, as in Kafka.
 * Other negative times, and those that a version does not know yet, are UNSUPPORTED_VERSION.
+* What was sent with acks 0 or 1 and is not safe yet is waited for: clients look for the end behind
+  what they wrote.
 * A partition that is asked for twice is refused as INVALID_REQUEST both times.
 """
 
@@ -23,6 +25,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.reading.conversion import in_thread
+from penstock.broker.topics.settling import settled
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
@@ -38,6 +41,8 @@ from penstock.log.header import Magic, read_header
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -69,7 +74,8 @@ NOTHING: Final = RecordTime(-1, -1)
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     response = api("ListOffsets").response
     pace = Pace()
-    asked = await _times_asked(request, pace)
+    asked, partitions = await _asked(request, call, pace)
+    await settled(partitions)
     isolation = isolation_of(request.isolation_level)
     topics = []
     for topic in request.topics:
@@ -78,6 +84,7 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
             result = response.ListOffsetsPartitionResponse(partition_index=part.partition_index)
             results.append(result)
             try:
+                _check_timestamp(part.timestamp, call.version)
                 check_asked_once(asked[topic.name, part.partition_index])
                 partition = topic_by_name(call.broker, topic.name).partition(part.partition_index)
                 check_leader_epoch(call.broker, partition, part.current_leader_epoch)
@@ -93,6 +100,12 @@ async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsRe
     return response(topics=topics)
 
 
+def _check_timestamp(timestamp: int, version: int) -> None:
+    is_known = timestamp >= 0 or version >= FIRST_VERSIONS.get(timestamp, version + 1)
+    if version >= FIRST_VERSION_WITH_ONE_OFFSET and not is_known:
+        raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
+
+
 async def _answer(
     partition: Partition,
     asked: ListOffsetsRequest.ListOffsetsPartition,
@@ -104,31 +117,34 @@ async def _answer(
         offsets = await find_segments(partition, asked.timestamp)
         result.old_style_offsets = offsets[: max(0, asked.max_num_offsets)]
         return
-    found = await _find(partition, asked.timestamp, isolation, version)
+    found = await _find(partition, asked.timestamp, isolation)
     result.timestamp, result.offset = found
     if found.offset >= 0:
         result.leader_epoch = partition.epoch_at(found.offset)
 
 
-async def _times_asked(request: ListOffsetsRequest, pace: Pace) -> Counter[tuple[str, int]]:
+async def _asked(
+    request: ListOffsetsRequest, call: Call, pace: Pace
+) -> tuple[Counter[tuple[str, int]], Collection[Partition]]:
+    """Return how often each partition is asked for, and those that are there."""
     times = Counter[tuple[str, int]]()
+    partitions: dict[Partition, None] = {}
     for topic in request.topics:
+        found = call.broker.topics.by_kafka_name(topic.name)
         for part in topic.partitions:
             times[topic.name, part.partition_index] += 1
+            if found is not None and 0 <= part.partition_index < len(found.partitions):
+                partitions[found.partitions[part.partition_index]] = None
             if pace.is_over():
                 await pace.others()
         if pace.is_over():
             await pace.others()
-    return times
+    return times, partitions
 
 
-async def _find(
-    partition: Partition, timestamp: int, isolation: Isolation, version: int
-) -> RecordTime:
+async def _find(partition: Partition, timestamp: int, isolation: Isolation) -> RecordTime:
     if timestamp >= 0:
         return await find_time(partition, timestamp, isolation)
-    if version < FIRST_VERSIONS.get(timestamp, version + 1):
-        raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp}")
     if timestamp == LATEST:
         return RecordTime(-1, partition.readable_end(isolation))
     if timestamp in (EARLIEST, EARLIEST_LOCAL):

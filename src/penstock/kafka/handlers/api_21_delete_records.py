@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.topics.settings import COMPACT
+from penstock.broker.topics.settling import settled
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import topic_by_name
@@ -54,6 +55,7 @@ async def _delete(
         partition = topic.partition(asked.partition_index)
         _check_policy(topic)
         await partition.opened()
+        await settled([partition])
         await partition.trim(_offset(asked.offset, partition))
         result.low_watermark = partition.start_offset
     except Exception as error:

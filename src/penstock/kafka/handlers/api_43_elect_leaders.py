@@ -2,14 +2,15 @@
 
 Versions 0-2. Each election is a new leadership with an epoch of its own: the log is read from the
 disk again, so that no one builds on what a failed flush left in memory only. A partition that is
-well answers ELECTION_NOT_NEEDED. Without partitions, all that failed are meant.
+well answers ELECTION_NOT_NEEDED. Without partitions, all that failed are meant. An election of
+another kind than preferred (0) and unclean (1) is INVALID_REQUEST.
 
 Deviations: there is one replica, so preferred and unclean elections are the same.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ElectLeadersRequest, ElectLeadersResponse
 
+ELECTION_TYPES: Final = (0, 1)
+
 
 @handles(api("ElectLeaders"), 0, 2)
 async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
     response = api("ElectLeaders").response
+    if request.election_type not in ELECTION_TYPES:
+        return response(error_code=ErrorCode.INVALID_REQUEST)
     pace = Pace()
 
     async def elected(
