@@ -108,8 +108,9 @@ async def poll(
 def _add_from_file(polled: Polled, partition: Partition, position: int, count: int) -> int:
     """Add large batches that are wanted whole; return where to go on, `position` if at none."""
     left = count - polled.messages
-    committed = partition.committed_from(position)
-    for header, body in partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY):
+    batches = partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY)
+    committed = partition.committed_of(position, batches)
+    for header, body in batches:
         if committed.hides(header):
             break
         polled.add(Cut([body], header.record_count, header.last_offset))
@@ -140,8 +141,8 @@ async def _read(
             return None
         await held.grant(max_bytes)
         edition = partition.edition
-        committed = partition.committed_from(position)
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
+        committed = partition.committed_in(position, chunk)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
             raise
