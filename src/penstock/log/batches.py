@@ -55,9 +55,3 @@ def whole_before(batches: Batches, end: int) -> Batches:
     magics = magics or of_control
     magic = magics.pop() if len(magics) == 1 else None
     return Batches(batches.data[:size], batches.base_offset, next_offset, magic)
-
-
-def behind(batches: FileRange) -> int:
-    """Return the offset behind batches that are a range of a log's file."""
-    assert batches.following is not None, "a log says where its ranges end"
-    return batches.following

@@ -26,7 +26,6 @@ from penstock.kafka.handlers.topics import isolation_of, topic_by_name
 from penstock.kafka.quotas import throttled_ms
 from penstock.kafka.wire import api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_PROMPT_FETCH_BYTES
-from penstock.log.batches import behind
 from penstock.log.errors import CorruptBatchError
 from penstock.log.header import Magic
 from penstock.tasks import within
@@ -80,7 +79,7 @@ async def _read(
     if call.client.transport.sends_files:
         stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
         if stored is not None:
-            return [stored], behind(stored)
+            return [stored], stored.next_offset
     with call.broker.memory.reading() as held:
         wanted = max(0, min(max_bytes, partition.bytes_from(offset)))
         try:

@@ -13,7 +13,6 @@ from penstock.kafka.message_sets import cut, encoding_of, read_messages
 from penstock.kafka.wire import ErrorCode, api
 from penstock.kafka.wire.primitives import Rows
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
-from penstock.log.batches import behind
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
 from penstock.records import MessageSetMagic
@@ -135,7 +134,7 @@ class Reading:
             most = min(max_bytes, self.asked.partition_max_bytes)
             stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
             if stored is not None and len(stored) >= from_file_bytes:
-                return [stored], behind(stored)
+                return [stored], stored.next_offset
         most = min(max_bytes, self._max_bytes)
         taken = await partition.read_on(offset, most, Magic.KAFKA, isolation)
         return [*taken.parts], taken.next_offset
