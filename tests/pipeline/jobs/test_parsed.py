@@ -152,7 +152,6 @@ def test_a_type_that_a_table_can_not_have_is_refused_before_a_row(
     assert rows(config).num_rows == 1
 
 
-@pytest.mark.parametrize("form", list(ChangeForm))
 @pytest.mark.usefixtures("no_spark")
 @pytest.mark.parametrize("name", ["_offset", "_Offset", "_penstock_deleted"])
 def test_a_field_that_would_be_lost_behind_another_column_is_refused(
@@ -166,6 +165,7 @@ def test_a_field_that_would_be_lost_behind_another_column_is_refused(
     assert not list(config.table.glob("*.parquet"))
 
 
+@pytest.mark.parametrize("form", list(ChangeForm))
 def test_columns_are_those_that_spark_would_make(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path, form: ChangeForm
 ) -> None:
