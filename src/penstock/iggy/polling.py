@@ -92,6 +92,8 @@ async def poll(
     from_file = from_file and not wanted.since_us  # The time is in what is not read.
     with partition.memory.reading() as held:
         while polled.messages < wanted.messages and position < partition.readable_end():
+            # What follows may have been given up while others were read.
+            position = max(position, partition.start_offset)
             following: int | None = position
             if from_file:
                 following = _add_from_file(polled, partition, position, wanted.messages)

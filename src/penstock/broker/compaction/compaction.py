@@ -189,16 +189,16 @@ class Compaction:
         return min([partition.readable_end(), *positions])
 
     async def _compact(self, partition: Partition, due: Due) -> None:
-        before, start = partition.size_bytes, partition.start_offset
+        before = partition.size_bytes
         began = time.monotonic()
         try:
             records, kept = await self._pass(partition, due)
         except OvertakenError as error:
             logger.info("%s is looked at again: %s", partition.name, error)
         except (LogError, OSError) as error:
-            if partition.start_offset == start:
+            if partition.start_offset < due.segments[0].end_offset:
                 self._refuse(partition, error)
-            else:  # What was to be read is given up; the rest is looked at anew.
+            else:  # What was to be read was given up; the rest is looked at anew.
                 logger.info("%s was trimmed while it was compacted", partition.name)
         except UnknownTopicError:
             return

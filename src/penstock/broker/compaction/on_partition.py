@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.compaction.due import Known
+from penstock.log.errors import OffsetOutOfRangeError
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -76,11 +77,15 @@ class PartitionCompaction:
         return await self._is_late(start, policy, now_ms)
 
     async def segments(self) -> list[StoredSegment]:
-        """Return the segments that hold something, the oldest first. Raises LogError."""
+        """Return the segments that hold something and are to stay, the oldest first.
+
+        Raises LogError.
+        """
         pace = Pace()
         found: list[StoredSegment] = []
         async for segment in self._opened.stored_segments():
-            found.append(segment)
+            if segment.end_offset > self._opened.start_offset:
+                found.append(segment)
             if pace.is_over():
                 await pace.others()
         return found
@@ -100,7 +105,10 @@ class PartitionCompaction:
     async def _is_late(self, offset: int, policy: CompactionPolicy, now_ms: int) -> bool:
         if policy.max_lag_ms >= now_ms or offset >= self._opened.flushed_offset:
             return False
-        first = await self._opened.batch_at(offset)
+        try:
+            first = await self._opened.batch_at(offset)
+        except OffsetOutOfRangeError:
+            return False  # It was given up this moment.
         return first is not None and first.base_timestamp < now_ms - policy.max_lag_ms
 
     @property
