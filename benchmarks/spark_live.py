@@ -2,13 +2,13 @@
 
     python benchmarks/spark_live.py [rows]
 
-All three run in turn, each round; a figure is the median of the rounds. CPU is that of Java and of
-the workers, the call that looks the table up included.
+Each query takes its turn by each way in each round, in an order that turns around; a figure is the
+best of the rounds. CPU is that of Java and of the workers. `live_table` is called for each query,
+as is what it stands beside; views are made once, one of them of the files alone.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -18,15 +18,27 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Producer
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
 
 from penstock.demo.processes import running_broker
 from penstock.pipeline.live.table import live_table
+from penstock.pipeline.live.view import register_view
 from penstock.pipeline.session import open_session
-from spark_read import fill, table
+from spark_read import fill, scan, table
 
-ROUNDS = 7
+ROUNDS = 6
 BEHIND = 1000
 SIZE = 100
+
+NATIVE, NATIVE_VIEW = "spark.read.parquet", "view of spark.read.parquet"
+Read = Callable[[], DataFrame]
+QUERIES: dict[str, Callable[[DataFrame], object]] = {
+    "all columns": scan,
+    "count": lambda rows: rows.count(),
+    "sum": lambda rows: rows.agg(sql.sum("offset")).collect(),
+    "filter, few rows": lambda rows: scan(rows.where("offset % 10007 = 1")),
+    "filter, one row group": lambda rows: scan(rows.where("offset < 1000")),
+}
 
 
 def cpu_seconds() -> float:
@@ -36,9 +48,9 @@ def cpu_seconds() -> float:
     return sum(t.user + t.system + t.children_user + t.children_system for t in times)
 
 
-def measured(read: Callable[[], DataFrame]) -> tuple[float, float]:
+def measured(read: Read, query: Callable[[DataFrame], object]) -> tuple[float, float]:
     began, cpu = time.perf_counter(), cpu_seconds()
-    read().write.format("noop").mode("overwrite").save()
+    query(read())
     return time.perf_counter() - began, cpu_seconds() - cpu
 
 
@@ -55,12 +67,20 @@ def main() -> None:
             fill_more(address, topic)
             table(address, topic, folder / "caught-up")
             files = [str(file) for file in (folder / "behind").glob("*.parquet")]
-            reads: dict[str, Callable[[], DataFrame]] = {
-                "spark.read.parquet": lambda: spark.read.parquet(*files),
+            for behind in ("caught-up", "behind"):
+                register_view(spark, folder / behind)
+            spark.read.parquet(*files).createOrReplaceTempView("native")
+            reads: dict[str, Read] = {
+                NATIVE: lambda: spark.read.parquet(*files),
                 "live table, job caught up": lambda: live_table(spark, folder / "caught-up"),
                 f"live table, {BEHIND:,} rows behind": lambda: live_table(spark, folder / "behind"),
+                NATIVE_VIEW: lambda: spark.table("native"),
+                "view, job caught up": lambda: spark.table("caught_up"),
+                f"view, {BEHIND:,} rows behind": lambda: spark.table("behind"),
             }
-            show(reads, rows)
+            print(f"{rows:,} rows of {SIZE} bytes; times as a multiple of Spark's speed")
+            for query in QUERIES:
+                show(query, reads)
 
 
 def fill_more(address: str, topic: str) -> None:
@@ -70,22 +90,20 @@ def fill_more(address: str, topic: str) -> None:
     assert producer.flush(120) == 0
 
 
-def show(reads: dict[str, Callable[[], DataFrame]], rows: int) -> None:
+def show(query: str, reads: dict[str, Read]) -> None:
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in reads}
     for read in reads.values():  # the first of each warms Java up
-        measured(read)
-    for _ in range(ROUNDS):
-        for name, read in reads.items():
-            found[name].append(measured(read))
-    base = [statistics.median(each) for each in zip(*found["spark.read.parquet"], strict=True)]
-    print(
-        f"{rows:,} rows of {SIZE} bytes; rows a second and a CPU second, as a multiple of Spark's"
-    )
-    for name, each in found.items():
-        wall, cpu = (statistics.median(values) for values in zip(*each, strict=True))
+        measured(read, QUERIES[query])
+    for number in range(ROUNDS):
+        for name in list(reads)[:: -1 if number % 2 else 1]:
+            found[name].append(measured(reads[name], QUERIES[query]))
+    best = {name: [min(each) for each in zip(*times, strict=True)] for name, times in found.items()}
+    print(query)
+    for name, (wall, cpu) in best.items():
+        base_wall, base_cpu = best[NATIVE_VIEW if "view" in name else NATIVE]
         print(
-            f"  {name:32} {wall:6.2f} s {base[0] / wall:5.2f} x   {cpu:6.2f} CPU s "
-            f"{base[1] / cpu:5.2f} x",
+            f"  {name:32} {wall:6.3f} s {base_wall / wall:5.2f} x   {cpu:6.2f} CPU s "
+            f"{base_cpu / cpu:5.2f} x",
             flush=True,
         )
 

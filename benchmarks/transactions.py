@@ -2,8 +2,7 @@
 end, in milliseconds, and what it costs the broker of CPU, in milliseconds.
 
 librdkafka's producer has one transaction after another: of one message, and of 100 messages of 1 KB
-over four partitions. Then what it costs the broker to have one read what is committed, where one of
-five transactions aborts, as a part of what it costs to have all read, in turn.
+over four partitions.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import saved
 from broker_cpu import broker_in, cpu_seconds
-from penstock.clients.kafka.client import KafkaClient
 from penstock.demo.processes import running_broker
-from penstock.log.header import walk
 
 TOPIC: Final = "transactions"
 PARTITIONS: Final = 4
@@ -29,10 +26,6 @@ VALUE: Final = bytes(1024)
 SIZES: Final = (1, 100)
 """Messages of a transaction."""
 ANSWER_SECONDS: Final = 60
-READ_TOPIC: Final = "read"
-READ_SIZES: Final = (1, 10)
-READ_TRANSACTIONS: Final = 1500
-READ_ROUNDS: Final = 5
 
 
 def one_after_another(producer: Producer, messages: int, seconds: float) -> list[float]:
@@ -74,70 +67,13 @@ def measure(folder: Path, seconds: float) -> dict[str, float]:
     return measured
 
 
-def written(producer: Producer, topic: str, messages: int) -> None:
-    """Write transactions of which one in five aborts."""
-    for number in range(READ_TRANSACTIONS):
-        producer.begin_transaction()
-        for _ in range(messages):
-            producer.produce(topic, VALUE, partition=0)
-        if number % 5:
-            producer.commit_transaction(ANSWER_SECONDS)
-        else:
-            producer.flush(ANSWER_SECONDS)  # Else it is dropped, and there is nothing to abort.
-            producer.abort_transaction(ANSWER_SECONDS)
-
-
-def read_cost(client: KafkaClient, topic: str, broker: int, seconds: float) -> float:
-    """Return how much more CPU of the broker it takes to read what is committed."""
-    used = {True: 0.0, False: 0.0}
-    reads = dict.fromkeys(used, 0)
-    for number in range(2 * READ_ROUNDS):
-        committed = number % 2 == 0
-        end = time.perf_counter() + seconds / READ_ROUNDS
-        before = cpu_seconds(broker)
-        while time.perf_counter() < end:
-            read_all(client, topic, committed=committed)
-            reads[committed] += 1
-        used[committed] += cpu_seconds(broker) - before
-    return used[True] / reads[True] / (used[False] / reads[False])
-
-
-def read_all(client: KafkaClient, topic: str, *, committed: bool) -> None:
-    """Fetch a topic of one partition from its beginning to its end."""
-    offset = 0
-    while (fetched := client.fetch(topic, 0, offset, committed=committed)).batches:
-        for _, header in walk(fetched.batches):
-            offset = header.next_offset
-
-
-def measure_reads(folder: Path, seconds: float) -> dict[str, float]:
-    measured: dict[str, float] = {}
-    with running_broker(folder) as addresses, KafkaClient(addresses["kafka"]) as client:
-        broker = broker_in(folder)
-        address = {"bootstrap.servers": addresses["kafka"], "transactional.id": "benchmark"}
-        producer = Producer({**address, "linger.ms": 0})
-        producer.init_transactions(ANSWER_SECONDS)
-        for messages in READ_SIZES:
-            topic = f"{READ_TOPIC}-{messages}"
-            client.create_topic(topic, 1)
-            written(producer, topic, messages)
-            ratio = read_cost(client, topic, broker, seconds)
-            measured[f"{messages} messages, committed / all"] = ratio
-            print(f"{messages:4} messages, committed / all {ratio:10.3f}", flush=True)
-    return measured
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10, help="of each size")
     saved.add_flag(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-transactions-") as folder:
-        measured: dict[str, float] = {}
-        for measurement in (measure, measure_reads):
-            of_its_own = Path(folder, measurement.__name__)
-            of_its_own.mkdir()
-            measured |= measurement(of_its_own, arguments.seconds)
+        measured = measure(Path(folder), arguments.seconds)
     saved.compare("transactions", measured, save=arguments.save)
 
 

@@ -200,6 +200,19 @@ async def test_tombstones_stay_for_as_long_as_the_topic_says(tmp_path: Path) -> 
         assert "gone" not in last(await stored(partition))
 
 
+async def test_tombstones_may_stay_for_ever(tmp_path: Path) -> None:
+    async with running(tmp_path, NODE) as broker:
+        partition = await made(broker, cleanup_policy="compact", delete_retention_ms=(1 << 63) - 1)
+        await write(partition, "gone=1", "gone=")
+        for now_ms in (NOW_MS, NOW_MS + 1_000_000 * DAY_MS):
+            broker.compaction.now_ms = lambda now_ms=now_ms: now_ms
+            await filled(partition, rounds=30)
+            await broker.compaction.check()
+            assert (await stored(partition))[0] == (1, "gone", None)
+            tombstone = decode((await log_of(partition).read(1, 1)).data)
+            assert tombstone.timestamps.tolist() == [TIME]
+
+
 async def test_it_begins_when_enough_is_dirty(tmp_path: Path) -> None:
     async with running(tmp_path, NODE) as broker:
         partition = await made(broker, cleanup_policy="compact", min_cleanable_dirty_ratio=0.9)
@@ -243,6 +256,21 @@ async def test_what_is_old_is_compacted_whatever_the_ratio(tmp_path: Path) -> No
         broker.compaction.now_ms = lambda: NOW_MS + 1
         await broker.compaction.check()
         assert await stored(partition) == [(2, "k", "3")]
+
+
+async def test_a_message_is_late_whatever_came_behind_it(tmp_path: Path) -> None:
+    async with running(tmp_path, NODE) as broker:
+        partition = await made(
+            broker,
+            cleanup_policy="compact",
+            min_cleanable_dirty_ratio=1,
+            max_compaction_lag_ms=NOW_MS - TIME // 1000 - 1,
+        )
+        for time_us in (TIME, TIME + 1_000_000):
+            put(partition, of_kafka(Record(b"%d" % time_us, b"k", time=time_us)))
+        await partition.flushed()
+        await broker.compaction.check()
+        assert [offset for offset, _, _ in await stored(partition)] == [1]
 
 
 async def test_what_somebody_asks_for_is_compacted_once(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from penstock.iggy.polling import Wanted, poll
 from penstock.iggy.wire.batch import BATCH_HEADER_SIZE
 from penstock.limits import ABORTED_TRANSACTIONS_READ
 from penstock.log import Flusher, LogConfig
+from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_TRANSACTIONAL,
@@ -380,3 +381,26 @@ async def test_what_is_given_up_holds_nobody_back(partition: Partition) -> None:
     end(partition, 1, committed=False)
     await partition.flushed()
     assert await kafka_sees(partition, Isolation.READ_COMMITTED, 1 << 20) == [(1, b"seen")]
+
+
+async def test_nobody_knows_what_was_aborted_where_it_was_given_up_meanwhile(
+    partition: Partition,
+) -> None:
+    write(partition, Magic.PULSAR, [b"aborted"], 1)
+    end(partition, 1, committed=False)
+    await partition.flushed()
+    parts = await partition.read(0, 1 << 20, Magic.PULSAR)
+    await partition.trim(2)
+    for knows in (partition.aborted_in, partition.committed_in):
+        with pytest.raises(OffsetOutOfRangeError):
+            knows(0, parts)
+
+
+async def test_markers_make_nobody_convert_what_its_own_clients_wrote(partition: Partition) -> None:
+    for value in (b"one", b"two"):
+        write(partition, Magic.PULSAR, [value], 1)
+        end(partition, 1, committed=True)
+    await partition.flushed()
+    stored = await partition.read_stored(0, 1 << 20)
+    assert join(await partition.read(0, 1 << 20, Magic.PULSAR)) == stored
+    assert await pulsar_sees(partition, 1 << 20) == [(0, b"one"), (2, b"two")]

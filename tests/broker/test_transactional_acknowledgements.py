@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock import pace
 from penstock.broker.broker import Broker
 from penstock.broker.errors import NoMemoryError, TransactionConflictError
 from penstock.broker.settings import BrokerSettings
@@ -106,6 +107,30 @@ async def test_an_abort_has_messages_delivered_again_and_no_others(
     await decide(broker, OTHER, committed=True)
     await offsets(member)
     assert list(subscription.cursor.ranges) == [(6, 9)]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_an_end_in_many_subscriptions_goes_in_steps(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    monkeypatch.setattr(pace, "_STEP_SECONDS", 0)
+    subscriptions = []
+    for number in range(140):
+        request, member = SubscribeRequest(f"sub {number}", SHARED, position=0), consumer()
+        joining = broker.subscriptions.subscribe(partition_of(broker), request, member)
+        subscriptions.append(await joining)
+        subscriptions[-1].add_permits(member, SIZE)
+        await offsets(member, 0)
+        await hold(broker, subscriptions[-1], ONE, 0)
+    participant = broker.subscriptions.transactional
+    await broker._store.write(*participant.outcome(ONE, committed=committed))
+    participant.decided(ONE, committed=committed)
+    await asyncio.sleep(0)
+    assert any(each.pending for each in subscriptions)
+    async with asyncio.timeout(30):
+        while any(each.pending for each in subscriptions):
+            await asyncio.sleep(0)
+    assert {each.cursor.position for each in subscriptions} == {SIZE if committed else 0}
 
 
 @pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED])

@@ -20,6 +20,7 @@ from penstock.broker.errors import (
 )
 from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.aborted import AbortedTransactions
+from penstock.broker.transactions.aborted_rows import ROW
 from penstock.broker.transactions.aborted_stretch import AbortedTransaction, PackedStretch
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
@@ -211,6 +212,7 @@ def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
         ]
         expected.sort(key=lambda each: each.first_offset)
         assert aborted.overlapping(begin, until) == expected
+        assert [*ROW.iter_unpack(aborted.named(begin, until))] == [each[:2] for each in expected]
 
 
 def test_a_search_among_many_looks_at_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

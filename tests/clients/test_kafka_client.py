@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -135,6 +136,45 @@ def test_topics_and_cluster_are_described(
         assert client.api_versions()[18] == (0, 4)
         client.delete_topic("client.described")
         assert "client.described" not in {each.name for each in client.topics()}
+
+
+def test_sizes_are_those_of_all_folders_of_all_brokers(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    types, metadata = api("DescribeLogDirs").response, api("Metadata")
+
+    def folder(name: str, sizes: dict[int, int], error: int = 0) -> Any:
+        partitions = [
+            types.DescribeLogDirsPartition(partition_index=index, partition_size=size)
+            for index, size in sizes.items()
+        ]
+        topic = types.DescribeLogDirsTopic(name="t", partitions=partitions)
+        return types.DescribeLogDirsResult(error_code=error, log_dir=name, topics=[topic])
+
+    brokers = [
+        metadata.response.MetadataResponseBroker(node_id=node, host=f"b{node}", port=9092)
+        for node in range(2)
+    ]
+    answers = [
+        types(results=[folder("/a", {0: 5}), folder("/broken", {}, ErrorCode.KAFKA_STORAGE_ERROR)]),
+        types(results=[folder("/b", {0: 4, 1: 7})]),
+    ]
+
+    def send(_self: Any, asked: Any, _request: Any) -> Any:
+        return metadata.response(brokers=brokers) if asked is metadata else answers.pop(0)
+
+    monkeypatch.setattr(ClientConnection, "send", send)
+    assert client.log_directory() == ("/a", {("t", 0): 5, ("t", 1): 7})
+    brokers.pop()
+    for answer, code in (
+        (types(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (types(error_code=31), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (types(results=[folder("/a", {}, 56)]), ErrorCode.KAFKA_STORAGE_ERROR),
+    ):
+        answers.append(answer)
+        with pytest.raises(KafkaError) as failure:
+            client.log_directory()
+        assert failure.value.code is code
 
 
 def test_errors_of_the_broker_carry_their_code(client: KafkaClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +16,9 @@ from penstock.iggy.kept import Kept
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.polling import Polled, Wanted, poll
 from penstock.limits import FROM_FILE_BYTES, IGGY_POLL_BYTES
+
+if TYPE_CHECKING:
+    from penstock.session import Buffer
 
 SMALL, LARGE = 100, 50_000
 
@@ -98,3 +102,19 @@ async def test_what_turned_bad_is_not_handed_out_from_the_file(
     polled = await polled_of(partition, Wanted(0, 8), from_file=True)
     assert ranges(polled) <= 2
     assert polled.messages == 4
+
+
+async def test_what_is_given_up_behind_what_was_read_is_passed_over(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = await filled(broker, SMALL, LARGE, LARGE, LARGE)
+    read = partition.read
+
+    async def read_and_trim(*asked: Any) -> list[Buffer]:
+        found = await read(*asked)
+        await partition.trim(6)
+        return found
+
+    monkeypatch.setattr(partition, "read", read_and_trim)
+    polled = await polled_of(partition, Wanted(0, 10), from_file=True)
+    assert (polled.messages, polled.last_offset) == (4, 7)

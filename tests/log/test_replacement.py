@@ -165,7 +165,9 @@ async def test_readers_wait_for_a_moment_and_read_on(
     replacing = asyncio.ensure_future(log.replace(rewriting))
     reads = [asyncio.ensure_future(read(log, offset, 1)) for offset in range(ends[1])]
     times = [asyncio.ensure_future(log.find_time(1_000 + number)) for number in range(10)]
+    sizes = [asyncio.ensure_future(log.bytes_behind(offset)) for offset in range(ends[1])]
     assert await replacing
+    assert await asyncio.gather(*sizes) == sorted((each.result() for each in sizes), reverse=True)
     for offset, found in enumerate(await asyncio.gather(*reads)):
         header = read_header(found)
         assert header.base_offset <= offset < header.next_offset

@@ -34,6 +34,17 @@ def unpacked_by_a_worker(content: bytes, folder: Path, before: str) -> str:
     return done.stderr.decode().strip().rpartition("\n")[2]
 
 
+def test_a_worker_does_not_look_for_garbage_among_modules(packed: bytes, tmp_path: Path) -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", f"import gc; {UNPACK}; print(gc.get_freeze_count())"],
+        input=packed,
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert int(said) > 10_000
+
+
 @pytest.fixture
 def packed() -> bytes:
     return cloudpickle.dumps(BatchReader(parse(GIVEN, streaming=False)))

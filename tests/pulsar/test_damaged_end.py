@@ -84,3 +84,17 @@ async def test_a_topic_of_which_nothing_can_be_read_ends_where_it_does(
     assert (await last_message_id(partition)).entryId == partition.end_offset - 1
     assert await position_at(partition, only) == 0
     assert await entry_before(partition, partition.end_offset) == 0
+
+
+async def test_a_topic_of_which_everything_was_given_up_has_no_last_message(
+    broker: Broker, peer: Peer
+) -> None:
+    await peer.producer("purged")
+    await publish(peer, entry(b"first"), entry(b"second"))
+    topic = broker.topics.get(TopicName("public", "default", "purged"))
+    assert topic is not None
+    partition = topic.partition(0)
+    await partition.trim(2)
+    assert (await last_message_id(partition)).entryId == (1 << 64) - 1
+    (third,) = await publish(peer, entry(b"third"))
+    assert (await last_message_id(partition)).entryId == third.entryId == 2

@@ -34,7 +34,7 @@ from penstock.log.header import (
     read_header,
     walk,
 )
-from penstock.records import MalformedBatchError, decode
+from penstock.records import MalformedBatchError, convert, decode
 from penstock.records.compaction import assembling
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
@@ -129,6 +129,15 @@ def test_a_gap_takes_the_place_of_all_that_go() -> None:
     assert last.base_offset == 51
     again = log_of(*old[:3]) + left[:HEADER_SIZE]
     assert headers(again)[-1] == gap
+
+
+@pytest.mark.parametrize("target", Magic)
+def test_who_reads_what_is_left_converted_never_comes_to_it_again(target: Magic) -> None:
+    first = of_kafka([Record(b"1", b"a"), Record(b"2", b"b")])
+    left = compact(log_of(first, of_kafka([Record(b"3", b"b")]), of_kafka([Record(b"4", b"b")])))
+    batch, gap, _ = headers(left)
+    converted = b"".join(convert(left[: batch.size + gap.size], target))
+    assert headers(converted)[-1].next_offset in {batch.next_offset, gap.next_offset}
 
 
 def test_gaps_do_not_mix_leader_epochs() -> None:
@@ -259,6 +268,26 @@ def test_a_batch_that_nobody_can_read_stays_where_it_is() -> None:
     assert [(h.base_offset, h.record_count) for h in headers(left)] == [(0, 0), (1, 2), (3, 1)]
 
 
+def test_an_aborted_batch_that_nobody_can_read_goes() -> None:
+    batch, _ = transactional(of_kafka([Record(b"1", b"a")], codec=4), 5)
+    header = read_header(batch)
+    body = b"nonsense"
+    made = build_header(
+        Magic.KAFKA,
+        body,
+        record_count=1,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        attributes=header.attributes | 4,
+        producer_id=5,
+        producer_epoch=0,
+        base_sequence=0,
+    )
+    log = log_of((bytes(made) + body, 1), marker(5, committed=False))
+    assert [h.record_count for h in headers(compact(log))] == [1, 1]
+    assert [h.record_count for h in headers(compact(log, aborted=[(5, 0, 1)]))] == [0, 1]
+
+
 def transactional(batch: tuple[bytes, int], producer_id: int) -> tuple[bytes, int]:
     header = read_header(batch[0])
     body = batch[0][HEADER_SIZE:]
@@ -303,13 +332,15 @@ def test_aborted_data_goes_and_markers_follow() -> None:
     left = compact(log, aborted=aborted)
     assert [(each.offset, each.value) for each in read(left)] == [(0, b"1"), (2, b"3"), (5, b"4")]
     assert [h.base_offset for h in headers(left) if h.attributes & ATTRIBUTE_CONTROL] == [3, 4]
-    # The next pass finds no data of the first: its marker may go when its time is over.
-    again = compact(left, aborted=aborted)
+    # The next pass finds no data of the first: its marker may go when its time is over, and nobody
+    # is told any more that it was aborted.
+    assert compact(left, aborted=aborted) == left
+    again = compact(left)
     marked = next(h for h in headers(again) if h.base_offset == 3)
     assert marked.attributes & ATTRIBUTE_DELETE_HORIZON
     assert marked.base_timestamp == NOW + DAY
-    assert compact(again, aborted=aborted) == again
-    last = compact(again, aborted=aborted, now_ms=NOW + DAY)
+    assert compact(again) == again
+    last = compact(again, now_ms=NOW + DAY)
     assert [h.base_offset for h in headers(last) if h.attributes & ATTRIBUTE_CONTROL] == [4]
     check_stored(log, last)
 

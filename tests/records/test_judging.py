@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from compacted_batches import log_of, of_iggy, of_kafka, of_pulsar
-from penstock.log.header import walk
+from penstock.log.batches import whole_before
+from penstock.log.header import Magic, walk
 from penstock.log.reading import SharedFile
 from penstock.log.scan import Bounds, sound_prefix
 from penstock.records import judging
+from penstock.records.kafka.control import end_marker
 from stored_batches import Record
 
 LOG = log_of(
@@ -33,6 +35,25 @@ def test_sound_batches_are_found_up_to_an_end() -> None:
     assert ends == [0, *STARTS[1:2], *[STARTS[2]] * 2, STARTS[3], *[len(LOG)] * 2]
     assert agree(LOG[: STARTS[1]], 0, SOUND, 6) == STARTS[1]
     assert agree(LOG[STARTS[2] : STARTS[3]], 3, SOUND, 6) > 0
+
+
+def test_control_batches_are_of_no_encoding_of_their_own() -> None:
+    kafka, pulsar = of_kafka([Record(b"1", b"a")]), of_pulsar([Record(b"2", b"b")])
+    marker = bytes(end_marker(1, 0, committed=True, coordinator_epoch=0)), 1
+    for batches, magic in (
+        ((pulsar, marker, pulsar), Magic.PULSAR),
+        ((marker, pulsar, marker), Magic.PULSAR),
+        ((kafka, marker), Magic.KAFKA),
+        ((marker, marker), Magic.KAFKA),
+        ((pulsar, marker, kafka), None),
+        ((), None),
+    ):
+        log = log_of(*batches)
+        bounds = Bounds(len(log), len(batches), 0)
+        agree(log, 0, bounds, len(batches))
+        found = sound_prefix(FILE, memoryview(log), 0, bounds, len(batches))
+        assert (len(found.data), found.magic) == (len(log), magic)
+        assert whole_before(found, len(batches)) == found
 
 
 def test_a_batch_that_is_cut_off_or_out_of_its_bounds_is_not_sound() -> None:

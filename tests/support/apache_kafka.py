@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import pytest
 
@@ -24,6 +25,9 @@ HEAP = ["-Xms256m", "-Xmx512m"]
 class ApacheKafka:
     """Some brokers, of which the first is the controller too."""
 
+    FORMATTING: ClassVar[Sequence[str]] = ()
+    """What the tool is told that makes a broker's folder."""
+
     def __init__(self, folder: Path, brokers: int = 1, **settings: object) -> None:
         try:
             libraries = maven.fetch(LIBRARIES, "kafka", ARTIFACTS)
@@ -39,7 +43,11 @@ class ApacheKafka:
     @property
     def kafka(self) -> str:
         """The address of the first one."""
-        return f"127.0.0.1:{self._brokers[0]['kafka']}"
+        return self.addresses[0]
+
+    @property
+    def addresses(self) -> list[str]:
+        return [f"127.0.0.1:{each['kafka']}" for each in self._brokers]
 
     def __enter__(self) -> Self:
         for number in range(len(self._brokers)):
@@ -56,21 +64,26 @@ class ApacheKafka:
             process.kill()
             process.wait()
 
-    def _start(self, number: int) -> None:
-        folder = self._folder / f"broker-{number}"
-        folder.mkdir()
+    def settings(self, number: int, folder: Path) -> dict[str, object]:
+        """Return what the properties of a broker are that has this folder."""
         settings = properties(folder / "data", self._brokers[number], Durability.WRITTEN)
         settings["node.id"] = number + 1
         settings |= self._settings
         if number:
-            listener = f"PLAINTEXT://127.0.0.1:{self._brokers[number]['kafka']}"
+            listener = f"PLAINTEXT://{self.addresses[number]}"
             settings |= {"process.roles": "broker", "listeners": listener}
+        return settings
+
+    def _start(self, number: int) -> None:
+        folder = self._folder / f"broker-{number}"
+        folder.mkdir()
+        settings = self.settings(number, folder)
         file = folder / "server.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         java = [JAVA[0], *HEAP, *JAVA[3:], "-cp", self._class_path]
         tool = [*java, "kafka.tools.StorageTool", "format"]
         subprocess.run(
-            [*tool, "--config", str(file), "--cluster-id", CLUSTER_ID],
+            [*tool, "--config", str(file), "--cluster-id", CLUSTER_ID, *self.FORMATTING],
             check=True,
             capture_output=True,
         )

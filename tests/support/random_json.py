@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
@@ -68,18 +69,31 @@ def objects(draw: st.DrawFn, columns: dict[str, Type]) -> dict[str, Any]:
     drawn: dict[str, Any] = {}
     for name in draw(st.permutations(list(columns))):
         if draw(st.booleans()):
-            drawn[name] = draw(st.none() | _values(columns[name]))
+            drawn[name] = draw(st.none() | values(columns[name]))
         if draw(st.integers(0, 5)) == 0:
             drawn[f"unasked {name}"] = draw(_UNASKED)
     return drawn
 
 
-def _values(of: Type) -> st.SearchStrategy[Any]:
+def values(of: Type) -> st.SearchStrategy[Any]:
     if isinstance(of, str):
         return _LEAVES[of]
     kind, inner = of
     if kind == "list":
-        return st.lists(st.none() | _values(inner), max_size=3)
+        return st.lists(st.none() | values(inner), max_size=3)
     if kind == "map":
-        return st.dictionaries(TEXT, st.none() | _values(inner), max_size=3)
+        return st.dictionaries(TEXT, st.none() | values(inner), max_size=3)
     return objects(inner)
+
+
+def as_column(value: Any, of: pa.DataType) -> Any:
+    """What a column of this type holds of what json.loads has returned."""
+    if value is None:
+        return None
+    if pa.types.is_struct(of):
+        return {each.name: as_column(value.get(each.name), each.type) for each in of.fields}
+    if pa.types.is_map(of):
+        return [(key, as_column(each, of.item_type)) for key, each in value.items()]
+    if pa.types.is_list(of):
+        return [as_column(each, of.value_type) for each in value]
+    return value

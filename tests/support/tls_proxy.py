@@ -14,17 +14,23 @@ from pathlib import Path
 @contextmanager
 def tls_in_front_of(address: str, folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield an address that speaks TLS, and the file with the certificate to trust."""
-    certificate, key = folder / "certificate.pem", folder / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
+    certificate, key = self_signed(folder)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_serve, args=(listener, context, address), daemon=True).start()
         yield f"localhost:{listener.getsockname()[1]}", certificate
         listener.shutdown(socket.SHUT_RDWR)
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """Make a certificate for localhost, and the file with its key."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
 
 
 def _serve(listener: socket.socket, context: ssl.SSLContext, address: str) -> None:

@@ -92,6 +92,8 @@ async def poll(
     from_file = from_file and not wanted.since_us  # The time is in what is not read.
     with partition.memory.reading() as held:
         while polled.messages < wanted.messages and position < partition.readable_end():
+            # What follows may have been given up while others were read.
+            position = max(position, partition.start_offset)
             following: int | None = position
             if from_file:
                 following = _add_from_file(polled, partition, position, wanted.messages)
@@ -106,8 +108,9 @@ async def poll(
 def _add_from_file(polled: Polled, partition: Partition, position: int, count: int) -> int:
     """Add large batches that are wanted whole; return where to go on, `position` if at none."""
     left = count - polled.messages
-    committed = partition.committed_from(position)
-    for header, body in partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY):
+    batches = partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY)
+    committed = partition.committed_of(position, batches)
+    for header, body in batches:
         if committed.hides(header):
             break
         polled.add(Cut([body], header.record_count, header.last_offset))
@@ -138,8 +141,8 @@ async def _read(
             return None
         await held.grant(max_bytes)
         edition = partition.edition
-        committed = partition.committed_from(position)
         chunk = await partition.read(position, max_bytes, Magic.IGGY)
+        committed = partition.committed_in(position, chunk)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
             raise

@@ -98,7 +98,8 @@ ABORTED_TRANSACTION_BYTES: Final = Limit(
     "bytes that what is open on a partition, or was aborted there and is still in its log, takes "
     "in a checkpoint: some 15,000,000 aborted transactions",
     protects="a start from reading the whole log again, for want of a checkpoint",
-    when_hit="the next transaction there is refused until retention takes the oldest messages",
+    when_hit="the next transaction there is refused until retention takes the oldest messages, or, "
+    "where compaction has, until the next start",
 )
 
 PULSAR_HIDDEN_BATCHES: Final = Limit(

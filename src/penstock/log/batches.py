@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.log.header import PREFIX_SIZE, read_header, walk
+from penstock.log.header import ATTRIBUTE_CONTROL, PREFIX_SIZE, read_header, walk
 from penstock.session import FileRange
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ class Batches(NamedTuple):
     next_offset: int
     """The first offset behind the last batch."""
     magic: int | None
-    """The encoding of all of them; None where there are several, or no batch."""
+    """The encoding of all of them; None where there are several, or no batch.
+
+    Control batches among others count for none: they are Kafka's, and hold no message for anybody.
+    """
 
 
 class StoredBatch(NamedTuple):
@@ -44,12 +47,15 @@ def no_batches(offset: int) -> Batches:
 def whole_before(batches: Batches, end: int) -> Batches:
     """Return those of the batches that lie wholly below `end`."""
     size, next_offset = 0, batches.base_offset
-    magics = set()
+    magics: set[int] = set()
+    of_control: set[int] = set()
     for position, header in walk(batches.data):
         if header.next_offset > end:
             break
         size, next_offset = position + header.size, header.next_offset
-        magics.add(header.magic)
+        is_control = header.attributes & ATTRIBUTE_CONTROL
+        (of_control if is_control else magics).add(header.magic)
+    magics = magics or of_control
     magic = magics.pop() if len(magics) == 1 else None
     return Batches(batches.data[:size], batches.base_offset, next_offset, magic)
 

@@ -137,6 +137,7 @@ class Contents:
 
     async def bytes_behind(self, offset: int) -> int:
         """Return how many bytes are stored from the batch with `offset` on, as `Log` says."""
+        await self.look_ups.allowed()
         segment = self._segment_at(max(offset, self.start_offset))
         if segment is None:
             return 0

@@ -16,6 +16,7 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from penstock.log.batches import Batches
 from penstock.log.header import (
+    ATTRIBUTE_CONTROL,
     CRC_START,
     HEADER_SIZE,
     PREFIX_SIZE,
@@ -139,8 +140,9 @@ def sound_prefix(
     position, size, offset = 0, len(data), base_offset
     judged = 0
     magic: int | None = None
+    only_control = True
     while position + HEADER_SIZE <= size and offset < end:
-        base, length, epoch, found, crc, _, delta = _JUDGED.unpack_from(data, position)
+        base, length, epoch, found, crc, attributes, delta = _JUDGED.unpack_from(data, position)
         following = position + PREFIX_SIZE + length
         if (
             base != offset
@@ -155,10 +157,13 @@ def sound_prefix(
         if judged == _JUDGED_TOGETHER:
             file.judged(judged)
             judged = 0
-        if found != magic:
-            magic = None if position else found
+        if found != magic and not attributes & ATTRIBUTE_CONTROL:
+            magic = found if only_control else None
+            only_control = False
         position = following
         offset = base + delta + 1
+    if only_control and position:
+        magic = Magic.KAFKA
     return Batches(data[:position], base_offset, offset, magic)
 
 

@@ -57,8 +57,8 @@ async def entry_before(partition: Partition, position: int) -> int:
 async def last_message_id(partition: Partition) -> MessageIdData:
     """Return the id of the last message that is not damaged, and committed.
 
-    Both numbers are the highest while there is none. Where there was one and can't be read any
-    more, it is the last offset.
+    Both numbers are the highest while there is none, or none any more: a reader would wait for it.
+    Where it is damaged, it is the last offset.
     """
     index = partition.index if partition.topic.partitioned else -1
     none = MessageIdData(ledgerId=EARLIEST, entryId=EARLIEST, partition=index)
@@ -69,7 +69,7 @@ async def last_message_id(partition: Partition) -> MessageIdData:
     damaged = hidden = 0
     while damaged < PULSAR_LOOK_UPS_TOGETHER and hidden < PULSAR_HIDDEN_BATCHES:
         if end <= partition.start_offset:
-            return none if hidden and not damaged and not partition.start_offset else last
+            return last if damaged else none
         extent = await _extent_at(partition, end - 1)
         if extent is None:
             break
@@ -92,8 +92,8 @@ class _Found(Enum):
 async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> _Found:
     """Set `last` to the last message of the batch at `offset`, if consumers get one there."""
     try:
-        committed = partition.committed_from(offset)
         (batch,) = await partition.read(offset, 1, Magic.PULSAR)
+        committed = partition.committed_in(offset, [batch])
     except (CorruptBatchError, MalformedBatchError):
         return _Found.DAMAGE
     header = read_header(batch)

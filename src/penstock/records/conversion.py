@@ -55,7 +55,7 @@ def encode(columns: Columns, target: Magic) -> memoryview:
         columns = escape(add_iggy_kinds(columns, text=True), target)
         restate_times(columns.batches, columns.records)
         made = encode_pulsar(columns, facts)
-        return memoryview(b"".join((made, gap))) if gap else made
+        return memoryview(bytearray().join((made, gap))) if gap else made
     if target == Magic.IGGY:
         columns, ids = take_iggy_headers(columns)
         return encode_iggy(escape(columns, target), ids)

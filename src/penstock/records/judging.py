@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from penstock.log.batches import Batches
-from penstock.log.header import CRC_START, HEADER_SIZE, PREFIX_SIZE, Magic
+from penstock.log.header import ATTRIBUTE_CONTROL, CRC_START, HEADER_SIZE, PREFIX_SIZE, Magic
 from penstock.records.columns import as_bytes
 from penstock.records.kernels.arguments import BytesIn, NumbersOut, int64
 from penstock.records.kernels.crc32 import crc32c
@@ -24,6 +24,7 @@ _LENGTH_AT: Final = 8
 _EPOCH_AT: Final = 12
 _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
+_LOW_ATTRIBUTES_AT: Final = 22
 _LAST_DELTA_AT: Final = 23
 _SIGNED_32: Final = 1 << 31
 _MIXED: Final = -1
@@ -72,15 +73,19 @@ def judge(
     """
     position, offset = int64(0), int64(base_offset)
     magic = int64(_MIXED)
+    only_control = True
     while position + HEADER_SIZE <= len(data) and offset < end:
         size = _size_of_sound(data, position, offset, end_offset, leader_epoch)
         if size == 0:
             break
         its_magic = int64(data[position + _MAGIC_AT])
-        if its_magic != magic:
-            magic = int64(_MIXED) if position else its_magic
+        if its_magic != magic and not data[position + _LOW_ATTRIBUTES_AT] & ATTRIBUTE_CONTROL:
+            magic = its_magic if only_control else int64(_MIXED)
+            only_control = False
         offset += load_big(data, position + _LAST_DELTA_AT, 4) + 1
         position += size
+    if only_control and position:
+        magic = int64(Magic.KAFKA)
     found[0] = position
     found[1] = offset
     found[2] = magic

@@ -172,6 +172,15 @@ topic = "checked"
 """
 
 
+def test_columns_may_be_more_than_a_file_name_can_have(tmp_path: Path) -> None:
+    columns = ", ".join(f"column{number} BIGINT" for number in range(500))
+    file = tmp_path / "orders.toml"
+    file.write_text(f'{SMALL}[parse]\nschema = "{columns}"\n')
+    parsing = load(file).parsing
+    assert parsing is not None
+    assert parsing.schema == columns
+
+
 def test_a_topic_can_be_written(tmp_path: Path) -> None:
     config = defined(tmp_path, TO_TOPIC)
     assert config.target_topic == TopicTarget("checked", "127.0.0.1:9092")

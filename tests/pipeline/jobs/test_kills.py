@@ -1,83 +1,144 @@
-"""Jobs that are killed, with Spark and without it, again and again and at any moment."""
+"""Jobs that are killed, with Spark and without it, again and again and at any moment.
+
+With Spark, in each round one after the other ends: the workers in which its tasks run, the broker,
+the driver with all of its processes.
+"""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from broker_process import BrokerProcess
 from penstock.pipeline.tables.interface import TableConfig, TableFormat
+from spark_processes import kill_driver, kill_workers
 from spark_topics import create, fill
 from table_readers import READERS, offsets_seen
 
-KILLS = 30
+ROUNDS = 30
 ROWS = 2000
 """That are new in each round."""
 KEYS = 150
 """A round's rows change each of them several times."""
 SECONDS = 300
 FILES_MAX = 6
-"""Up to so many files more are waited for before the kill."""
+"""Up to so many files more are waited for before a round's last kill."""
+SPARK = "local[2,4]"
+"""Two tasks at once, each of which may fail three times."""
 
 KINDS = [(kind, False) for kind in TableFormat]
 KINDS += [(kind, True) for kind in (TableFormat.DELTA, TableFormat.ICEBERG)]
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(KILLS * SECONDS)
+@pytest.mark.timeout(ROUNDS * SECONDS)
 @pytest.mark.parametrize(("kind", "keyed"), KINDS)
-@pytest.mark.parametrize("master", [None, "local[2]"])
 def test_a_table_whose_job_is_killed_again_and_again_has_each_row_once(
-    shared_server: BrokerProcess,
-    tmp_path: Path,
-    kind: TableFormat,
-    keyed: bool,
-    master: str | None,
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat, keyed: bool
 ) -> None:
-    topic = create(shared_server.kafka)
-    table = tmp_path / "table"
-    chance = random.Random(11)
-    options = ["--table-format", kind, *(("--upsert-by", "key") if keyed else ())]
-    options += ["--master", master] if master else []  # without one, little is read without Spark
+    kept = Kept(shared_server, tmp_path / "table", kind, keyed)
     killed = 0
-    for start in range(0, KILLS * ROWS, ROWS):
-        rows = [(b"k%d" % (each % KEYS), b"v%d" % each) for each in range(start, start + ROWS)]
-        fill(shared_server.kafka, topic, rows)
-        process = job(shared_server, topic, table, options)
-        killed += kill_after(process, table, chance.randrange(FILES_MAX), chance.random() / 10)
-    assert killed > KILLS // 2
-    assert job(shared_server, topic, table, options).wait(SECONDS) == 0
-    end = KILLS * ROWS
-    for reader in READERS[kind]:
-        seen = offsets_seen(reader, TableConfig(str(table), kind))
-        assert seen == list(range(end - KEYS if keyed else 0, end)), reader
+    for _ in range(ROUNDS):
+        kept.begin()
+        try:
+            if kept.has_written(FILES_MAX):
+                kill_driver(kept.process)
+                killed += 1
+        finally:
+            kept.end()
+    assert killed > ROUNDS // 2
+    kept.check()
 
 
-def job(
-    server: BrokerProcess, topic: str, table: Path, options: list[str]
-) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "penstock", "pipeline", "run", topic, "--table", str(table)]
-    command += ["--server", server.kafka, "--batch-rows", "300", *options]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+@pytest.mark.soak
+@pytest.mark.timeout(ROUNDS * SECONDS)
+@pytest.mark.parametrize(("kind", "keyed"), KINDS)
+def test_a_table_of_spark_has_each_row_once_whoever_is_killed(
+    server: BrokerProcess, tmp_path: Path, kind: TableFormat, keyed: bool
+) -> None:
+    kept = Kept(server, tmp_path / "table", kind, keyed, "--master", SPARK)
+    killed: Counter[str] = Counter()
+    for _ in range(ROUNDS):
+        kept.begin()
+        try:
+            if kept.has_written(FILES_MAX // 3):
+                killed["workers"] += kill_workers(kept.process) > 0
+            if kept.has_written(FILES_MAX // 3):
+                server.kill9()
+                server.start()
+                killed["broker"] += 1
+            if kept.has_written(FILES_MAX // 3):
+                kill_driver(kept.process)
+                killed["driver"] += 1
+        finally:
+            kept.end()
+    assert min(killed[each] for each in ("workers", "broker", "driver")) > ROUNDS // 2, killed
+    kept.check()
 
 
-def kill_after(process: subprocess.Popen[bytes], table: Path, files: int, seconds: float) -> bool:
-    """Kill a job some time after it has written so many files; return whether it was running."""
-    before = set(table.glob("**/*.parquet"))
-    deadline = time.monotonic() + SECONDS
-    while process.poll() is None and len(set(table.glob("**/*.parquet")) - before) <= files:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    time.sleep(seconds)
-    if process.poll() is not None:
-        return False
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    return True
+class Kept:
+    """A table, and the topic that a job keeps it up to date with."""
+
+    def __init__(
+        self, server: BrokerProcess, table: Path, kind: TableFormat, keyed: bool, *options: str
+    ) -> None:
+        self._server = server
+        self._topic = create(server.kafka)
+        self._table = TableConfig(str(table), kind)
+        self._options = ["--table-format", kind, *options]
+        self._options += ["--upsert-by", "key"] if keyed else []
+        self._keyed = keyed
+        self._rows = 0
+        self._chance = random.Random(11)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def begin(self) -> None:
+        """Write new rows, and start a job."""
+        end = self._rows + ROWS
+        rows = [(b"k%d" % (each % KEYS), b"v%d" % each) for each in range(self._rows, end)]
+        fill(self._server.kafka, self._topic, rows)
+        self._rows = end
+        self._process = self._job()
+
+    def has_written(self, files: int) -> bool:
+        """Return whether the job runs some time after it has written up to so many files more."""
+        before = self._files()
+        more = self._chance.randrange(files)
+        deadline = time.monotonic() + SECONDS
+        while self.process.poll() is None and len(self._files() - before) <= more:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        time.sleep(self._chance.random() / 10)
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Leave nothing running."""
+        if self.process.poll() is None:
+            kill_driver(self.process)
+
+    def check(self) -> None:
+        """Catch up, and look at the rows."""
+        assert self._job().wait(SECONDS) == 0
+        first = self._rows - KEYS if self._keyed else 0
+        for reader in READERS[self._table.format]:
+            assert offsets_seen(reader, self._table) == list(range(first, self._rows)), reader
+
+    def _files(self) -> set[Path]:
+        return set(Path(self._table.location).glob("**/*.parquet"))
+
+    def _job(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "penstock", "pipeline", "run", self._topic]
+        command += ["--table", self._table.location, "--server", self._server.kafka]
+        command += ["--batch-rows", "300", *self._options]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)

@@ -66,7 +66,8 @@ def test_the_pipeline_of_these_tests_has_nothing_by_default(config: PipelineConf
 def test_all_of_it_comes_back(config: PipelineConfig) -> None:
     record(config)
     assert recorded(config.table) == config
-    plain = PipelineConfig("localhost:1", ("a",), config.table)
+    wide = ", ".join(f"column{number} BIGINT" for number in range(200))
+    plain = PipelineConfig("localhost:1", ("a",), config.table, parsing=Parsing(wide))
     record(plain)
     assert recorded(config.table) == plain
 

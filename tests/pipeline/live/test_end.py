@@ -55,6 +55,17 @@ def test_it_begins_where_the_table_ends(config: PipelineConfig) -> None:
     assert '"0": 25' in end.options["endingOffsets"]
 
 
+def test_a_few_rows_are_one_task(config: PipelineConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark takes as much for a task that finds nothing as for thousands of rows."""
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    with KafkaClient(config.servers) as client:
+        client.add_partitions(config.topics[0], 8)
+    assert end_of(config).tasks == 1
+    for rows, tasks in ((10_000, 1), (10_000, 2), (30_000, 3)):
+        fill(config.servers, config.topics[0], numbered(0, rows), partition=3)
+        assert end_of(config).tasks == tasks
+
+
 def test_new_partitions_are_read_from_their_beginning(config: PipelineConfig) -> None:
     with KafkaClient(config.servers) as client:
         client.add_partitions(config.topics[0], 2)

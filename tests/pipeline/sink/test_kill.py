@@ -8,9 +8,7 @@ last in the Spark of all tests: that is one more driver, and needs no start.
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -18,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 import spark_copy
+import spark_processes
 from apache_kafka import ApacheKafka
 from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
@@ -139,19 +137,13 @@ class Copying:
         time.sleep(draw.random() * 0.2)
 
     def kill_workers(self) -> None:
-        """End the processes in which tasks run; Spark does the tasks again."""
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            parent = child.parent()
-            # Of all that runs in them; without those that plan a query, it ends.
-            if parent is not None and "pyspark.worker" in parent.cmdline():
-                child.kill()
+        spark_processes.kill_workers(self.process)
 
     def kill_broker(self) -> None:
         self._target.kill()
 
     def kill_driver(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate()
+        spark_processes.kill_driver(self.process)
 
     def end(self) -> None:
         """Leave nothing running."""
@@ -178,7 +170,7 @@ def test_every_row_is_written_once_through_kill_9(copying: Copying, spark: Spark
 def test_every_row_is_written_once_through_many_kills(
     copying: Copying, spark: SparkSession
 ) -> None:
-    rounds(copying, spark, 10, ALL)
+    rounds(copying, spark, 30, ALL)
 
 
 @pytest.mark.soak

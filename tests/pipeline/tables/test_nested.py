@@ -111,3 +111,13 @@ def test_a_field_of_another_type_is_refused_by_its_path(tmp_path: Path, kind: Fo
         with pytest.raises(TableError, match=r"named.value.a is int32 .*; Iceberg's columns can"):
             table.prepare(wide)
     holds(table, [row(0, {"a": 1})])
+
+
+def test_a_field_that_iceberg_takes_for_another_one_is_refused_in_words(tmp_path: Path) -> None:
+    """Of a path within a map it leaves `value` out: `named.value.a` would be two fields."""
+    table = open_table(TableConfig(str(tmp_path / "table"), Format.ICEBERG))
+    nested = pa.struct([pa.field("value", OLD)])
+    give(table, 0, nested, [row(0, {"value": {"a": 1}})])
+    more = pa.struct([pa.field("value", OLD), pa.field("a", pa.int32())])
+    with pytest.raises(TableError, match=r"can't tell a new field .*value\.a\): name it otherwise"):
+        table.prepare(schema(more))

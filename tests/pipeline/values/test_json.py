@@ -14,7 +14,7 @@ from penstock.pipeline.values import decoding
 from penstock.pipeline.values.ddl import parse_ddl
 from penstock.pipeline.values.decoding import Decoded, values_of
 from penstock.pipeline.values.json_decoder import JsonDecoder
-from random_json import COLUMNS, ddl_of, objects
+from random_json import COLUMNS, as_column, ddl_of, objects
 
 DDL = (
     "id BIGINT, small INT, name STRING, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, "
@@ -49,19 +49,6 @@ OBJECTS = fields(
 
 def decode(values: list[bytes], ddl: str = DDL) -> Decoded:
     return JsonDecoder(parse_ddl(ddl)).decode(values_of(pa.array(values, pa.binary())))
-
-
-def as_column(value: Any, of: pa.DataType) -> Any:
-    """What a column of this type holds of what json.loads has returned."""
-    if value is None:
-        return None
-    if pa.types.is_struct(of):
-        return {each.name: as_column(value.get(each.name), each.type) for each in of.fields}
-    if pa.types.is_map(of):
-        return [(key, as_column(each, of.item_type)) for key, each in value.items()]
-    if pa.types.is_list(of):
-        return [as_column(each, of.value_type) for each in value]
-    return value
 
 
 @given(objects=st.lists(OBJECTS, max_size=8), spread=st.booleans(), ascii_only=st.booleans())

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock import wall_clock
 from penstock.broker.compaction.cleaner import Job, StoppedError, Throttle
@@ -29,7 +29,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from penstock.broker.compaction.cleaner import Cleaner
     from penstock.broker.compaction.process import RemoteCleaner
@@ -42,7 +42,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_FOREVER_MS: Final = 1 << 50
+"""So long that nobody sees its end, and its end can still be said in microseconds."""
+
 _Result = TypeVar("_Result")
+
+
+class OvertakenError(Exception):
+    """What was to be compacted is not there any more, or is to stay."""
 
 
 class Compaction:
@@ -89,14 +96,17 @@ class Compaction:
             self._thread.shutdown()
 
     async def check(self) -> None:
-        """Return when every log was compacted that is due now."""
+        """Return when every log was compacted that is due now, each to its end once."""
         async with self._checking:
             await self._open_what_is_due()
-            while due := await self._all_due():
+            done: set[int] = set()
+            while due := await self._all_due(done):
                 for partition in due:
                     # It may have changed while others had their turn.
                     if (found := await self._due(partition)) is not None:
                         await self._compact(partition, found)
+                        if partition.compaction.known.cleaned_to >= found.end:
+                            done.add(partition.id)
             if self._process.is_running:
                 await self._in_thread(self._process.end)
 
@@ -133,14 +143,16 @@ class Compaction:
             if not partition.is_open:
                 self._refuse(partition, LogNotOpenError("its log can't be opened"))
 
-    async def _all_due(self) -> list[Partition]:
-        """Return the logs that are due, the one with the most that is not compacted first."""
+    async def _all_due(self, done: Collection[int]) -> list[Partition]:
+        """Return the logs that are due, the one with the most that is not compacted first, but for
+        partitions of these ids.
+        """
         pace = Pace()
         found: list[tuple[int, Partition]] = []
         for topic in self._topics.all():
             if not topic.config.compaction.is_idle:
                 for partition in topic.partitions:
-                    due = await self._due(partition)
+                    due = None if partition.id in done else await self._due(partition)
                     if due is not None:
                         found.append((due.dirty_bytes, partition))
             if pace.is_over():
@@ -155,14 +167,15 @@ class Compaction:
         try:
             await compaction.prepare(policy, self.now_ms())
             segments = await compaction.segments()
+            is_late = await compaction.is_late(policy, self.now_ms())
         except LogError as error:
             self._refuse(partition, error)
             return None
         if partition.deleted:
             return None
-        return find_due(
-            segments, compaction.known, self._may_go_below(partition), policy, self.now_ms()
-        )
+        end = self._may_go_below(partition)
+        now_ms = self.now_ms()
+        return find_due(segments, compaction.known, end, policy, now_ms, is_late=is_late)
 
     def _may_go_below(self, partition: Partition) -> int:
         """Return the offset below which a log may be compacted.
@@ -180,8 +193,13 @@ class Compaction:
         began = time.monotonic()
         try:
             records, kept = await self._pass(partition, due)
+        except OvertakenError as error:
+            logger.info("%s is looked at again: %s", partition.name, error)
         except (LogError, OSError) as error:
-            self._refuse(partition, error)
+            if partition.start_offset < due.segments[0].end_offset:
+                self._refuse(partition, error)
+            else:  # What was to be read was given up; the rest is looked at anew.
+                logger.info("%s was trimmed while it was compacted", partition.name)
         except UnknownTopicError:
             return
         except StoppedError:
@@ -199,7 +217,7 @@ class Compaction:
     async def _pass(self, partition: Partition, due: Due) -> tuple[int, int]:
         """Do as much as the keys that there is room for; return how many records were met and kept.
 
-        Raises LogError, OSError and StoppedError.
+        Raises LogError, OSError, OvertakenError and StoppedError.
         """
         rewritings = await self._rewritings(partition, due)
         if not rewritings:
@@ -210,7 +228,7 @@ class Compaction:
         for rewriting in rewritings:
             if rewriting.start >= known_to:
                 break
-            await self._rewrite(partition, cleaner, rewriting)
+            await self._rewrite(partition, cleaner, rewriting, job)
         partition.compaction.cleaned(known_to)
         return cleaner.tally.records, cleaner.tally.records_kept
 
@@ -225,20 +243,30 @@ class Compaction:
             rewritings,
             due.dirty_from,
             now_ms=self.now_ms(),
-            delete_retention_ms=policy.delete_retention_ms,
+            delete_retention_ms=min(policy.delete_retention_ms, _FOREVER_MS),
             keeps_keyless=not policy.is_on,
             last_batches=partition.producers.last_batches(),
             aborted=partition.aborted(due.segments[0].base_offset, due.end),
         )
 
     async def _rewrite(
-        self, partition: Partition, cleaner: Cleaner | RemoteCleaner, rewriting: Rewriting
+        self,
+        partition: Partition,
+        cleaner: Cleaner | RemoteCleaner,
+        rewriting: Rewriting,
+        job: Job,
     ) -> None:
+        """Write some segments anew. Raises what `_pass` does: what comes after those that stay as
+        they were must stay, too, or a tombstone would go before what it deletes.
+        """
         try:
             is_needed = await self._in_thread(cleaner.clean, rewriting)
-            if is_needed and not partition.deleted:
+            _check_wanted(partition, job)
+            if is_needed:
                 replacing = partition.compaction.replace(rewriting)
-                await uninterrupted(replacing, f"compacting {partition.name}", refusals=LogError)
+                name = f"compacting {partition.name}"
+                if not await uninterrupted(replacing, name, refusals=LogError):
+                    raise OvertakenError("it was trimmed")
         finally:
             await self._in_thread(rewriting.discard)
 
@@ -259,3 +287,13 @@ class Compaction:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="compaction")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, partial(work, *arguments))
+
+
+def _check_wanted(partition: Partition, job: Job) -> None:
+    """Raise UnknownTopicError where the topic is gone, OvertakenError where it keeps every message
+    by now.
+    """
+    if partition.deleted:
+        raise UnknownTopicError(f"{partition.name} was deleted")
+    if not (job.keeps_keyless or partition.topic.config.compaction.is_on):
+        raise OvertakenError("it is not compacted any more")

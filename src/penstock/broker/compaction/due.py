@@ -57,8 +57,10 @@ def find_due(
     stable_end: int,
     policy: CompactionPolicy,
     now_ms: int,
+    *,
+    is_late: bool,
 ) -> Due | None:
-    """Return what of a log is to be compacted now.
+    """Return what of a log is to be compacted now; whatever the ratio where it `is_late` already.
 
     The segment that takes the next batch never is, nor what lies above the last stable offset, nor
     what is younger than the least lag, unless it was asked for.
@@ -79,7 +81,5 @@ def find_due(
     if not due.segments or due.end <= known.cleaned_to:
         return None
     total = sum(each.size_bytes for each in due.segments)
-    if is_asked_for or due.dirty_bytes > policy.min_dirty_ratio * total:
-        return due
-    first = next(each for each in due.segments if each.end_offset > known.cleaned_to)
-    return due if now_ms - first.latest_ms > policy.max_lag_ms else None
+    is_due = is_asked_for or is_late or due.dirty_bytes > policy.min_dirty_ratio * total
+    return due if is_due else None

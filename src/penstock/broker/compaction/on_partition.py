@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.compaction.due import Known
+from penstock.log.errors import OffsetOutOfRangeError
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class PartitionCompaction:
         self.known = Known(0, 0)
         self._answered_ms = 0
         """The last time at which somebody asked, of those that have been heard."""
+        self._rolled_ms = 0
+        """When the last segment was closed for the age of what was in it."""
         self._conversions = conversions
         self._log: Log | None = None
 
@@ -61,18 +64,28 @@ class PartitionCompaction:
             self._answered_ms = policy.requested_ms
             self.known = self.known._replace(asked_to=log.flushed_offset)
             log.keep_states()
-        elif policy.is_on and policy.max_lag_ms < now_ms:
+        elif policy.is_on and now_ms - self._rolled_ms > policy.max_lag_ms:
+            # What came since has waited for less, or says of itself that it is older.
             start = log.full_segment_ends[-1] if log.full_segment_ends else log.start_offset
-            first = await log.batch_at(start) if start < log.flushed_offset else None
-            if first is not None and first.base_timestamp < now_ms - policy.max_lag_ms:
+            if await self._is_late(start, policy, now_ms):
                 await log.roll()
+                self._rolled_ms = now_ms
+
+    async def is_late(self, policy: CompactionPolicy, now_ms: int) -> bool:
+        """Whether the first of what is not compacted has waited for too long. Raises LogError."""
+        start = max(self.known.cleaned_to, self._opened.start_offset)
+        return await self._is_late(start, policy, now_ms)
 
     async def segments(self) -> list[StoredSegment]:
-        """Return the segments that hold something, the oldest first. Raises LogError."""
+        """Return the segments that hold something and are to stay, the oldest first.
+
+        Raises LogError.
+        """
         pace = Pace()
         found: list[StoredSegment] = []
         async for segment in self._opened.stored_segments():
-            found.append(segment)
+            if segment.end_offset > self._opened.start_offset:
+                found.append(segment)
             if pace.is_over():
                 await pace.others()
         return found
@@ -88,6 +101,15 @@ class PartitionCompaction:
             # Whoever converts now hands it out and sees by `Log.replacements` not to keep it.
             self._conversions.forget(self._opened)
         return is_replaced
+
+    async def _is_late(self, offset: int, policy: CompactionPolicy, now_ms: int) -> bool:
+        if policy.max_lag_ms >= now_ms or offset >= self._opened.flushed_offset:
+            return False
+        try:
+            first = await self._opened.batch_at(offset)
+        except OffsetOutOfRangeError:
+            return False  # It was given up this moment.
+        return first is not None and first.base_timestamp < now_ms - policy.max_lag_ms
 
     @property
     def _opened(self) -> Log:

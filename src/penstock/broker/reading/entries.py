@@ -136,8 +136,8 @@ class EntryReader:
         try:
             with self._partition.memory.reading() as reading:
                 await reading.grant(min(max_bytes, self._partition.bytes_from(position)))
-                committed = self._partition.committed_from(position)
-                return committed, await self._partition.read(position, max_bytes, self._magic)
+                found = await self._partition.read(position, max_bytes, self._magic)
+                return self._partition.committed_in(position, found), found
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
@@ -155,10 +155,10 @@ class EntryReader:
     def _ranges(self) -> list[StoredBatch]:
         """Return the next batches as ranges of a file, as far as they can be."""
         try:
-            committed = self._partition.committed_from(self.position)
             found = self._partition.sound_batches(
                 self.position, RANGES_BYTES, _ANY_COUNT, self._magic
             )
+            committed = self._partition.committed_of(self.position, found)
         except (OffsetOutOfRangeError, UnknownTopicError):
             return []  # A read says what becomes of that.
         return list(takewhile(partial(_is_plain, committed), found))
@@ -173,23 +173,24 @@ class EntryReader:
         return bool(self._ahead)
 
     def _entries(self, buffers: list[Buffer], committed: Committed) -> Iterator[Entry]:
-        expected = self.position
+        expected = following = self.position
         for buffer in buffers:
             view = memoryview(buffer)
             for at, header in walk(view):
+                following = header.next_offset
+                if header.record_count == 0 or committed.hides(header):
+                    continue
                 if header.base_offset > expected:
                     self._skipped(expected, header.base_offset)
-                if header.record_count == 0 or committed.hides(header):
-                    self._skipped(header.base_offset, header.next_offset)
-                else:
-                    yield Entry(header, view[at : at + header.size])
-                expected = header.next_offset
-        if not self._ahead:
-            self.position = max(self.position, expected)
+                yield Entry(header, view[at : at + header.size])
+                expected = following
+        if following > expected and not self._ahead:
+            self._skipped(expected, following)
+            self.position = max(self.position, following)
 
     def _damaged(self, start: int, end: int) -> tuple[Committed, list[Buffer]]:
         logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)
-        return Committed(()), [damaged_entry(start, end)]
+        return Committed(), [damaged_entry(start, end)]
 
     def _skip(self, start: int, end: int) -> None:
         if self.position == start and end > start:

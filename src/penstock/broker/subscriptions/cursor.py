@@ -191,6 +191,9 @@ class Cursor:
             return 0
         if not self._blocks and not self._full:
             return end - start
+        if end - start == 1:
+            # What is asked most often; the general way takes five times as long.
+            return int(not self._bits(start // BLOCK) & BITS[start % BLOCK])
         closed = sum(bits.bit_count() for _, bits in self._parts(start, end))
         for first, last in self._full.between(start // BLOCK, -(-end // BLOCK)):
             closed += min(last * BLOCK, end) - max(first * BLOCK, start)

@@ -269,7 +269,12 @@ class Engine:
 
     def skip(self, start: int, end: int) -> None:
         """Pass over offsets at which no message is."""
-        self.acknowledge(start, end)
+        if start < self.fresh:
+            self.acknowledge(start, end)
+        else:
+            # Nobody holds what was never out.
+            self.cursor.acknowledge(start, end)
+            self._has_moved()
         if start <= self.fresh < end:
             self.fresh = end
 

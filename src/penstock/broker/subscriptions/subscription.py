@@ -304,17 +304,18 @@ class Subscription:
             self._wake()
             yield
 
-    async def give_back_held(self, producer_id: int) -> None:
+    async def give_back_held(self, producer_id: int, pace: Pace) -> None:
         """A transaction was aborted: have what it has delivered again."""
-        await self._give_back(producer_id, tuple(self.pending.runs_of(producer_id)))
+        await self._give_back(producer_id, tuple(self.pending.runs_of(producer_id)), pace)
 
     async def give_back_unsaved(self, producer_id: int) -> None:
         """What a transaction has of late could not be saved: have that delivered again."""
         while unsaved := tuple(self.pending.unsaved_runs_of(producer_id)):
-            await self._give_back(producer_id, unsaved)
+            await self._give_back(producer_id, unsaved, Pace())
 
-    async def _give_back(self, producer_id: int, runs: Iterable[tuple[int, int]]) -> None:
-        pace = Pace()
+    async def _give_back(
+        self, producer_id: int, runs: Iterable[tuple[int, int]], pace: Pace
+    ) -> None:
         for run in runs:
             first = await self._whole_batch(run[0])
             last = first if run[1] <= first[1] else await self._whole_batch(run[1] - 1)

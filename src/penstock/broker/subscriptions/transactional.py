@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import islice
+from itertools import chain, islice, starmap
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.bitmaps import BLOCK
@@ -22,7 +22,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, start_uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.store import CursorStore
@@ -121,16 +121,17 @@ class TransactionalAcknowledgements:
 
     def decided(self, producer_id: int, *, committed: bool) -> None:
         """Have what is pending take effect, or be delivered again; see Participant."""
+        opened: dict[PendingPlace, Subscription] = {}
         for place, subscription in self._places.pop(producer_id, {}).items():
             if subscription is None:
                 self._decided_unopened(place, committed=committed)
-            elif subscription.state is SubscriptionState.DELETED:
-                continue
-            elif committed:
-                self._commit(place, subscription)
             else:
-                giving_back = subscription.give_back_held(producer_id)
-                start_uninterrupted(giving_back, "give back what was aborted")
+                opened[place] = subscription
+        if committed:
+            self._commit(opened)
+        elif opened:
+            giving_back = _give_back(producer_id, opened.values())
+            start_uninterrupted(giving_back, "give back what was aborted")
 
     async def close(self) -> None:
         """Forget the rows that the cursors have, which are saved."""
@@ -145,14 +146,14 @@ class TransactionalAcknowledgements:
         else:
             self._unopened[place.partition_id, place.name].pop(place)
 
-    def _commit(self, place: PendingPlace, subscription: Subscription) -> None:
-        steps = self._committing(place, subscription)
+    def _commit(self, opened: Mapping[PendingPlace, Subscription]) -> None:
+        steps = chain.from_iterable(starmap(self._committing, opened.items()))
         if sum(1 for _ in islice(steps, _AT_ONCE)) == _AT_ONCE:
             start_uninterrupted(Pace().through(steps), "take in what was committed")
 
     def _committing(self, place: PendingPlace, subscription: Subscription) -> Iterator[None]:
         yield from subscription.committing_held(place.producer_id)
-        if subscription.durable:
+        if subscription.durable and subscription.state is not SubscriptionState.DELETED:
             self._committed[place] = subscription
             self._clean_soon()
 
@@ -183,3 +184,10 @@ class TransactionalAcknowledgements:
         for place in known:
             self._committed.pop(place, None)
         return True
+
+
+async def _give_back(producer_id: int, subscriptions: Iterable[Subscription]) -> None:
+    pace = Pace()
+    for subscription in subscriptions:
+        if subscription.state is not SubscriptionState.DELETED:
+            await subscription.give_back_held(producer_id, pace)

@@ -349,6 +349,7 @@ class Partition(Readable):
         }
         await replay(log, states, self.name)
         self.compaction.open(log)
+        self.transactions.compacted(self.compaction.known.cleaned_to)
         self.transactions.trim(log.start_offset)
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log

@@ -11,7 +11,6 @@ from penstock.broker.settings import Flush
 from penstock.broker.topics.followed import Followed
 from penstock.broker.topics.leader_epochs import LeaderEpochs
 from penstock.broker.topics.opening import unopened
-from penstock.broker.transactions.aborted_stretch import AbortedStretch
 from penstock.broker.transactions.committed import Committed
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
@@ -108,8 +107,9 @@ class Readable(Followed):
     def read_end(self, offset: int, isolation: Isolation = Isolation.READ_COMMITTED) -> int:
         """How far a reader at `offset` reads at once: not to the end where very many aborted."""
         end = self.readable_end(isolation)
-        near = self.transactions.near_end(offset, end)
-        return end if isolation is Isolation.READ_UNCOMMITTED else near
+        if isolation is Isolation.READ_UNCOMMITTED:
+            return end
+        return self.transactions.near_end(offset, end)
 
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that have messages from `start` up to `end`, which is no
@@ -117,20 +117,34 @@ class Readable(Followed):
         """
         return self.transactions.aborted(start, end, self.safe_offset)
 
-    def aborted_in(self, offset: int, parts: Sequence[Part]) -> AbortedStretch:
-        """Return those that have messages in what a read of what is committed returned.
+    def aborted_in(self, offset: int, parts: Sequence[Part]) -> bytes:
+        """Return those that have messages in what a read of what is committed returned from
+        `offset` on, in rows of aborted_rows.ROW, by their first offsets.
 
         Raises OffsetOutOfRangeError where that was given up meanwhile: nobody knows then.
         """
-        if not self.transactions.has_aborted:
-            return AbortedStretch()
-        if offset < self.start_offset:
-            raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
-        return self.transactions.aborted_columns(offset, end_of(parts[-1]), self.safe_offset)
+        if not (parts and self.transactions.has_aborted):
+            return b""
+        self._check_not_trimmed(offset)
+        return self.transactions.named(offset, end_of(parts[-1]), self.safe_offset)
 
-    def committed_from(self, offset: int) -> Committed:
-        """Return what tells which batches that a `read` would find now are committed."""
-        return Committed(self.aborted(offset, self.read_end(offset)))
+    def committed_in(self, offset: int, parts: Sequence[Part]) -> Committed:
+        """Return what tells which batches are committed of those that a read returned from `offset`
+        on. Raises OffsetOutOfRangeError.
+        """
+        if not (parts and self.transactions.has_aborted):
+            return Committed()
+        return self._committed_between(offset, end_of(parts[-1]))
+
+    def committed_of(self, offset: int, batches: Sequence[StoredBatch]) -> Committed:
+        """Return the same of what `sound_batches` returned. Raises OffsetOutOfRangeError."""
+        if not (batches and self.transactions.has_aborted):
+            return Committed()
+        return self._committed_between(offset, batches[-1].header.next_offset)
+
+    def _committed_between(self, start: int, end: int) -> Committed:
+        self._check_not_trimmed(start)
+        return Committed(self.aborted(start, end))
 
     async def read(
         self,
@@ -232,3 +246,7 @@ class Readable(Followed):
     def _check_alive(self) -> None:
         if self.deleted:
             raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")
+
+    def _check_not_trimmed(self, offset: int) -> None:
+        if offset < self.start_offset:
+            raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)

@@ -13,8 +13,11 @@ from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.transactions.aborted_rows import joined
 from penstock.broker.transactions.aborted_stretch import (
     STRETCH,
     AbortedStretch,
@@ -30,11 +33,13 @@ _FAR: Final = 64
 """Stretches that a stretch of stretches has."""
 _UNPACKED: Final = 4
 """Stretches that are kept unpacked, for those who read on there."""
-_STRETCH_BYTES: Final = STRETCH * 26
+_STRETCH_BYTES: Final = STRETCH * 50
 """About what one takes of memory that is not packed."""
 _PACKED_BYTES: Final = 300
 """About what one that is packed takes besides its bytes."""
 _COUNT: Final = struct.Struct(">I")
+NONE_ABORTED: Final = _COUNT.pack(0)
+"""The snapshot of none."""
 _made: Final = partial(tuple.__new__, AbortedTransaction)
 """What `AbortedTransaction._make` does, in a third of its time."""
 
@@ -68,31 +73,31 @@ class AbortedTransactions:
         assert transaction.last_offset > self._last_offset(), "they are added as they end"
         self._newest.add(*transaction)
         if len(self._newest) == STRETCH:
-            self._put(self._newest.packed())
+            self._put(PackedStretch.of(self._newest))
             self._newest = AbortedStretch()
 
     def overlapping(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return those with offsets from `start` up to `end`, by their first offsets."""
-        return [*map(_made, self.columns(start, end))]
+        found = (stretch.overlapping(start, end) for stretch in self._stretches(start, end))
+        return sorted(map(_made, chain.from_iterable(found)), key=itemgetter(1))
 
-    def columns(self, start: int, end: int) -> AbortedStretch:
-        """Return the same by columns, which takes no object for each: every read does it."""
-        found = AbortedStretch()
-        for stretch in self._stretches(start, end):
-            stretch.overlapping(start, end, found)
-        return found.by_first_offset()
+    def named(self, start: int, end: int) -> bytes:
+        """Return the same in rows of aborted_rows.ROW, and make nothing of each."""
+        return joined([each.named(start, end) for each in self._stretches(start, end)])
 
     def near_end(self, start: int, end: int) -> int:
         """Return `end`, or where so many have ended before it that a reader at `start` is to hear
         of no more at once.
         """
         number = bisect_left(self._lasts, start)
-        number = number * STRETCH + bisect_left(self._stretch(number).last_offsets, start)
+        if len(self) - number * STRETCH <= ABORTED_TRANSACTIONS_READ:
+            return end
+        number = number * STRETCH + bisect_left(self._stretch(number).ends, start)
         number += int(ABORTED_TRANSACTIONS_READ)
         if number >= len(self):
             return end
         stretch, at = divmod(number, STRETCH)
-        return min(end, self._stretch(stretch).last_offsets[at] + 1)
+        return min(end, self._stretch(stretch).ends[at] + 1)
 
     def trim(self, start_offset: int) -> None:
         """Forget those that lie below the start of the log, or most of them."""
@@ -102,10 +107,10 @@ class AbortedTransactions:
 
     def snapshot(self, following: Sequence[AbortedTransaction]) -> bytes:
         """Return them, and others that are to be added, for `restored`."""
-        newest = [*self._newest, *following]
+        newest = [*sorted(self._newest, key=itemgetter(2)), *following]
         stretches = (newest[at : at + STRETCH] for at in range(0, len(newest), STRETCH))
         packed = [each.content for each in self._packed]
-        packed += [AbortedStretch(each).packed().content for each in stretches]
+        packed += [PackedStretch.of(each).content for each in stretches]
         return b"".join((_COUNT.pack(len(packed)), *packed))
 
     @classmethod
@@ -138,11 +143,11 @@ class AbortedTransactions:
         restored = cls()
         for begin in range(0, count, STRETCH):
             rows = zip(*(each[begin : begin + STRETCH] for each in columns), strict=True)
-            stretch = AbortedStretch(rows)
-            if len(stretch) == STRETCH:
-                restored._put(stretch.packed())
+            packed = PackedStretch.of(rows)
+            if packed.size == STRETCH:
+                restored._put(packed)
             else:
-                restored._newest = stretch
+                restored._newest = packed.unpacked()
         return restored
 
     def _keep(self, packed: list[PackedStretch]) -> None:
@@ -165,7 +170,7 @@ class AbortedTransactions:
 
     def _last_offset(self) -> int:
         if self._newest:
-            return self._newest.last_offsets[-1]
+            return self._newest.ends[-1]
         return self._lasts[-1] if self._lasts else -1
 
     def _stretches(self, start: int, end: int) -> Iterator[AbortedStretch]:

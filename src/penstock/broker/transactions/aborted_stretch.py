@@ -1,4 +1,4 @@
-"""A stretch of aborted transactions: as three columns, or packed into a few bytes for each.
+"""A stretch of aborted transactions: as readers are told of them, or packed into a few bytes each.
 
 Packed, numbers are what they are above the lowest or the one before, and each column has them in
 1, 2, 4 or 8 bytes, so that all of a stretch are packed and unpacked in one step.
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from itertools import accumulate, islice
-from operator import sub
+from operator import itemgetter, sub
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.broker.transactions.aborted_rows import ROW, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 STRETCH: Final = 1024
 """How many are packed together."""
-_BLOCK: Final = 32
-"""How many are passed over together by who looks for those that overlap a range."""
 _HEAD: Final = struct.Struct("<HqqqqBBB")
 """Count; lowest first offset, first and last of the last offsets, lowest producer id; bytes of a
 number in each of the columns that follow: producer ids above the lowest, last offsets above the one
@@ -36,105 +36,65 @@ class AbortedTransaction(NamedTuple):
 
 
 class AbortedStretch:
-    """Transactions in the order of their ends, by columns."""
+    """Transactions by their first offsets: in columns, and as readers are told of them."""
 
-    __slots__ = ("_is_ordered", "_lowest", "first_offsets", "last_offsets", "producer_ids")
+    __slots__ = ("_longest", "_rows", "ends", "first_offsets", "last_offsets", "producer_ids")
 
-    def __init__(self, transactions: Iterable[tuple[int, int, int]] = ()) -> None:
+    def __init__(self) -> None:
         self.producer_ids = array("q")
         self.first_offsets = array("q")
         self.last_offsets = array("q")
-        """Ascending."""
-        self._lowest = array("q")
-        """The lowest first offset of each block."""
-        self._is_ordered = True
-        """Whether they are known to have begun in this order too, so that no read has to look."""
-        for each in transactions:
-            self.add(*each)
-
-    @classmethod
-    def of_columns(
-        cls, producer_ids: array[int], first_offsets: array[int], last_offsets: array[int]
-    ) -> AbortedStretch:
-        """Return the stretch that has these columns."""
-        stretch = cls()
-        stretch.producer_ids, stretch.last_offsets = producer_ids, last_offsets
-        stretch.first_offsets = first_offsets
-        stretch._is_ordered = _ascends(first_offsets)
-        blocks = range(0, len(first_offsets), _BLOCK)
-        stretch._lowest = array("q", [min(first_offsets[at : at + _BLOCK]) for at in blocks])
-        return stretch
+        self.ends = array("q")
+        """The last offsets, ascending."""
+        self._rows = bytearray()
+        self._longest = 0
+        """How far the first offset of any lies below its last one."""
 
     def __len__(self) -> int:
-        return len(self.last_offsets)
+        return len(self.ends)
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         return zip(self.producer_ids, self.first_offsets, self.last_offsets, strict=True)
 
     def add(self, producer_id: int, first_offset: int, last_offset: int) -> None:
-        """Remember one more."""
-        block = len(self) // _BLOCK
-        if block == len(self._lowest):
-            self._lowest.append(first_offset)
-        elif first_offset < self._lowest[block]:
-            self._lowest[block] = first_offset
-        self._note_order(first_offset)
-        self.producer_ids.append(producer_id)
-        self.first_offsets.append(first_offset)
-        self.last_offsets.append(last_offset)
+        """Remember one more, which ended behind all others."""
+        at = bisect_right(self.first_offsets, first_offset)
+        self.producer_ids.insert(at, producer_id)
+        self.first_offsets.insert(at, first_offset)
+        self.last_offsets.insert(at, last_offset)
+        self.ends.append(last_offset)
+        self._rows[at * ROW.size : at * ROW.size] = ROW.pack(producer_id, first_offset)
+        self._longest = max(self._longest, last_offset - first_offset)
 
-    def overlapping(self, start: int, end: int, found: AbortedStretch) -> None:
-        """Add those with offsets from `start` up to `end` to others, whose blocks are not kept."""
-        firsts, lasts = self.first_offsets, self.last_offsets
-        begin = bisect_left(lasts, start)
-        stop = bisect_left(lasts, end)
-        found._extend(self, slice(begin, stop))
-        for block in range(stop // _BLOCK, len(self._lowest)):
-            if self._lowest[block] < end:
-                for at in range(max(block * _BLOCK, stop), min((block + 1) * _BLOCK, len(lasts))):
-                    if firsts[at] < end:
-                        found._extend(self, slice(at, at + 1))
+    def named(self, start: int, end: int) -> bytes:
+        """Return the rows of those that have offsets from `start` up to `end`."""
+        before, begin, stop = self._overlapping(start, end)
+        rows = bytes(self._rows[begin * ROW.size : stop * ROW.size])
+        if not before:
+            return rows
+        of_each = [self._rows[at * ROW.size : (at + 1) * ROW.size] for at in before]
+        return b"".join((*of_each, rows))
 
-    def by_first_offset(self) -> AbortedStretch:
-        """Return them in the order of their beginnings."""
+    def overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Return those that have."""
+        before, begin, stop = self._overlapping(start, end)
+        columns = self.producer_ids, self.first_offsets, self.last_offsets
+        found = [*zip(*([column[at] for at in before] for column in columns), strict=True)]
+        found += zip(*(column[begin:stop] for column in columns), strict=True)
+        return found
+
+    def _overlapping(self, start: int, end: int) -> tuple[list[int], int, int]:
+        """Return which of those do that began before a range, and from where up to where all do."""
         firsts = self.first_offsets
-        if self._is_ordered or _ascends(firsts):
-            return self
-        order = sorted(range(len(firsts)), key=firsts.__getitem__)
-        columns = (self.producer_ids, firsts, self.last_offsets)
-        return AbortedStretch.of_columns(*(array("q", map(c.__getitem__, order)) for c in columns))
-
-    def _extend(self, other: AbortedStretch, part: slice) -> None:
-        firsts = other.first_offsets[part]
-        if not firsts:
-            return
-        self._is_ordered = self._is_ordered and other._is_ordered
-        self._note_order(firsts[0])
-        self.producer_ids += other.producer_ids[part]
-        self.first_offsets += firsts
-        self.last_offsets += other.last_offsets[part]
-
-    def _note_order(self, first_offset: int) -> None:
-        if self.first_offsets and first_offset < self.first_offsets[-1]:
-            self._is_ordered = False
-
-    def packed(self) -> PackedStretch:
-        """Return them packed; there are some."""
-        lasts, lowest_id = self.last_offsets, min(self.producer_ids)
-        columns = [
-            _narrow([each - lowest_id for each in self.producer_ids]),
-            _narrow([0, *map(sub, lasts[1:], lasts)]),
-            _narrow([*map(sub, lasts, self.first_offsets)]),
-        ]
-        head = _HEAD.pack(
-            *(len(self), min(self.first_offsets), lasts[0], lasts[-1], lowest_id),
-            *(each.itemsize for each in columns),
-        )
-        return PackedStretch.parsed(memoryview(b"".join((head, *map(array.tobytes, columns)))))
+        begin = bisect_left(firsts, start)
+        stop = bisect_left(firsts, end, begin)
+        far = bisect_left(firsts, start - self._longest, 0, begin)
+        lasts = self.last_offsets[far:begin]
+        return [at for at, last in enumerate(lasts, far) if last >= start], begin, stop
 
 
 class PackedStretch(NamedTuple):
-    """What is to be known of a stretch that is packed."""
+    """What is to be known of a stretch that is packed, in the order of their ends."""
 
     content: bytes
     size: int
@@ -143,6 +103,23 @@ class PackedStretch(NamedTuple):
     lowest: int
     """The lowest first offset."""
     last_offset: int
+
+    @classmethod
+    def of(cls, transactions: Iterable[tuple[int, int, int]]) -> PackedStretch:
+        """Return some packed, of each the producer's id, its first and its last offset."""
+        ended = sorted(transactions, key=itemgetter(2))
+        producer_ids, firsts, lasts = zip(*ended, strict=True)
+        lowest_id = min(producer_ids)
+        columns = [
+            _narrow([each - lowest_id for each in producer_ids]),
+            _narrow([0, *map(sub, lasts[1:], lasts)]),
+            _narrow([*map(sub, lasts, firsts)]),
+        ]
+        head = _HEAD.pack(
+            *(len(ended), min(firsts), lasts[0], lasts[-1], lowest_id),
+            *(each.itemsize for each in columns),
+        )
+        return cls.parsed(memoryview(b"".join((head, *map(array.tobytes, columns)))))
 
     @classmethod
     def parsed(cls, content: memoryview) -> PackedStretch:
@@ -165,15 +142,22 @@ class PackedStretch(NamedTuple):
             columns.append(column)
             at += self.size * width
         ids, steps, lengths = columns
-        lasts = array("q", islice(accumulate(steps, initial=first), 1, None))
-        firsts = array("q", map(sub, lasts, lengths))
-        return AbortedStretch.of_columns(
-            array("q", [lowest_id + each for each in ids]), firsts, lasts
-        )
+        ends = [*islice(accumulate(steps, initial=first), 1, None)]
+        stretch = AbortedStretch()
+        stretch.ends = array("q", ends)
+        begun = [*map(sub, ends, lengths)], [lowest_id + each for each in ids], ends
+        stretch.first_offsets, stretch.producer_ids, stretch.last_offsets = _by_first(*begun)
+        stretch._rows = rows_of(stretch.producer_ids, stretch.first_offsets)
+        stretch._longest = max(lengths)
+        return stretch
 
 
-def _ascends(offsets: array[int]) -> bool:
-    return offsets.tolist() == sorted(offsets)
+def _by_first(*columns: list[int]) -> list[array[int]]:
+    firsts = columns[0]
+    if firsts == sorted(firsts):
+        return [array("q", column) for column in columns]
+    order = sorted(range(len(firsts)), key=firsts.__getitem__)
+    return [array("q", map(column.__getitem__, order)) for column in columns]
 
 
 def _narrow(numbers: list[int]) -> array[int]:

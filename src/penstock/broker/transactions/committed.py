@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from operator import attrgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
@@ -11,20 +11,20 @@ from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.broker.transactions.aborted_stretch import AbortedTransaction
     from penstock.log.header import BatchHeader
 
 
 class Committed:
     """Tells batches of aborted transactions, and control batches, from the others of one read.
 
-    `aborted` are those of the range that is read, by their first offsets: see Partition.aborted.
+    `aborted` are those of the range that is read, by their first offsets: the id of the producer
+    of each, its first offset and that of its marker.
     """
 
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._of_producer: dict[int, list[AbortedTransaction]] = {}
-        for each in aborted:
-            self._of_producer.setdefault(each.producer_id, []).append(each)
+    def __init__(self, aborted: Iterable[tuple[int, int, int]] = ()) -> None:
+        self._of_producer: dict[int, list[tuple[int, int]]] = {}
+        for producer_id, first_offset, marker_offset in aborted:
+            self._of_producer.setdefault(producer_id, []).append((first_offset, marker_offset))
 
     def hides(self, header: BatchHeader) -> bool:
         """Whether nobody who reads what is committed sees this batch."""
@@ -36,5 +36,5 @@ class Committed:
         if aborted is None:
             return False
         # Those of one producer follow one another.
-        number = bisect_right(aborted, header.base_offset, key=attrgetter("first_offset"))
-        return number > 0 and header.base_offset <= aborted[number - 1].last_offset
+        number = bisect_right(aborted, header.base_offset, key=itemgetter(0))
+        return number > 0 and header.base_offset < aborted[number - 1][1]

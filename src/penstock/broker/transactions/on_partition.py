@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
-from penstock.broker.transactions.aborted import AbortedTransactions
-from penstock.broker.transactions.aborted_stretch import AbortedStretch, AbortedTransaction
+from penstock.broker.transactions.aborted import NONE_ABORTED, AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import AbortedTransaction
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
@@ -135,10 +135,10 @@ class PartitionTransactions:
         self.settle(safe_offset)
         return [] if self._aborted is None else self._aborted.overlapping(start, end)
 
-    def aborted_columns(self, start: int, end: int, safe_offset: int) -> AbortedStretch:
-        """Return the same by columns."""
+    def named(self, start: int, end: int, safe_offset: int) -> bytes:
+        """Return the same as answers name them, in rows of aborted_rows.ROW."""
         self.settle(safe_offset)
-        return AbortedStretch() if self._aborted is None else self._aborted.columns(start, end)
+        return b"" if self._aborted is None else self._aborted.named(start, end)
 
     def near_end(self, start: int, end: int) -> int:
         """Return how far a reader at `start` reads at once; see AbortedTransactions.near_end."""
@@ -182,6 +182,15 @@ class PartitionTransactions:
         self._find_first_ended()
         self._count()
 
+    def compacted(self, end: int) -> None:
+        """Nothing is left below an offset of what was aborted: forget most of what ended there.
+
+        Only where nobody has read anything yet, for what was read before may hold some of it.
+        """
+        if self._aborted is not None:
+            self._aborted.trim(end)
+            self._count()
+
     def close(self) -> None:
         """The partition is gone."""
         self._become([], None)
@@ -197,6 +206,8 @@ class PartitionTransactions:
         parts = [_HEAD.pack(_VERSION, len(self.open))]
         parts += [_OPEN.pack(*each) for each in self.open.values()]
         ended = [_aborted(each) for each in self.ended if not each.committed]
+        if self._aborted is None and not ended:
+            return b"".join((*parts, NONE_ABORTED))
         aborted = self._aborted or AbortedTransactions()
         return b"".join((*parts, aborted.snapshot(ended)))
 
@@ -239,7 +250,7 @@ def _aborted(ended: EndedTransaction) -> AbortedTransaction:
     return AbortedTransaction(producer_id, first_offset, ended.marker_offset)
 
 
-def _parse(snapshot: bytes) -> tuple[list[OpenTransaction], AbortedTransactions]:
+def _parse(snapshot: bytes) -> tuple[list[OpenTransaction], AbortedTransactions | None]:
     try:
         version, count = _HEAD.unpack_from(snapshot)
     except struct.error as error:
@@ -251,4 +262,7 @@ def _parse(snapshot: bytes) -> tuple[list[OpenTransaction], AbortedTransactions]
     if end > len(snapshot):
         raise ValueError("the snapshot of transactions is cut off")
     begun = [OpenTransaction(*each) for each in _OPEN.iter_unpack(snapshot[_HEAD.size : end])]
-    return begun, restored(memoryview(snapshot)[end:])
+    aborted = snapshot[end:]
+    if aborted == NONE_ABORTED:
+        return begun, None
+    return begun, restored(memoryview(aborted))

@@ -150,7 +150,11 @@ class KafkaClient(FetchingClient, Closing):
         return Cluster(response.cluster_id, brokers)
 
     def log_directory(self, topics: Iterable[str] | None = None) -> LogDirectory:
-        """Where the broker keeps its data, with the sizes of some topics' partitions or of all."""
+        """Where the broker keeps its data, with the sizes of some topics' partitions or of all.
+
+        Of several brokers or folders it is the first, with the sizes in all of them. Raises
+        KafkaError CLUSTER_AUTHORIZATION_FAILED for who may not Describe the cluster.
+        """
         asked = None
         if topics is not None:
             asked = [
@@ -159,16 +163,23 @@ class KafkaClient(FetchingClient, Closing):
                 )
                 for each in self.topics(topics)
             ]
-        (result,) = self._connection.send(
-            DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=asked)
-        ).results
-        check(result.error_code)
-        sizes = {
-            (topic.name, each.partition_index): each.partition_size
-            for topic in result.topics
-            for each in topic.partitions
-        }
-        return LogDirectory(result.log_dir, sizes)
+        results = []
+        for broker in self._leaders.all():
+            response = broker.send(DESCRIBE_LOG_DIRS, DESCRIBE_LOG_DIRS.request(topics=asked))
+            check(response.error_code)
+            results += response.results
+        if not results:  # So brokers older than Kafka 3.2 say it.
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        # A folder on a broken disk has no sizes, and those beside it do.
+        sound = [each for each in results if each.error_code == ErrorCode.NONE]
+        if not sound:
+            check(results[0].error_code)
+        sizes: dict[tuple[str, int], int] = {}
+        for topic in (topic for result in sound for topic in result.topics):
+            for each in topic.partitions:
+                place = topic.name, each.partition_index
+                sizes[place] = max(each.partition_size, sizes.get(place, 0))
+        return LogDirectory(sound[0].log_dir, sizes)
 
     # Topics
 

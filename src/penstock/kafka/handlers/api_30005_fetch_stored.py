@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.quotas import Quota
+from penstock.broker.transactions.aborted_rows import ROW
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
@@ -47,10 +48,11 @@ async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredRe
         await partition.opened()
         parts = await _read(request, partition, isolation, call)
         _describe(answer, partition)
-        if isolation is Isolation.READ_COMMITTED and parts:
+        if isolation is Isolation.READ_COMMITTED:
+            aborted = partition.aborted_in(request.fetch_offset, parts)
             answer.aborted_transactions = [
                 _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first)
-                for producer_id, first, _ in partition.aborted_in(request.fetch_offset, parts)
+                for producer_id, first in ROW.iter_unpack(aborted)
             ]
     except CorruptBatchError as error:
         answer.error_code = refusal(error).code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from penstock.broker.topics.opening import open_all
+from penstock.broker.transactions.aborted_rows import ROW
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.topics import check_leader_epoch, find_topic, isolation_of
@@ -154,10 +155,10 @@ class Reading:
 
     def _name_aborted(self, partition: Partition, parts: list[Part]) -> None:
         """Say which transactions were aborted that have messages in what was read."""
-        if self._terms.isolation is Isolation.READ_COMMITTED and parts:
+        if self._terms.isolation is Isolation.READ_COMMITTED:
             aborted = partition.aborted_in(self.asked.fetch_offset, parts)
             if aborted:
-                rows = Rows(aborted.producer_ids, aborted.first_offsets)
+                rows = Rows(aborted, ROW.size)
                 named = cast("list[FetchResponse.AbortedTransaction]", rows)
                 self.result.aborted_transactions = named
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from penstock.session import Buffer, PeerError
@@ -122,40 +120,22 @@ class ArrayStructs(dict[int, Callable[..., Any]]):
 
 
 class Rows:
-    """Elements of an array of structs, by their fields: a struct of numbers of 64 bits only may be
-    given so, which takes no object for each number.
+    """Elements of an array of structs of numbers only, as versions with tagged fields have them:
+    all are as long, and each ends with its tagged fields, which are none.
     """
 
-    __slots__ = ("_columns",)
+    __slots__ = ("_content", "_row_bytes")
 
-    def __init__(self, *columns: array[int]) -> None:
-        self._columns = columns
+    def __init__(self, content: bytes, row_bytes: int) -> None:
+        self._content = content
+        self._row_bytes = row_bytes
 
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return len(self._content) // self._row_bytes
 
     def packed(self, *, tagged: bool) -> bytes:
-        """Return all elements; `tagged` says whether each ends with its tagged fields: none."""
-        width = len(self._columns)
-        numbers = array("q", bytes(8 * width * len(self)))
-        for index, column in enumerate(self._columns):
-            numbers[index::width] = column
-        if sys.byteorder == "little":
-            numbers.byteswap()
-        rows = numbers.tobytes()
-        return _with_no_tagged_fields(rows, 8 * width) if tagged else rows
-
-
-_ROWS_TOGETHER: Final = 64
-
-
-def _with_no_tagged_fields(rows: bytes, size: int) -> bytes:
-    step = _ROWS_TOGETHER * size
-    pieces = (rows[at : at + step] for at in range(0, len(rows), step))
-    ended = ((*_row_struct(size, len(each) // size).unpack(each), b"") for each in pieces)
-    return b"".join(map(b"\0".join, ended))
-
-
-@lru_cache(maxsize=256)
-def _row_struct(size: int, count: int) -> Struct:
-    return Struct(f"{size}s" * count)
+        """Return all elements; `tagged` says whether they keep their tagged fields."""
+        if tagged:
+            return self._content
+        without = Struct(f"{self._row_bytes - 1}sx").iter_unpack(self._content)
+        return b"".join([row for (row,) in without])

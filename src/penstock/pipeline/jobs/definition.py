@@ -25,7 +25,7 @@ from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.tables.interface import ChangeForm, TableFormat
 from penstock.pipeline.tables.places import is_remote, state_name
-from penstock.pipeline.values.options import OnParseError
+from penstock.pipeline.values.options import OnParseError, is_schema_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,7 +105,7 @@ def _parse(path: Path, entries: Any) -> Parsing | None:
     if (on_error is OnParseError.DEAD_LETTER) != bool(folder):
         raise parse.wrong("dead_letter", 'a folder, with on_error = "deadLetter" and only then')
     schema = parse.text("schema")
-    if (beside := path.parent / schema).is_file():
+    if is_schema_file(beside := path.parent / schema):
         schema = str(beside)
     return Parsing(schema, on_error, path.parent / folder if folder else None)
 

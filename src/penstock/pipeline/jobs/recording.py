@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hin
 
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.values.options import is_schema_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ _NAME: Final = "pipeline.json"
 def record(config: PipelineConfig) -> None:
     """Keep a pipeline in its table's folder, which exists."""
     parsing = config.parsing
-    if parsing is not None and (file := Path(parsing.schema)).is_file():
+    if parsing is not None and is_schema_file(file := Path(parsing.schema)):
         config = replace(config, parsing=replace(parsing, schema=str(file.absolute())))
     file = state_folder(config.table) / _NAME
     draft = file.with_suffix(".draft")

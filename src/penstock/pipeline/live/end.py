@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.live.errors import LiveTableError
+from penstock.pipeline.source.dividing import SMALLEST_TASK
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import EARLIEST, from_json, to_json, topic_ids
 from penstock.pipeline.source.options import OptionError, parse
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from penstock.pipeline.tables.interface import Snapshot
 
 
+TASKS: Final = "tasks"
+"""The option by which `LiveEndSource` is told how many tasks it has."""
+
+
 @dataclass(frozen=True)
 class LiveEnd:
     """The messages that a table does not hold yet."""
@@ -29,13 +35,15 @@ class LiveEnd:
     """Those of a batch read of them, up to the end that their topics had by then."""
     rows: int
     """How many there are at most."""
+    tasks: int
+    """How many tasks it is worth to have them read by, a partition never by two."""
     topics: tuple[str, ...]
 
     def without_end(self) -> dict[str, str]:
         """Return the options of `LiveEndSource`, which looks for the end each time it reads."""
         bounds = ("assign", "endingOffsets")
         options = {name: value for name, value in self.options.items() if name not in bounds}
-        return options | {"subscribe": ",".join(self.topics)}
+        return options | {"subscribe": ",".join(self.topics), TASKS: str(self.tasks)}
 
 
 def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
@@ -65,7 +73,8 @@ def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
         "startingOffsets": json.dumps(to_json(starts, ids)),
         "endingOffsets": json.dumps(to_json(ends, ids)),
     }
-    return LiveEnd(_batch_options(config) | span, rows, config.topics)
+    tasks = max(1, min(len(ends), os.cpu_count() or 1, rows // SMALLEST_TASK))
+    return LiveEnd(_batch_options(config) | span, rows, tasks, config.topics)
 
 
 def _known(planner: Planner, snapshot: Snapshot, ids: dict[str, str]) -> Offsets:

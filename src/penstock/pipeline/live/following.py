@@ -6,7 +6,6 @@ no offsets: each task asks for the end of its share of the partitions when it ru
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -15,6 +14,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from penstock.pipeline.carried import Carried
 from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.data_source import PenstockSource
+from penstock.pipeline.live.end import TASKS
 from penstock.pipeline.live.errors import LiveTableError
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.options import parse
@@ -35,17 +35,26 @@ if TYPE_CHECKING:
 
 
 class LiveEndSource(DataSource):
-    """Reads from `startingOffsets` on, and partitions that are not named there from the first."""
+    """Reads from `startingOffsets` on, and partitions that are not named there from the first.
+
+    There are as many tasks as what waited needed when the view was made: Spark takes some 50 ms of
+    a processor for each, also where it finds nothing.
+    """
 
     @classmethod
     def name(cls) -> str:
         return "penstock-live-end"
 
     def schema(self) -> StructType:
-        return PenstockSource(self.options).schema()
+        return PenstockSource(self._of_source()[0]).schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LiveEndReader(parse(self.options, streaming=True), schema)
+        options, tasks = self._of_source()
+        return LiveEndReader(parse(options, streaming=True), schema, tasks)
+
+    def _of_source(self) -> tuple[dict[str, str], int]:
+        options = dict(self.options)
+        return options, int(options.pop(TASKS))
 
 
 class Share(InputPartition):
@@ -64,16 +73,14 @@ class Share(InputPartition):
 class LiveEndReader(Carried, DataSourceReader):
     """See `LiveEndSource`."""
 
-    def __init__(self, options: SourceOptions, declared: StructType) -> None:
+    def __init__(self, options: SourceOptions, declared: StructType, tasks: int) -> None:
         self._options = options
         self._declared = declared
+        self._shares = tasks
 
     def partitions(self) -> list[InputPartition]:
-        with open_cluster(self._options) as cluster:
-            sources = Planner(self._options, cluster).sources()
-        shares = min(len(sources), os.cpu_count() or 1)
         typed = typed_reading(self._options, self._declared)
-        return [Share(index, shares, typed) for index in range(shares)]
+        return [Share(index, self._shares, typed) for index in range(self._shares)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
@@ -91,8 +98,12 @@ class LiveEndReader(Carried, DataSourceReader):
                 starts = {each: offset for each, offset in starting.items() if offset >= 0}
                 starts = planner.of_same_topics(starts, self._options.ids, ids)
                 ends = planner.following(starts, planner.latest())
-                mine = {source: end for source, end in ends.items() if share.holds(source)}
-                return planner.tasks(starts, mine)
+                waiting = {
+                    source: end
+                    for source, end in ends.items()
+                    if share.holds(source) and end != starts.get(source)
+                }
+                return planner.tasks(starts, waiting) if waiting else []
         except SourceError as error:
             raise LiveTableError(
                 "what came since the view was registered can't be read; where it has got into the "

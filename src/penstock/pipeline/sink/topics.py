@@ -47,7 +47,7 @@ class BrokerTopics:
         self._found: dict[str, Topic] = {}
 
     def find(self, name: str) -> Topic:
-        """Return a topic. Raises SinkError where there is none, and OSError."""
+        """Return a topic. Raises SinkError where there is none, KafkaError and OSError."""
         if name not in self._found:
             self._found[name] = self._described(name)
         return self._found[name]
@@ -66,6 +66,8 @@ class BrokerTopics:
                 raise SinkError(f"topic {name!r} at {self._servers} has no leader")
             config = self._ask(lambda: self._client.topic_config(name))
         except KafkaError as error:
+            if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                raise  # Whoever says it in words names the rights that are needed.
             raise SinkError(self._refusal(name, error)) from error
         largest = config.get("max.message.bytes")
         assert largest is not None, "every topic has a largest batch"

@@ -11,6 +11,7 @@ from uuid import uuid4
 from penstock.clients.access import LoginError
 from penstock.clients.closing import Closing
 from penstock.clients.kafka.client import KafkaClient, KafkaError
+from penstock.kafka.wire import ErrorCode
 from penstock.limits import RANGE_LEASE_SECONDS
 from penstock.log.layout import CLUSTER_ID_FILE, partition_directory
 from penstock.pipeline.source.dividing import Extent
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from penstock.clients.kafka.client import TopicDescription
+    from penstock.clients.kafka.client import LogDirectory, TopicDescription
     from penstock.pipeline.source.dividing import Extents
     from penstock.pipeline.source.options import SourceOptions
 
@@ -106,7 +107,9 @@ class KafkaCluster(Closing):
                 if each.segments is not None:
                     extents = [Extent(*segment) for segment in each.segments]
                 else:
-                    sizes = sizes or self._ask(self._client.log_directory).sizes
+                    if sizes is None:
+                        directory = self._log_directory()
+                        sizes = directory.sizes if directory else {}
                     size = sizes.get((topic, partition), 0)
                     extents = [Extent(each.start_offset, each.end_offset, size)]
                 found[TopicPartition(topic, partition)] = extents
@@ -158,9 +161,22 @@ class KafkaCluster(Closing):
 
     def _find_data_folder(self) -> DataFolder | None:
         cluster_id = self._ask(self._client.cluster).cluster_id
-        path = self._ask(lambda: self._client.log_directory([])).path
-        folder = DataFolder(Path(path), cluster_id)
+        directory = self._log_directory([])
+        if directory is None:
+            return None
+        folder = DataFolder(Path(directory.path), cluster_id)
         return folder if is_reachable(folder) else None
+
+    def _log_directory(self, topics: Sequence[str] | None = None) -> LogDirectory | None:
+        """Return what the broker says of its folder; None to who may not Describe the cluster."""
+        try:
+            return self._patience.ask(lambda: self._client.log_directory(topics))
+        except KafkaError as error:
+            if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                return None
+            raise self._unreachable(error) from error
+        except (LoginError, OSError) as error:
+            raise self._unreachable(error) from error
 
     def _topic(self, name: str) -> TopicDescription | None:
         try:

@@ -127,7 +127,14 @@ class IcebergTable(LakeTable):
 
     def _evolve(self, change: Evolution) -> None:
         with _overtaken(), self._table.update_schema() as update:
-            update.union_by_name(pa.schema([*change.added, *change.changed]))
+            try:
+                update.union_by_name(pa.schema([*change.added, *change.changed]))
+            except ValueError as error:
+                # It leaves `value` and `element` out of paths, so `a.value.b` may be two fields.
+                raise TableError(
+                    f"pyiceberg can't tell a new field of {self.place.uri} from another one "
+                    f"({error}): name it otherwise"
+                ) from error
         self._write_hint()
 
     def _parts(self) -> list[str]:

@@ -72,6 +72,14 @@ class ValueOptions:
     dead_letter: Path | None
 
 
+def is_schema_file(path: Path) -> bool:
+    """Whether what a schema says is the path of a file: columns may be longer than any file's."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def parse_value_options(options: Mapping[str, str]) -> ValueOptions | None:
     """Read the options, whose names are in any case; None where no column is typed.
 

@@ -17,6 +17,7 @@ from penstock.pipeline.values.ddl import parse_ddl
 from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.evolution import widened
 from penstock.pipeline.values.json_schema import parse_json_schema
+from penstock.pipeline.values.options import is_schema_file
 from penstock.pipeline.values.protobuf import (
     compile_file,
     compile_proto,
@@ -83,7 +84,7 @@ def resolve_column(options: ColumnOptions, topics: Sequence[str], role: str) -> 
         if options.schema.startswith(SCHEME):
             return _from_broker(options, topics, role)
         path = Path(options.schema)
-        if path.suffix.lower() in _SUFFIXES or _is_file(path):
+        if path.suffix.lower() in _SUFFIXES or is_schema_file(path):
             return _from_file(options, path)
         return _of_columns(options, parse_ddl(options.schema))
     except SchemaError as error:
@@ -104,13 +105,6 @@ def resolve_again(
     if now.struct == before.struct:
         return now
     return replace(now, struct=widened(before.struct, now.struct, options.option))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False  # DDL may be longer than any file's name.
 
 
 def _from_file(options: ColumnOptions, path: Path) -> ColumnSchema:

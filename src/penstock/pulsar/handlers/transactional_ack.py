@@ -58,6 +58,8 @@ async def acknowledge(call: Call, consumer: PulsarConsumer, request: CommandAck)
         finally:
             # In the same turn, so that no end of the transaction comes between.
             await transactional.save(consumer.subscription, producer.id)
+        if pace.is_over():  # What was acknowledged before is not saved again.
+            await pace.others()
 
 
 def _check(call: Call, consumer: PulsarConsumer, producer: Producer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,19 +28,27 @@ class Transactions:
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Whether a batch of a transaction is of one that was aborted."""
-        ranges = self._aborted.get(header.producer_id)
-        if not ranges:
-            return False
-        number = bisect_right(ranges, header.base_offset, key=lambda each: each[0]) - 1
-        return number >= 0 and header.base_offset < ranges[number][1]
+        return header.base_offset < self._abort_of(header)
 
     def meet(self, header: BatchHeader) -> None:
         """The pass has come to a batch of a transaction."""
         self._met.add(header.producer_id)
 
     def ends_nothing(self, header: BatchHeader) -> bool:
-        """Whether the marker that the pass has come to has no data before it any more."""
-        if header.producer_id not in self._met:
-            return True
+        """Whether the marker that the pass has come to has no data before it any more, and is of no
+        transaction that is known to have aborted: readers of Kafka are told of that, and take what
+        its producer wrote later for a part of it until they come to the marker.
+        """
+        has_data = header.producer_id in self._met
         self._met.discard(header.producer_id)
-        return False
+        return not has_data and self._abort_of(header) != header.base_offset
+
+    def _abort_of(self, header: BatchHeader) -> int:
+        """Return the marker of the last transaction of a batch's producer that began by then, and
+        was aborted; -1 where there is none.
+        """
+        ranges = self._aborted.get(header.producer_id)
+        if not ranges:
+            return -1
+        number = bisect_right(ranges, header.base_offset, key=itemgetter(0)) - 1
+        return ranges[number][1] if number >= 0 else -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -119,13 +119,25 @@ def _sealed(columns: Columns) -> Mask:
     return sealed
 
 
+@overload
+def is_data(attributes: int) -> bool: ...
+
+
+@overload
+def is_data(attributes: Numbers) -> Mask: ...
+
+
+def is_data(attributes: int | Numbers) -> bool | Mask:
+    """Whether a batch of these attributes, or which of some, is data of a transaction."""
+    kinds = ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
+    return (attributes & kinds) == ATTRIBUTE_TRANSACTIONAL
+
+
 def _aborted(columns: Columns, transactions: Transactions) -> Mask:
     """Which batches are data of transactions that were aborted."""
     batches = columns.batches
     aborted = np.zeros(batches.shape[1], np.bool_)
-    kinds = ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
-    data = (batches[field.ATTRIBUTES] & kinds) == ATTRIBUTE_TRANSACTIONAL
-    for batch in np.flatnonzero(data).tolist():
+    for batch in np.flatnonzero(is_data(batches[field.ATTRIBUTES])).tolist():
         header = read_header(columns.data.data, int(batches[field.POSITION, batch]))
         aborted[batch] = transactions.is_aborted(header)
     return aborted

@@ -15,7 +15,15 @@ from penstock.log.header import walk
 from penstock.records import field
 from penstock.records.columns import as_bytes
 from penstock.records.compaction.assembling import Assembly
-from penstock.records.compaction.choosing import CHANGES, STAYS, Rules, choose, countable
+from penstock.records.compaction.choosing import (
+    CHANGES,
+    GOES,
+    STAYS,
+    Rules,
+    choose,
+    countable,
+    is_data,
+)
 from penstock.records.compaction.remaking import remade
 from penstock.records.compaction.tally import Tally
 from penstock.records.compaction.writing import joined
@@ -59,15 +67,17 @@ class Pass:
         return self._assembly.add(as_bytes(stored), columns.batches, choice.fates, made)
 
     def _keep(self, stored: memoryview) -> Cleaned | None:
-        """Return batches as they are, of which only the headers can be read."""
+        """Return batches as they are, of which only the headers can be read, but aborted ones."""
         headers = list(walk(stored))
         batches = np.zeros((field.BATCH_FIELDS, len(headers)), np.int64)
+        fates = np.full(len(headers), STAYS)
         for batch, (position, header) in enumerate(headers):
             batches[field.POSITION, batch] = position
             batches[field.BASE_OFFSET, batch] = header.base_offset
             batches[field.LAST_DELTA, batch] = header.last_offset_delta
             batches[field.MAX_TIMESTAMP, batch] = header.max_timestamp
-        fates = np.full(len(headers), STAYS)
+            if is_data(header.attributes) and self._transactions.is_aborted(header):
+                fates[batch] = GOES
         return self._assembly.add(as_bytes(stored), batches, fates, joined(()))
 
 

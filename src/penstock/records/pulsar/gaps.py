@@ -38,12 +38,11 @@ def split_at_gaps(columns: Columns) -> Columns:
 
 
 def gap_behind(columns: Columns) -> bytes:
-    """Return a batch without records where the last batch ends behind its last record.
+    """Return a batch without records where the last batch ends behind the last record of all.
 
-    Else a reader would come to the records of that batch again and again.
+    Else a reader would come to the batch of that record again and again.
     """
     batches = columns.batches
     end = int(batches[[field.BASE_OFFSET, field.LAST_DELTA], -1].sum()) + 1
-    has_records = batches[field.RECORDS, -1] > 0
-    reached = int(columns.offsets[-1]) + 1 if has_records else end
+    reached = int(columns.offsets[-1]) + 1 if len(columns) else end
     return bytes(build_gap(Magic.PULSAR, reached, end, 0)) if reached < end else b""
