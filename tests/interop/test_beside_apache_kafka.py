@@ -16,7 +16,8 @@ import pytest
 
 from apache_kafka import ApacheKafka
 from broker_process import BrokerProcess
-from kafka_twins import Twin, random_step
+from kafka_twins import Twin
+from twin_steps import random_step
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
