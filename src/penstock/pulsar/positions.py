@@ -85,7 +85,7 @@ async def last_message_id(partition: Partition) -> MessageIdData:
 class _Found(Enum):
     MESSAGE = auto()
     NOTHING = auto()
-    """It was aborted, or says how a transaction ended."""
+    """It was aborted or compacted away, or says how a transaction ended."""
     DAMAGE = auto()
 
 
@@ -97,7 +97,7 @@ async def _name_last_message(partition: Partition, offset: int, last: MessageIdD
     except (CorruptBatchError, MalformedBatchError):
         return _Found.DAMAGE
     header = read_header(batch)
-    if header.record_count == 0 or committed.hides(header):
+    if header.record_count == 0 or header.base_offset > offset or committed.hides(header):
         return _Found.NOTHING
     last.entryId = offset
     # A batch of one is a batch, which only its own metadata tells.
@@ -107,9 +107,8 @@ async def _name_last_message(partition: Partition, offset: int, last: MessageIdD
 
 
 async def _extent_at(partition: Partition, offset: int) -> tuple[int, int] | None:
-    """Return base offset and next offset of the batch that contains `offset`; None at the end."""
+    """Return base offset and next offset of the entry that contains `offset`; None at the end."""
     try:
-        header = await partition.batch_at(offset)
+        return await partition.entry_at(offset, Magic.PULSAR)
     except CorruptBatchError as damage:
         return damage.base_offset, damage.next_offset
-    return None if header is None else (header.base_offset, header.next_offset)
