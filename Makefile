@@ -47,7 +47,7 @@ newcomer: $(INSTALLED) ## Install it in five ways and use it for the first time;
 	$(BIN)/python benchmarks/newcomer.py $(FLAGS)
 
 versus: $(INSTALLED) kernels ## Beside Kafka, Pulsar and Iggy: SCALE=medium or full takes hours, FLAGS=--help; SPARK=1: Spark's source
-	PYTHONPATH=benchmarks $(BIN)/python -m versus$(if $(SPARK),.spark) --scale $(SCALE) $(FLAGS)
+	PYTHONPATH=benchmarks:tests/support $(BIN)/python -m versus$(if $(SPARK),.spark) --scale $(SCALE) $(FLAGS)
 
 report: $(INSTALLED) ## docs/benchmarks.md and its plots, from RESULT=file of `make versus`
 	PYTHONPATH=benchmarks $(BIN)/python -m versus.report $(RESULT)

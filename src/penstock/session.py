@@ -54,6 +54,12 @@ class FileRange:
     def __del__(self) -> None:
         self._file.release()
 
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the batches that it is."""
+        assert self.following is not None, "a log says where its ranges end"
+        return self.following
+
     def advance(self, size: int) -> None:
         """The first `size` bytes are sent."""
         self.position += size

@@ -15,7 +15,6 @@ from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
-from penstock.broker.transactions.committed import Committed
 from penstock.log import OffsetOutOfRangeError
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, build_header
 from penstock.memory import Memory
@@ -89,15 +88,15 @@ async def test_a_rewind_begins_anew_even_while_a_read_is_on_its_way(partition: P
     partition.append(message_batch(2))
     await partition.flushed()
     reader, _ = reader_of(partition)
-    read = partition.read
+    read = partition.read_on
 
     async def interrupted(*arguments: Any) -> Any:
         buffers = await read(*arguments)
-        partition.read = read  # type: ignore[method-assign]
+        partition.read_on = read  # type: ignore[method-assign]
         reader.rewind(2)
         return buffers
 
-    partition.read = interrupted  # type: ignore[method-assign]
+    partition.read_on = interrupted  # type: ignore[method-assign]
     assert await taken(reader) == [2]
 
 
@@ -177,8 +176,7 @@ async def test_what_fell_to_retention_is_skipped() -> None:
         bytes_from=lambda offset: 100,
         deleted=False,
         edition=(0, 0),
-        read=read,
-        committed_from=lambda offset: Committed(()),
+        read_on=read,
         memory=Memory(),
     )
     reader, skipped = reader_of(stub)

@@ -48,14 +48,14 @@ async def joined(broker: Broker, member: Consumer, kind: SubscriptionKind) -> Su
 async def test_what_is_acknowledged_while_it_is_read_is_not_sent(
     broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, read = asyncio.Event(), partition.read
+    gate, read = asyncio.Event(), partition.read_on
 
     async def slowly(*arguments: Any) -> Any:
         buffers = await read(*arguments)
         await gate.wait()
         return buffers
 
-    monkeypatch.setattr(partition, "read", slowly)
+    monkeypatch.setattr(partition, "read_on", slowly)
     member = consumer()
     subscription = await joined(broker, member, EXCLUSIVE)
     subscription.add_permits(member, 100)

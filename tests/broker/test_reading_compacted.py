@@ -12,6 +12,7 @@ import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.reading import conversion_cache
+from penstock.broker.reading.conversion_cache import Taken
 from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -135,15 +136,15 @@ async def test_entries_that_are_read_meanwhile(
     broker: Broker, partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = EntryReader(partition, 0, Magic.PULSAR, lambda *_: None)
-    read, begun, gate = partition.read, asyncio.Event(), asyncio.Event()
+    read, begun, gate = partition.read_on, asyncio.Event(), asyncio.Event()
 
-    async def waiting(*what: Any) -> list[Buffer]:
+    async def waiting(*what: Any) -> Taken:
         found = await read(*what)
         begun.set()
         await gate.wait()
         return found
 
-    monkeypatch.setattr(partition, "read", waiting)
+    monkeypatch.setattr(partition, "read_on", waiting)
     filling = asyncio.ensure_future(reader.fill())
     await begun.wait()
     await compact(broker)

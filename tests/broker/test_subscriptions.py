@@ -373,7 +373,7 @@ async def test_a_read_that_fails_sends_consumers_away_and_lets_them_come_back(
         raise OSError("the disk is gone")
 
     with monkeypatch.context() as broken:
-        broken.setattr(partition, "read", fail)
+        broken.setattr(partition, "read_on", fail)
         subscription.add_permits(first, 1)
         await settled()
     assert receiver_of(first).disconnected == 1

@@ -65,14 +65,14 @@ def numbered(start: int, end: int) -> list[bytes]:
 def counted_reads() -> Iterator[list[int]]:
     """Note the size of each read of a partition."""
     sizes: list[int] = []
-    read = Partition.read
+    read = Partition.read_on
 
     async def noting(self: Partition, offset: int, max_bytes: int, *rest: object) -> object:
         sizes.append(max_bytes)
         return await read(self, offset, max_bytes, *rest)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Partition, "read", noting)
+        patched.setattr(Partition, "read_on", noting)
         yield sizes
 
 

@@ -23,7 +23,7 @@ VALUE = bytes(2_000)
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Note each read of the log, and each answer whose messages are laid out anew."""
     done: list[str] = []
-    read, restate = Partition.read, restated.restate
+    read, restate = Partition.read_on, restated.restate
 
     async def reading(self: Partition, *rest: object) -> object:
         done.append("read")
@@ -34,7 +34,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return restate(*what)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(Partition, "read", reading)
+        patched.setattr(Partition, "read_on", reading)
         patched.setattr(handler, "restate", restating)
         yield done
 

@@ -56,7 +56,8 @@ def batch(*values: bytes) -> bytearray:
 
 async def stored(partition: Partition) -> list[tuple[int, int, int]]:
     found = await partition.read_stored(partition.start_offset, 1 << 20)
-    return [(each.base_offset, each.next_offset, each.record_count) for _, each in walk(found)]
+    headers = [each for part in found.parts for _, each in walk(part)]
+    return [(each.base_offset, each.next_offset, each.record_count) for each in headers]
 
 
 def with_attributes(made: bytes | bytearray, attributes: int, producer_id: int = -1) -> bytearray:
@@ -134,7 +135,7 @@ async def test_records_may_leave_offsets_out_and_keep_their_times(
     stamp_append_time([appended], 6_000)
     assert read_header(appended).attributes == ATTRIBUTE_LOG_APPEND_TIME
     assert (await append_at(dialog, 110, 110, appended)).error_code == 0
-    found = records.decode(await partition.read_stored(100, 1 << 20))
+    found = records.decode((await partition.read_stored(100, 1 << 20)).parts[0])
     assert found.offsets.tolist() == [100, 107, 110]
     assert found.timestamp_types.tolist() == [0, 0, 1]
     assert [each.time for each in plain(found)] == [5_000_000, 4_000_000, 6_000_000]

@@ -125,7 +125,7 @@ async def test_a_full_answer_costs_no_more_reads_but_tells_errors(
         await dialog.produce(batch(bytes(1000)), partition=index)
     found = dialog.broker.topics.by_kafka_name(TOPIC)
     assert found is not None
-    monkeypatch.setattr(found.partition(3), "read", None)
+    monkeypatch.setattr(found.partition(3), "read_on", None)
     fields = dialog.fetch_fields((0, 0), (1, 0), (3, 0), (3, 9), max_bytes=1500)
     response = await dialog.ask("Fetch", 12, **fields)
     results = response.responses[0].partitions

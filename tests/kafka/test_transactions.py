@@ -5,6 +5,7 @@ Method: requests into a session without a socket; the log and the offsets are lo
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +296,24 @@ async def test_everything_of_a_group_tells_what_is_not_stable(
         "OffsetFetch", 7, group_id=GROUP, topics=None, require_stable=False
     )
     assert answer.topics == []
+
+
+async def test_what_a_group_committed_since_is_not_taken_back_by_a_transaction(
+    dialog: Dialog,
+) -> None:
+    await dialog.create_topic()
+    producer = TransactionalProducer(dialog)
+    await producer.init()
+    await producer.commit_offset(5)
+    await asyncio.sleep(0.002)  # The other one is of another millisecond.
+    request = api("OffsetCommit").request
+    part = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=9)
+    topic = request.OffsetCommitRequestTopic(name=TOPIC, partitions=[part])
+    await dialog.ask(
+        "OffsetCommit", 9, group_id=GROUP, generation_id_or_member_epoch=-1, topics=[topic]
+    )
+    assert await producer.end(committed=True) == 0
+    assert await fetched_offset(dialog, stable=True) == 9
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,10 @@ def batch(
     value: bytes = b"v",
     count: int = 1,
     attributes: int = ATTRIBUTE_TRANSACTIONAL,
+    timestamp_ms: int = 1,
 ) -> bytearray:
     """Return a batch of a transaction; with no attributes, of an idempotent producer."""
-    plain = encode_batch([Record(value, timestamp_ms=1)] * count)
+    plain = encode_batch([Record(value, timestamp_ms=timestamp_ms)] * count)
     header = read_header(plain)
     body = plain[61:]
     made = build_header(

@@ -140,7 +140,7 @@ def measured(case: Case, address: str, jars: str, folder: Path, divisor: int) ->
             return {"failure": tail(log).splitlines()[-1:] or "it ended"}
         seconds = time.perf_counter() - began
         use = watch.end()
-    rows = rows_of(case.topic, divisor)
+    rows = rows_of(case.topic, divisor) * case.times
     return {
         "rows": rows,
         "seconds": seconds,

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from versus.spark.cases import CASES, Case, Work
+from versus.spark.cases import CASES, Case
+from versus.spark.work import Session, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,8 @@ def main() -> None:
     def session() -> SparkSession:
         return open_spark(order["jars"])
 
+    if case.prepare is not None:
+        case.prepare(given(case, order, "prepared"))
     if case.warm:
         do(case, session, order, "warm")
     print("begin", file=said, flush=True)
@@ -35,10 +38,14 @@ def main() -> None:
     sys.stdin.readline()  # what ended here must still be there to be looked at
 
 
-def do(case: Case, session: object, order: dict[str, str], name: str) -> None:
-    folder = Path(order["folder"]) / name
-    folder.mkdir()
-    case.do(session, Work(order["address"], case.topic.name, folder))  # type: ignore[arg-type]
+def do(case: Case, session: Session, order: dict[str, str], name: str) -> None:
+    case.do(session, given(case, order, name))
+
+
+def given(case: Case, order: dict[str, str], name: str) -> Work:
+    folder = Path(order["folder"])
+    (folder / name).mkdir()
+    return Work(order["address"], case.topic.name, folder / name, folder / "prepared")
 
 
 def open_spark(jars: str) -> SparkSession:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from versus.spark.topics import BYTES_100, BYTES_1000, ORDER, ORDERS, SMALL, Topic
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True)
-class Work:
-    """What a case is given."""
-
-    address: str
-    """Of the broker that this case reads."""
-    topic: str
-    folder: Path
-    """Empty, and the case's own."""
+from versus.spark import history, work
+from versus.spark.topics import AVRO_ORDERS, BYTES_100, BYTES_1000, ORDERS, SMALL, Topic
+from versus.spark.work import Session, Work
 
 
 @dataclass(frozen=True)
@@ -34,10 +19,13 @@ class Case:
     topic: Topic
     reads: str
     """The broker: `penstock` or `kafka`."""
-    do: Callable[[Callable[[], SparkSession], Work], None]
-    """Gets a function that opens the application's session, which not all cases need."""
+    do: Callable[[Session, Work], None]
     warm: bool = True
     """Done once before it is measured; otherwise the application's start is part of it."""
+    prepare: Callable[[Work], None] | None = None
+    """Makes what the case is done with; no part of what is measured."""
+    times: int = 1
+    """How often the rows are gone over."""
 
 
 @dataclass(frozen=True)
@@ -50,80 +38,42 @@ class Bar:
     at_least: float
 
 
-def ours(session: Callable[[], SparkSession], work: Work, mode: str, **options: str) -> DataFrame:
-    reader = session().read.format("penstock").option("kafka.bootstrap.servers", work.address)
-    return reader.option("readMode", mode).options(subscribe=work.topic, **options).load()
+SPEED: Final = "rows a second"
+EFFICIENCY: Final = "rows a CPU second"
+HISTORY_AT_LEAST: Final = 0.9
 
 
-def theirs(session: Callable[[], SparkSession], work: Work) -> DataFrame:
-    reader = session().read.format("kafka").option("kafka.bootstrap.servers", work.address)
-    return reader.option("subscribe", work.topic).load()
+def _history() -> Iterator[tuple[Case, Case]]:
+    how = {"prepare": history.make_table, "times": history.TIMES}
+    for name, query in history.QUERIES.items():
+        yield (
+            Case(f"{name}, live table", BYTES_100, "penstock", history.by_view(query), **how),
+            Case(f"{name}, spark.read", BYTES_100, "penstock", history.by_files(query), **how),
+        )
 
 
-def scan(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
-def scan_log(session: Callable[[], SparkSession], work: Work) -> None:
-    scan(ours(session, work, "log"))
-
-
-def scan_wire(session: Callable[[], SparkSession], work: Work) -> None:
-    scan(ours(session, work, "wire"))
-
-
-def scan_kafka(session: Callable[[], SparkSession], work: Work) -> None:
-    scan(theirs(session, work))
-
-
-def parse_ours(session: Callable[[], SparkSession], work: Work) -> None:
-    scan(ours(session, work, "log", schema=ORDER).select("value.*"))
-
-
-def parse_kafka(session: Callable[[], SparkSession], work: Work) -> None:
-    from pyspark.sql import functions as sql  # the driver of all has no Spark
-
-    rows = theirs(session, work)  # A column can't be named before there is a session.
-    value = sql.from_json(sql.col("value").cast("string"), ORDER).alias("value")
-    scan(rows.select(value).select("value.*"))
-
-
-def table_ours(session: Callable[[], SparkSession], work: Work) -> None:  # noqa: ARG001
-    """The command a person types, with the session that it opens itself."""
-    command = [sys.executable, "-m", "penstock", "pipeline", "run", work.topic]
-    command += ["--table", str(work.folder / "table"), "--server", work.address]
-    subprocess.run(command, check=True)
-
-
-def table_kafka(session: Callable[[], SparkSession], work: Work) -> None:
-    """What a job of one's own does."""
-    reader = session().readStream.format("kafka").option("kafka.bootstrap.servers", work.address)
-    rows = reader.options(subscribe=work.topic, startingOffsets="earliest").load()
-    writer = rows.writeStream.format("parquet").trigger(availableNow=True)
-    writer = writer.option("path", str(work.folder / "table")).option("compression", "zstd")
-    writer.option("checkpointLocation", str(work.folder / "checkpoint")).start().awaitTermination()
-
+_HISTORY: Final = list(_history())
 
 CASES: Final = {
     case.name: case
     for case in (
-        Case("noop 100 B, log", BYTES_100, "penstock", scan_log),
-        Case("noop 100 B, wire", BYTES_100, "penstock", scan_wire),
-        Case("noop 100 B, Spark's Kafka source", BYTES_100, "kafka", scan_kafka),
-        Case("noop 1 KB, log", BYTES_1000, "penstock", scan_log),
-        Case("noop 1 KB, wire", BYTES_1000, "penstock", scan_wire),
-        Case("noop 1 KB, Spark's Kafka source", BYTES_1000, "kafka", scan_kafka),
-        Case("table 100 B, pipeline run", BYTES_100, "penstock", table_ours, warm=False),
-        Case("table 100 B, Spark's Kafka source", BYTES_100, "kafka", table_kafka, warm=False),
-        Case("JSON, schema option", ORDERS, "penstock", parse_ours),
-        Case("JSON, from_json", ORDERS, "kafka", parse_kafka),
-        Case("small job, pipeline run", SMALL, "penstock", table_ours, warm=False),
-        Case("small job, Spark's Kafka source", SMALL, "kafka", table_kafka, warm=False),
+        Case("noop 100 B, log", BYTES_100, "penstock", work.scan_log),
+        Case("noop 100 B, wire", BYTES_100, "penstock", work.scan_wire),
+        Case("noop 100 B, Spark's Kafka source", BYTES_100, "kafka", work.scan_kafka),
+        Case("noop 1 KB, log", BYTES_1000, "penstock", work.scan_log),
+        Case("noop 1 KB, wire", BYTES_1000, "penstock", work.scan_wire),
+        Case("noop 1 KB, Spark's Kafka source", BYTES_1000, "kafka", work.scan_kafka),
+        Case("table 100 B, pipeline run", BYTES_100, "penstock", work.table_ours, warm=False),
+        Case("table 100 B, Spark's Kafka source", BYTES_100, "kafka", work.table_kafka, warm=False),
+        Case("JSON, schema option", ORDERS, "penstock", work.json_ours),
+        Case("JSON, from_json", ORDERS, "kafka", work.json_kafka),
+        Case("Avro, schema option", AVRO_ORDERS, "penstock", work.avro_ours),
+        Case("Avro, from_avro", AVRO_ORDERS, "kafka", work.avro_kafka),
+        *(case for pair in _HISTORY for case in pair),
+        Case("small job, pipeline run", SMALL, "penstock", work.table_ours, warm=False),
+        Case("small job, Spark's Kafka source", SMALL, "kafka", work.table_kafka, warm=False),
     )
 }
-
-SPEED: Final = "rows a second"
-EFFICIENCY: Final = "rows a CPU second"
 
 BARS: Final = (
     Bar("noop 100 B, log", "noop 100 B, Spark's Kafka source", SPEED, 2.5),
@@ -132,5 +82,7 @@ BARS: Final = (
     Bar("noop 1 KB, wire", "noop 1 KB, Spark's Kafka source", SPEED, 1.5),
     Bar("table 100 B, pipeline run", "table 100 B, Spark's Kafka source", EFFICIENCY, 4.0),
     Bar("JSON, schema option", "JSON, from_json", EFFICIENCY, 3.0),
+    Bar("Avro, schema option", "Avro, from_avro", EFFICIENCY, 3.0),
+    *(Bar(ours.name, theirs.name, SPEED, HISTORY_AT_LEAST) for ours, theirs in _HISTORY),
     Bar("small job, pipeline run", "small job, Spark's Kafka source", SPEED, 1.0),
 )

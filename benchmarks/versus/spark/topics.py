@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import Final
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from versus.spark import orders
 
 PARTITIONS: Final = 4
 _BLOCK: Final = 1 << 20
@@ -36,29 +37,10 @@ def random_values(size: int) -> Callable[[int], Iterator[bytes]]:
     return values
 
 
-def orders(rows: int) -> Iterator[bytes]:
-    for number in range(rows):
-        order = {
-            "id": number,
-            "name": f"user {number}",
-            "price": number * 1.25,
-            "ok": number % 2 == 0,
-            "tags": ["first", "second"],
-            "origin": {"city": "Ulm", "zip": number % 99_999},
-            "note": None,
-        }
-        yield json.dumps(order).encode()
-
-
-ORDER: Final = (
-    "id BIGINT, name STRING, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, "
-    "origin STRUCT<city: STRING, zip: INT>, note STRING"
-)
-"""The columns of an order, as Spark writes them down."""
-
 BYTES_100: Final = Topic("bytes-100", 10_000_000, random_values(100))
 BYTES_1000: Final = Topic("bytes-1000", 2_000_000, random_values(1000))
-ORDERS: Final = Topic("orders", 3_000_000, orders)
+ORDERS: Final = Topic("orders", 3_000_000, orders.as_json)
+AVRO_ORDERS: Final = Topic("avro-orders", 3_000_000, orders.as_avro)
 SMALL: Final = Topic("small", 30_000, random_values(100))
 
 

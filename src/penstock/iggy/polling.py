@@ -109,7 +109,9 @@ def _add_from_file(polled: Polled, partition: Partition, position: int, count: i
     """Add large batches that are wanted whole; return where to go on, `position` if at none."""
     left = count - polled.messages
     batches = partition.sound_batches(position, polled.bytes_left, left, Magic.IGGY)
-    committed = partition.committed_of(position, batches)
+    if not batches:
+        return position
+    committed = partition.committed_in(position, batches[-1].header.next_offset)
     for header, body in batches:
         if committed.hides(header):
             break
@@ -141,8 +143,8 @@ async def _read(
             return None
         await held.grant(max_bytes)
         edition = partition.edition
-        chunk = await partition.read(position, max_bytes, Magic.IGGY)
-        committed = partition.committed_in(position, chunk)
+        chunk, _, end = await partition.read_on(position, max_bytes, Magic.IGGY)
+        committed = partition.committed_in(position, end)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
             raise

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.log.header import ATTRIBUTE_CONTROL, PREFIX_SIZE, read_header, walk
+from penstock.log.header import ATTRIBUTE_CONTROL, walk
 from penstock.session import FileRange
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
-    from penstock.session import Part
-
-_LENGTH_AT: Final = 8
 
 
 class Batches(NamedTuple):
@@ -58,16 +55,3 @@ def whole_before(batches: Batches, end: int) -> Batches:
     magics = magics or of_control
     magic = magics.pop() if len(magics) == 1 else None
     return Batches(batches.data[:size], batches.base_offset, next_offset, magic)
-
-
-def end_of(batches: Part) -> int:
-    """Return the offset behind whole batches, in memory or in a file of a log."""
-    if isinstance(batches, FileRange):
-        assert batches.following is not None, "a log says where its ranges end"
-        return batches.following
-    view = memoryview(batches)
-    position = size = 0
-    while position + size < len(view):
-        position += size
-        size = int.from_bytes(view[position + _LENGTH_AT : position + PREFIX_SIZE]) + PREFIX_SIZE
-    return read_header(view, position).next_offset

@@ -92,8 +92,8 @@ class _Found(Enum):
 async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> _Found:
     """Set `last` to the last message of the batch at `offset`, if consumers get one there."""
     try:
-        (batch,) = await partition.read(offset, 1, Magic.PULSAR)
-        committed = partition.committed_in(offset, [batch])
+        (batch,), _, end = await partition.read_on(offset, 1, Magic.PULSAR)
+        committed = partition.committed_in(offset, end)
     except (CorruptBatchError, MalformedBatchError):
         return _Found.DAMAGE
     except OffsetOutOfRangeError:

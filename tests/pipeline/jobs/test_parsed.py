@@ -26,6 +26,7 @@ from penstock.pipeline.tables.interface import ChangeForm, TableError, TableForm
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.shaping import shape_of
 from penstock.pipeline.values import registry as client
+from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.flattening import flattened
 from penstock.pipeline.values.options import OnParseError
 from schema_registry import SchemaRegistry, framed, schema_registry
@@ -149,6 +150,19 @@ def test_a_type_that_a_table_can_not_have_is_refused_before_a_row(
     with pytest.raises(TableError, match="id is int32 in the table and int64 in the rows"):
         Run(config).run(lambda _: None)
     assert rows(config).num_rows == 1
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("name", ["_offset", "_Offset", "_penstock_deleted"])
+def test_a_field_that_would_be_lost_behind_another_column_is_refused(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path, name: str
+) -> None:
+    config = pipeline(shared_server, tmp_path, f"id INT, {name} INT")
+    with pytest.raises(PipelineError, match=f"values have a field {name}, and so is a column"):
+        Run(config).run(lambda _: None)
+    with pytest.raises(SchemaError, match=f"values have a field {name}, and so is a column"):
+        Stepped(config).begin(spark)
+    assert not list(config.table.glob("*.parquet"))
 
 
 @pytest.mark.parametrize("form", list(ChangeForm))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -37,6 +38,7 @@ def test_values_are_parsed_rows_held_against_expectations_and_doubles_dropped(
 ) -> None:
     topic = create(shared_server.kafka, 2)
     orders = [(None, b'{"id": %d, "at": "2026-01-01T00:00:00Z"}' % each) for each in range(10)]
+    orders += [(None, b'{"at": "2026-01-01T00:00:00Z"}')] * 2
     for partition in (0, 1):
         fill(shared_server.kafka, topic, [*orders, (None, b"no JSON")], partition=partition)
     table = tmp_path / "table"
@@ -46,26 +48,28 @@ def test_values_are_parsed_rows_held_against_expectations_and_doubles_dropped(
         table,
         parsing=Parsing("id BIGINT, at TIMESTAMP", OnParseError.DEAD_LETTER, tmp_path / "rejected"),
         expectations=(
-            Expectation("not three", "id != 3", Otherwise.DROP),
-            Expectation("below eight", "id < 8", Otherwise.QUARANTINE),
+            Expectation("not three", "id IS NULL OR id != 3", Otherwise.DROP),
+            Expectation("below eight", "id IS NULL OR id < 8", Otherwise.QUARANTINE),
             Expectation("of partition 0", "_partition = 0"),
         ),
         deduplication=Deduplication(("id",), "at", 600.0),
     )
     progress = Run(config).run(lambda _: None)
-    assert column(table, "id") == [0, 1, 2, 4, 5, 6, 7]
+    ids = pa.concat_tables(pq.read_table(file, columns=["id"]) for file in table.glob("*.parquet"))
+    assert sorted(ids["id"].drop_null().to_pylist()) == [0, 1, 2, 4, 5, 6, 7]
+    assert ids["id"].null_count == 4, "two rows without an id are no doubles"
     assert column(tmp_path / "rejected", "value") == [b"no JSON", b"no JSON"]
     quarantine = tmp_path / "table-quarantine"
     assert column(quarantine, "id") == [8, 8, 9, 9]
     assert set(column(quarantine, "_expectation")) == {"below eight"}
-    assert progress.rows == 7
+    assert progress.rows == 11
     assert progress.unmet["not three"] == 2
     assert progress.unmet["below eight"] == 4
     status = JobState(state_folder(table)).read()
     assert status is not None
-    assert (status.phase, status.rows, status.unmet) == (Phase.ENDED, 7, progress.unmet)
+    assert (status.phase, status.rows, status.unmet) == (Phase.ENDED, 11, progress.unmet)
     lines = (state_folder(table) / "batches.jsonl").read_text().splitlines()
-    assert sum(json.loads(line)["rows"] for line in lines) == 7
+    assert sum(json.loads(line)["rows"] for line in lines) == 11
 
 
 def test_an_expectation_that_ends_the_run_writes_nothing_of_its_batch(

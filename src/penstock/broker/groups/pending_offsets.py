@@ -48,6 +48,8 @@ class PendingOffsets:
         self._pending: dict[int, dict[_Place, CommittedOffset]] = {}
         self._producers: dict[_Place, set[int]] = {}
         """Who has something pending for an offset."""
+        self._taking_effect: dict[int, dict[_Place, CommittedOffset]] = {}
+        """What the decisions put in place that are being written."""
         self._account = memory.metadata
         self._held = Holding(memory.metadata)
 
@@ -95,8 +97,15 @@ class PendingOffsets:
         pending = self._pending.get(producer_id)
         if pending is None:
             return ()
-        there = {each: pending[each] for each in pending if self._has_partition(each.partition_id)}
-        rows = [_row(place, offset) for place, offset in there.items()] if committed else []
+        takes_effect = {
+            place: offset
+            for place, offset in pending.items()
+            if committed
+            and self._has_partition(place.partition_id)
+            and self._is_last(place, offset)
+        }
+        self._taking_effect[producer_id] = takes_effect
+        rows = [_row(place, offset) for place, offset in takes_effect.items()]
         return self._repository.ended(producer_id, rows)
 
     def decided(self, producer_id: int, *, committed: bool) -> None:
@@ -108,10 +117,16 @@ class PendingOffsets:
             producers.discard(producer_id)
             if not producers:
                 del self._producers[place]
+        takes_effect = self._taking_effect.pop(producer_id, {})
         if committed:
-            for (owner, partition_id), offset in pending.items():
+            for (owner, partition_id), offset in takes_effect.items():
                 if self._has_partition(partition_id):
                     self._offsets.committed(owner, {partition_id: offset})
+
+    def _is_last(self, place: _Place, offset: CommittedOffset) -> bool:
+        """Whether nobody has committed another one since: a group does not go back to this one."""
+        there = self._offsets.get(*place)
+        return there is None or there.committed_at_ms <= offset.committed_at_ms
 
     def _put(self, producer_id: int, offsets: Mapping[_Place, CommittedOffset]) -> None:
         pending = self._pending.setdefault(producer_id, {})

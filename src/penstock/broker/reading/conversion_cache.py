@@ -44,6 +44,12 @@ class Taken(NamedTuple):
     size: int
     next_offset: int
 
+    @classmethod
+    def of(cls, batches: Batches) -> Taken:
+        """Return what a log had, as it is stored."""
+        parts: list[Buffer] = [batches.data] if batches.data else []
+        return cls(parts, len(batches.data), batches.next_offset)
+
 
 class ConvertedRun:
     """Batches in one encoding, as they follow one another in the log.
@@ -137,7 +143,7 @@ class ConversionCache:
 
     async def read(
         self, log: Log, offset: int, max_bytes: int, target: Encoding, end: int
-    ) -> list[Buffer]:
+    ) -> Taken:
         """Return whole batches below `end` in the encoding of `target`, as Partition.read does.
 
         A batch that its own protocol could not read either says nothing to the others: its offsets
@@ -149,18 +155,18 @@ class ConversionCache:
         if kept is None:
             replacements = log.replacements
             stored = await log.read(offset, max_bytes, end)
-            if stored.magic == target:
-                return [stored.data]
-            if not stored.data:
-                return []
+            if stored.magic == target or not stored.data:
+                return Taken.of(stored)
             converted = await self._convert(log, stored, target, replacements)
-            return converted.take(offset, max_bytes, end).parts
+            return converted.take(offset, max_bytes, end)
         taken = kept.take(offset, max_bytes, end)
         left = max_bytes - taken.size
         if taken.next_offset == kept.next_offset and (left > 0 or not taken.parts):
             more = await self._read_on(log, kept, left, target, end, at_least_one=not taken.parts)
-            return [*taken.parts, *more]
-        return taken.parts
+            if more is not None:
+                parts = [*taken.parts, *more.parts]
+                return Taken(parts, taken.size + more.size, more.next_offset)
+        return taken
 
     def empty(self) -> None:
         """Drop all that was kept; see penstock.memory.Cache."""
@@ -202,7 +208,7 @@ class ConversionCache:
         end: int,
         *,
         at_least_one: bool,
-    ) -> list[Buffer]:
+    ) -> Taken | None:
         """Have more than is asked for converted of what follows `kept`, and return what is."""
         offset = kept.next_offset
         ahead = kept.stored_size * (2 if kept.size < CONVERTED_AHEAD_BYTES else 1)
@@ -210,13 +216,13 @@ class ConversionCache:
         try:
             stored = await log.read(offset, max(max_bytes, ahead), end)
             if not stored.data:
-                return []
+                return None
             converted = await self._convert(log, stored, target, replacements)
         except (LogError, MalformedBatchError):
             if at_least_one:
                 raise
-            return []  # What precedes is an answer; whoever reads on hears of this.
-        return converted.take(offset, max_bytes, end, at_least_one=at_least_one).parts
+            return None  # What precedes is an answer; whoever reads on hears of this.
+        return converted.take(offset, max_bytes, end, at_least_one=at_least_one)
 
     async def _convert(
         self, log: Log, stored: Batches, target: Encoding, replacements: int

@@ -136,8 +136,9 @@ class EntryReader:
         try:
             with self._partition.memory.reading() as reading:
                 await reading.grant(min(max_bytes, self._partition.bytes_from(position)))
-                found = await self._partition.read(position, max_bytes, self._magic)
-                return self._partition.committed_in(position, found), found
+                found = await self._partition.read_on(position, max_bytes, self._magic)
+                committed = self._partition.committed_in(position, found.next_offset)
+                return committed, found.parts
         except OffsetOutOfRangeError:
             self._skip(position, self._partition.start_offset)
         except CorruptBatchError as error:
@@ -158,7 +159,10 @@ class EntryReader:
             found = self._partition.sound_batches(
                 self.position, RANGES_BYTES, _ANY_COUNT, self._magic
             )
-            committed = self._partition.committed_of(self.position, found)
+            if not found:
+                return []
+            end = found[-1].header.next_offset
+            committed = self._partition.committed_in(self.position, end)
         except (OffsetOutOfRangeError, UnknownTopicError):
             return []  # A read says what becomes of that.
         return list(takewhile(partial(_is_plain, committed), found))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.reading.by_time import find_time
+from penstock.broker.reading.conversion_cache import Taken
 from penstock.broker.reading.native import BatchReader
 from penstock.broker.settings import Flush
 from penstock.broker.topics.followed import Followed
@@ -14,14 +15,11 @@ from penstock.broker.topics.opening import unopened
 from penstock.broker.transactions.committed import Committed
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
-from penstock.log.batches import end_of
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import read_header
 from penstock.records.errors import MalformedBatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.log.header import BatchHeader, Magic
     from penstock.memory import Memory
     from penstock.records import Encoding
-    from penstock.session import Buffer, FileRange, Part
+    from penstock.session import Buffer, FileRange
 
 
 class Readable(Followed):
@@ -119,32 +117,23 @@ class Readable(Followed):
         """
         return self.transactions.aborted(start, end, self.safe_offset)
 
-    def aborted_in(self, offset: int, parts: Sequence[Part]) -> bytes:
-        """Return those that have messages in what a read of what is committed returned from
-        `offset` on, in rows of aborted_rows.ROW, by their first offsets.
+    def named_in(self, start: int, end: int) -> bytes:
+        """Return those that have messages in what a read of what is committed returned, from
+        `start` up to `end`, in rows of aborted_rows.ROW, by their first offsets.
 
         Raises OffsetOutOfRangeError where that was given up meanwhile: nobody knows then.
         """
-        if not (parts and self.transactions.has_aborted):
+        if not self.transactions.has_aborted:
             return b""
-        self._check_not_trimmed(offset)
-        return self.transactions.named(offset, end_of(parts[-1]), self.safe_offset)
+        self._check_not_trimmed(start)
+        return self.transactions.named(start, end, self.safe_offset)
 
-    def committed_in(self, offset: int, parts: Sequence[Part]) -> Committed:
-        """Return what tells which batches are committed of those that a read returned from `offset`
-        on. Raises OffsetOutOfRangeError.
+    def committed_in(self, start: int, end: int) -> Committed:
+        """Return what tells which batches are committed of those that a read returned. Raises
+        OffsetOutOfRangeError as `named_in`.
         """
-        if not (parts and self.transactions.has_aborted):
+        if not self.transactions.has_aborted:
             return Committed()
-        return self._committed_between(offset, end_of(parts[-1]))
-
-    def committed_of(self, offset: int, batches: Sequence[StoredBatch]) -> Committed:
-        """Return the same of what `sound_batches` returned. Raises OffsetOutOfRangeError."""
-        if not (batches and self.transactions.has_aborted):
-            return Committed()
-        return self._committed_between(offset, batches[-1].header.next_offset)
-
-    def _committed_between(self, start: int, end: int) -> Committed:
         self._check_not_trimmed(start)
         return Committed(self.aborted(start, end))
 
@@ -164,24 +153,34 @@ class Readable(Followed):
         Raises UnknownTopicError, OffsetOutOfRangeError, and where `offset` is in a batch that can't
         be read, CorruptBatchError or MalformedBatchError.
         """
+        return (await self.read_on(offset, max_bytes, magic, isolation)).parts
+
+    async def read_on(
+        self,
+        offset: int,
+        max_bytes: int,
+        magic: Encoding,
+        isolation: Isolation = Isolation.READ_COMMITTED,
+    ) -> Taken:
+        """Return what `read` does, and where it ends, for whoever reads on there."""
         self._check_alive()
         return await self._reader.read(offset, max_bytes, magic, self.read_end(offset, isolation))
 
     async def read_stored(
         self, offset: int, max_bytes: int, isolation: Isolation = Isolation.READ_COMMITTED
-    ) -> memoryview:
-        """Return whole batches as they are stored, whatever their encodings, as `read` does.
+    ) -> Taken:
+        """Return whole batches as they are stored, whatever their encodings, as `read_on` does.
 
         Chunks of Pulsar's messages are not joined. Raises what `read` raises.
         """
         self._check_alive()
-        batches = await self._log.read(offset, max_bytes, self.read_end(offset, isolation))
-        return batches.data
+        end = self.read_end(offset, isolation)
+        return Taken.of(await self._log.read(offset, max_bytes, end))
 
     def latest(
         self, offset: int, max_bytes: int, magic: Encoding, isolation: Isolation
-    ) -> bytes | None:
-        """Return what `read` would, if all of that was appended a moment ago and is in memory.
+    ) -> Taken | None:
+        """Return what `read_on` would, if all of that was appended a moment ago and is in memory.
 
         None where `read` is the way. Raises UnknownTopicError.
         """

@@ -5,8 +5,8 @@ Versions 0-10.
 * A member has to be of the current generation; with generation -1 and no member id anybody may
   commit to a group that has no members. The answer comes when the offsets are durable.
 * A member that the group does not know is 25, in a group that is not there too.
-* Each partition is judged by itself: an unknown one does not keep the others from being committed.
-  Metadata of more than 4096 bytes is refused as 12.
+* Each partition is judged by itself: an unknown one does not keep the others from being committed,
+  and is told to who is no member too. Metadata of more than 4096 bytes is refused as 12.
 * Version 0 knows no members. What it commits is kept where all offsets are, and fetched by every
   version; Kafka kept it apart, in ZooKeeper.
 * Version 10 names topics by id.
@@ -48,15 +48,17 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
     for topic in request.topics:
         results = []
         for part in topic.partitions:
-            result = response.OffsetCommitResponsePartition(
-                partition_index=part.partition_index, error_code=failure
-            )
+            result = response.OffsetCommitResponsePartition(partition_index=part.partition_index)
             results.append(result)
-            if failure == ErrorCode.NONE:
-                try:
-                    accepted.append((_collect(topic, part, call, offsets), result))
-                except Exception as error:
-                    result.error_code = refusal(error).code
+            try:
+                partition_id = _partition_id(topic, part.partition_index, call)
+                if failure == ErrorCode.NONE:
+                    offsets[partition_id] = _offset(part)
+                    accepted.append((partition_id, result))
+                else:
+                    result.error_code = failure
+            except Exception as error:
+                result.error_code = refusal(error).code
             if pace.is_over():
                 await pace.others()
         topics.append(
@@ -101,20 +103,17 @@ def _check_member(request: OffsetCommitRequest, call: Call) -> ErrorCode:
     return ACCEPTED.code
 
 
-def _collect(
-    topic: OffsetCommitRequest.OffsetCommitRequestTopic,
-    part: OffsetCommitRequest.OffsetCommitRequestPartition,
-    call: Call,
-    offsets: dict[int, CommittedOffset],
+def _partition_id(
+    topic: OffsetCommitRequest.OffsetCommitRequestTopic, index: int, call: Call
 ) -> int:
-    """Take the offset of one partition, and return that one's id."""
     by_id = call.version >= FIRST_VERSION_WITH_IDS
-    found = find_topic(call.broker, topic.name, topic.topic_id, by_id=by_id)
-    partition = found.partition(part.partition_index)
+    return find_topic(call.broker, topic.name, topic.topic_id, by_id=by_id).partition(index).id
+
+
+def _offset(part: OffsetCommitRequest.OffsetCommitRequestPartition) -> CommittedOffset:
     note = part.committed_metadata or ""
     if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
         raise RequestError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-    offsets[partition.id] = CommittedOffset(
+    return CommittedOffset(
         part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
     )
-    return partition.id

@@ -6,9 +6,9 @@ Versions 0-7; version 5 on returns the configuration, version 7 the id.
 
 * Partitions -1 (version 4 on) means the node's default, replication factor -1 the only one there
   is, 1. An assignment may be given in place of both: it names the one node for each partition.
-* A name that occurs twice in a request is refused each time, as is what is wrong by itself, the
-  first of these: name 17, exists 36, partitions 37, replication factor 38, assignment 39, configuration 40,
-  contradiction 42.
+* A name that occurs twice in a request is refused each time, as is what is wrong by itself, with
+  the first of these: exists 36, name 17, contradiction 42, assignment 39, replication factor 38,
+  partitions 37, configuration 40.
 * More topics than clients may create for now are refused with 89, and the time to wait, from
   version 6 on (KIP-599); with 44 before.
 * validate_only makes all checks and creates nothing.
@@ -83,14 +83,18 @@ async def _plan(
     """Return what is to be created, or why nothing is."""
     try:
         check_asked_once(times_asked)
-        name = TopicName.from_kafka(asked.name)
-        if call.broker.topics.by_kafka_name(asked.name) is not None:
-            raise TopicExistsError(f"topic {asked.name} exists")
+        name = _new_name(asked.name, call.broker)
         partitions = await _partitions(asked, call, pace)
         config = check_configs((await _configs(asked, pace)).items())
     except Exception as error:
         return error
     return NewTopic(name, partitions, config=config, address=call.client.address)
+
+
+def _new_name(name: str, broker: Broker) -> TopicName:
+    if broker.topics.by_kafka_name(name) is not None:
+        raise TopicExistsError(f"topic {name} exists")
+    return TopicName.from_kafka(name)
 
 
 def _describe(

@@ -31,6 +31,8 @@ from penstock.log.header import Magic
 from penstock.tasks import within
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import FetchStoredRequest, FetchStoredResponse
@@ -46,10 +48,10 @@ async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredRe
         isolation = isolation_of(request.isolation_level)
         partition = topic_by_name(call.broker, request.topic).partition(request.partition_index)
         await partition.opened()
-        parts = await _read(request, partition, isolation, call)
+        parts, end = await _read(request, partition, isolation, call)
         _describe(answer, partition)
-        if isolation is Isolation.READ_COMMITTED:
-            aborted = partition.aborted_in(request.fetch_offset, parts)
+        if isolation is Isolation.READ_COMMITTED and parts:
+            aborted = partition.named_in(request.fetch_offset, end)
             answer.aborted_transactions = [
                 _RESPONSE.AbortedTransaction(producer_id=producer_id, first_offset=first)
                 for producer_id, first in ROW.iter_unpack(aborted)
@@ -60,7 +62,7 @@ async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredRe
     except Exception as error:
         answer.error_code = refusal(error).code
     else:
-        answer.records = parts or b""
+        answer.records = [*parts] or b""
         if call.broker.quotas:
             size = sum(map(len, parts))
             quota = Quota.CONSUMED_BYTES
@@ -70,21 +72,22 @@ async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredRe
 
 async def _read(
     request: FetchStoredRequest, partition: Partition, isolation: Isolation, call: Call
-) -> list[Part]:
+) -> tuple[Sequence[Part], int]:
+    """Return what is read, and the offset behind it."""
     offset = request.fetch_offset
     max_bytes = max(0, min(request.max_bytes, KAFKA_PROMPT_FETCH_BYTES))
     if call.client.transport.sends_files:
         stored = partition.sound_range(offset, max_bytes, Magic.KAFKA, isolation)
         if stored is not None:
-            return [stored]
+            return [stored], stored.next_offset
     with call.broker.memory.reading() as held:
         wanted = max(0, min(max_bytes, partition.bytes_from(offset)))
         try:
             granted = await within(KAFKA_CONVERSION_SECONDS, held.grant(wanted))
         except TimeoutError:
-            return []
-        batches = await partition.read_stored(offset, granted, isolation)
-    return [batches] if batches else []
+            return [], offset
+        taken = await partition.read_stored(offset, granted, isolation)
+    return taken.parts, taken.next_offset
 
 
 def _describe(answer: FetchStoredResponse, partition: Partition) -> None:

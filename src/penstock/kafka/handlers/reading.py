@@ -116,8 +116,9 @@ class Reading:
         if isinstance(self._terms.encoding, MessageSetMagic):
             parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
         else:
-            parts = await self._batches(self.partition, max_bytes)
-            self._name_aborted(self.partition, parts)
+            parts, end = await self._batches(self.partition, max_bytes)
+            if parts:
+                self._name_aborted(self.partition, end)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -125,16 +126,18 @@ class Reading:
         self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
 
-    async def _batches(self, partition: Partition, max_bytes: int) -> list[Part]:
+    async def _batches(self, partition: Partition, max_bytes: int) -> tuple[list[Part], int]:
+        """Return what is read, and the offset behind it."""
         offset, isolation = self.asked.fetch_offset, self._terms.isolation
         from_file_bytes = self._terms.from_file_bytes
         if from_file_bytes is not None:
             most = min(max_bytes, self.asked.partition_max_bytes)
             stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
             if stored is not None and len(stored) >= from_file_bytes:
-                return [stored]
+                return [stored], stored.next_offset
         most = min(max_bytes, self._max_bytes)
-        return [*await partition.read(offset, most, Magic.KAFKA, isolation)]
+        taken = await partition.read_on(offset, most, Magic.KAFKA, isolation)
+        return [*taken.parts], taken.next_offset
 
     def take_latest(self, max_bytes: int) -> bool:
         """Fill the result if all that is to be read was appended a moment ago."""
@@ -148,15 +151,15 @@ class Reading:
         if latest is None:
             return False
         self._begin()
-        self._name_aborted(partition, [latest])
-        self.bytes_read = len(latest)
-        self.result.records = [latest]
+        self._name_aborted(partition, latest.next_offset)
+        self.bytes_read = latest.size
+        self.result.records = latest.parts
         return True
 
-    def _name_aborted(self, partition: Partition, parts: list[Part]) -> None:
-        """Say which transactions were aborted that have messages in what was read."""
+    def _name_aborted(self, partition: Partition, end: int) -> None:
+        """Say which transactions were aborted that have messages in what was read up to `end`."""
         if self._terms.isolation is Isolation.READ_COMMITTED:
-            aborted = partition.aborted_in(self.asked.fetch_offset, parts)
+            aborted = partition.named_in(self.asked.fetch_offset, end)
             if aborted:
                 rows = Rows(aborted, ROW.size)
                 named = cast("list[FetchResponse.AbortedTransaction]", rows)

@@ -20,6 +20,7 @@ from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import OffsetRange, to_json
 from penstock.pipeline.source.options import OptionError, parse
 from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.values.errors import SchemaError
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.config import PipelineConfig
@@ -75,6 +76,6 @@ def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
     spark = open_session("penstock pipeline", config.master, Path(os.devnull))
     try:
         rows = computing(config).begin(spark).drop(MET)
-    except (DefinitionError, AnalysisException) as error:
+    except (DefinitionError, SchemaError, AnalysisException) as error:
         raise CheckError(str(error).splitlines()[0]) from error
     return rows.dtypes

@@ -44,13 +44,16 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Deduplication:
-    """Of rows with the same values within some time the first is kept."""
+    """Of rows with the same values within some time the first is kept.
+
+    A null is not the same as another one.
+    """
 
     by: tuple[str, ...]
     time: str
     """The column by whose times lateness is measured."""
     within_seconds: float
-    """Rows that are later than the newest by more than this are dropped, and counted."""
+    """Rows that are later than the newest by more than this are dropped."""
 
 
 @dataclass(frozen=True)

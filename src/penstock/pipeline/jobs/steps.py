@@ -10,25 +10,31 @@ from pyspark.sql.pandas.types import to_arrow_type
 from penstock.pipeline.jobs.config import Deduplication, DefinitionError, Expectation, Otherwise
 from penstock.pipeline.tables.interface import NO_ENVELOPE
 from penstock.pipeline.values.debezium import envelope_of
+from penstock.pipeline.values.flattening import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-MET: Final = "_met"
+MET: Final = "_penstock_met"
 """The column that says of each expectation whether a row meets it."""
 
-_STAYS: Final = "_stays"
+_OWN: Final = "_penstock_own"
+"""The column of what no other row has, null in a row that may be a double."""
 
 
 def flattened(rows: DataFrame, path: Sequence[str] = ()) -> DataFrame:
     """Return typed rows with the fields of their value as columns, and all else as `_name`.
 
-    `path` leads to the struct inside the value whose fields are meant.
+    `path` leads to the struct inside the value whose fields are meant. Raises SchemaError where two
+    columns would have one name.
     """
-    others = [f.col(name).alias(f"_{name}") for name in rows.columns if name != "value"]
-    return rows.select(".".join(("value", *path, "*")), *others)
+    others = [name for name in rows.columns if name != "value"]
+    named = [f.col(name).alias(f"_{name}") for name in others]
+    fields = rows.select(".".join(("value", *path, "*")))
+    check_names(fields.columns, [f"_{name}" for name in others])
+    return rows.select(".".join(("value", *path, "*")), *named)
 
 
 def path_of_envelope(rows: DataFrame) -> tuple[str, ...]:
@@ -56,26 +62,24 @@ def deduplicated(
 ) -> DataFrame:
     """Keep the first of rows with the same values within some time.
 
-    Rows that do not stay for another reason take nobody's place: they pass, each by the columns
-    `places` that no two rows share.
+    Two nulls are not the same value, and rows that do not stay for another reason take nobody's
+    place: such rows pass, each by the columns `places` that no two rows share.
     """
     _check(rows, "deduplicate.time", f.col(deduplication.time), "timestamp")
     within = f"{deduplication.within_seconds} seconds"
-    late_after = rows.withWatermark(deduplication.time, within)
-    by = list(deduplication.by)
-    leaving = [
-        index
-        for index, each in enumerate(expectations)
-        if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}
-    ]
-    if not leaving:
-        return late_after.dropDuplicatesWithinWatermark(by)
-    stays = f.lit(True)
-    for index in leaving:
-        stays &= f.col(MET)[index]
-    own = f.when(~stays, f.concat_ws("-", *places))
-    kept = late_after.withColumn(_STAYS, own).dropDuplicatesWithinWatermark([*by, _STAYS])
-    return kept.drop(_STAYS)
+    alone = f.lit(False)
+    for name in deduplication.by:
+        alone |= f.col(_quoted(name)).isNull()
+    for index, each in enumerate(expectations):
+        if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:
+            alone |= ~f.col(MET)[index]
+    own = f.when(alone, f.concat_ws("-", *places))
+    numbered = rows.withWatermark(deduplication.time, within).withColumn(_OWN, own)
+    return numbered.dropDuplicatesWithinWatermark([*deduplication.by, _OWN]).drop(_OWN)
+
+
+def _quoted(name: str) -> str:
+    return "`{}`".format(name.replace("`", "``"))
 
 
 def _check(rows: DataFrame, what: str, column: Column, kind: str) -> None:
