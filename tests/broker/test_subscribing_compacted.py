@@ -22,6 +22,8 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log import LogConfig
 from penstock.log.header import Magic
+from penstock.pulsar.positions import entry_before, last_message_id, position_at
+from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
 from penstock.records.pulsar.entry import read_entry
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 from receivers import consumer, receiver_of
@@ -173,3 +175,32 @@ async def test_an_old_id_after_that_acknowledges_nothing_that_it_did_not_name(
     subscription.detach(member)
     member = await came(subscription)
     assert shown(member) == {offset: LEFT[offset] for offset in (2, 4, 5, 6)}
+
+
+async def test_who_acknowledges_once_more_acknowledges_nothing_else(
+    broker: Broker, partition: Partition
+) -> None:
+    subscription = await subscribed(broker, partition)
+    await compact(broker)
+    member = await came(subscription)
+    await subscription.acknowledge(0)
+    for gone in (0, 1):
+        await subscription.acknowledge(gone)
+    subscription.detach(member)
+    assert shown(await came(subscription)) == {at: LEFT[at] for at in LEFT if at}
+
+
+async def test_message_ids_name_what_is_left(
+    broker: Broker, partition: Partition, request: pytest.FixtureRequest
+) -> None:
+    make = request.node.callspec.params["partition"]
+    partition.append([bytearray(make(["f0", "g0", "h0", "g1"]))])
+    await partition.flushed()
+    await compact(broker)
+    last = await last_message_id(partition)
+    assert last.entryId + max(last.batch_index, 0) == 10
+    for offset in (7, 8, 9):
+        named = MessageIdData(ledgerId=partition.id, entryId=offset)
+        assert await position_at(partition, named) == offset
+    assert await entry_before(partition, 9) == 8
+    assert await entry_before(partition, 8) == 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from partition_logs import log_of
@@ -98,3 +100,18 @@ async def test_a_topic_of_which_everything_was_given_up_has_no_last_message(
     assert (await last_message_id(partition)).entryId == (1 << 64) - 1
     (third,) = await publish(peer, entry(b"third"))
     assert (await last_message_id(partition)).entryId == third.entryId == 2
+
+
+async def test_what_is_given_up_while_it_is_looked_for_closes_nobodys_connection(
+    peer: Peer, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_at = partition.entry_at
+
+    async def trim_first(*asked: Any) -> tuple[int, int] | None:
+        await partition.trim(2)
+        return await entry_at(*asked)
+
+    monkeypatch.setattr(partition, "entry_at", trim_first)
+    start = api.MessageIdData(ledgerId=partition.id, entryId=1)
+    assert await position_at(partition, start) == 2
+    await peer.subscribe("orders", durable=False, start_message_id=start)

@@ -116,7 +116,11 @@ class Contents:
             if segment is None:
                 return None
             look_up = partial(_find_time, segment, segment.bounds, timestamp_ms, start)
-            found = await self._look_up(look_up, segment, start)
+            try:
+                found = await self._look_up(look_up, segment, start)
+            except OffsetOutOfRangeError:  # It was given up this moment.
+                start = self.start_offset
+                continue
             if found is not None:
                 return max(found, self.start_offset)
             start = segment.end_offset

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from penstock.limits import PULSAR_HIDDEN_BATCHES, PULSAR_LOOK_UPS_TOGETHER
-from penstock.log.errors import CorruptBatchError
+from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import HEADER_SIZE, Magic, read_header
 from penstock.pulsar.wire.message_ids import EARLIEST, LATEST
 from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
@@ -32,7 +32,7 @@ async def position_at(partition: Partition, message_id: MessageIdData) -> int:
     if ledger == LATEST or ledger > partition.id or entry >= partition.readable_end():
         return partition.readable_end()
     extent = await _extent_at(partition, max(entry, partition.start_offset))
-    return partition.readable_end() if extent is None else extent[0]
+    return partition.readable_end() if extent is None else max(extent[0], partition.start_offset)
 
 
 async def position_at_time(partition: Partition, timestamp_ms: int) -> int:
@@ -85,7 +85,7 @@ async def last_message_id(partition: Partition) -> MessageIdData:
 class _Found(Enum):
     MESSAGE = auto()
     NOTHING = auto()
-    """It was aborted, or says how a transaction ended."""
+    """It was aborted, compacted away or given up, or says how a transaction ended."""
     DAMAGE = auto()
 
 
@@ -96,8 +96,10 @@ async def _name_last_message(partition: Partition, offset: int, last: MessageIdD
         committed = partition.committed_in(offset, end)
     except (CorruptBatchError, MalformedBatchError):
         return _Found.DAMAGE
+    except OffsetOutOfRangeError:
+        return _Found.NOTHING
     header = read_header(batch)
-    if header.record_count == 0 or committed.hides(header):
+    if header.record_count == 0 or header.base_offset > offset or committed.hides(header):
         return _Found.NOTHING
     last.entryId = offset
     # A batch of one is a batch, which only its own metadata tells.
@@ -107,9 +109,10 @@ async def _name_last_message(partition: Partition, offset: int, last: MessageIdD
 
 
 async def _extent_at(partition: Partition, offset: int) -> tuple[int, int] | None:
-    """Return base offset and next offset of the batch that contains `offset`; None at the end."""
+    """Return base offset and next offset of the entry that contains `offset`; None at the end."""
     try:
-        header = await partition.batch_at(offset)
+        return await partition.entry_at(offset, Magic.PULSAR)
     except CorruptBatchError as damage:
         return damage.base_offset, damage.next_offset
-    return None if header is None else (header.base_offset, header.next_offset)
+    except OffsetOutOfRangeError:
+        return offset, offset + 1  # It was given up this moment.

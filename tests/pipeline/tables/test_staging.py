@@ -30,6 +30,7 @@ def test_a_file_is_described_by_its_footer(tmp_path: Path) -> None:
     footer = pq.read_metadata(pa.BufferReader(piece.footer))
     assert footer.row_group(0).column(0).statistics.max == 2
     assert pq.read_table(path)["offset"].to_pylist() == [0, 1, 2]
+    assert footer.row_group(0).column(0).has_column_index, "readers leave out pages by it"
 
 
 def test_the_next_file_begins_at_the_target_size(

@@ -24,6 +24,7 @@ from penstock.log.errors import (
     LogError,
     OffsetOutOfRangeError,
 )
+from penstock.log.header import Magic
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.pending import Pending
     from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
-    from penstock.log.header import Magic
 
 
 class SubscriptionKind(Enum):
@@ -113,6 +113,8 @@ class Subscription:
         self.changing = asyncio.Lock()
         self._engine = Engine(cursor, lambda: changed(self), partition.memory.subscriptions)
         self._push: Push | None = None
+        self._magic = Magic.PULSAR
+        """In which encoding its consumers get batches."""
         # Held while the log is asked where a batch ends: such acknowledgements keep their order.
         self._looking_up = asyncio.Lock()
         self._resets = 0
@@ -149,7 +151,7 @@ class Subscription:
         """Add a consumer; messages come as soon as it has permits."""
         self._advance(SubscriptionEvent.CONSUMER_CAME)
         if self._push is None:
-            self.kind = kind
+            self.kind, self._magic = kind, magic
             self._push = Push(
                 self.partition, self._engine, SELECTORS[kind], magic, self.send_all_away
             )
@@ -373,15 +375,12 @@ class Subscription:
         extent = self._engine.extent(offset)
         if extent is None:
             try:
-                header = await self.partition.batch_at(offset)
+                extent = await self.partition.entry_at(offset, self._magic)
             except CorruptBatchError as damage:
                 return damage.base_offset, damage.next_offset
             except (OffsetOutOfRangeError, LogError, UnknownTopicError):
-                header = None
-            extent = (
-                (offset, offset) if header is None else (header.base_offset, header.next_offset)
-            )
-        return extent
+                pass
+        return extent or (offset, offset)
 
     def _advance(self, event: SubscriptionEvent) -> None:
         self.state = NEXT_STATE[self.state, event]
@@ -425,9 +424,9 @@ class Subscription:
             if not self.partition.start_offset <= offset < self.partition.readable_end():
                 return None
             try:
-                header = await self.partition.batch_at(offset)
+                extent = await self.partition.entry_at(offset, self._magic)
             except (CorruptBatchError, OffsetOutOfRangeError, LogClosedError, UnknownTopicError):
                 return None  # The last two are a topic's that was deleted this moment.
-        if header is None or resets != self._resets or self.state is SubscriptionState.DELETED:
+        if resets != self._resets or self.state is SubscriptionState.DELETED:
             return None
-        return header.base_offset, header.next_offset
+        return extent

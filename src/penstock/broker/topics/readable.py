@@ -16,6 +16,8 @@ from penstock.broker.transactions.committed import Committed
 from penstock.broker.transactions.isolation import Isolation
 from penstock.broker.transactions.on_partition import PartitionTransactions
 from penstock.log.errors import OffsetOutOfRangeError
+from penstock.log.header import read_header
+from penstock.records.errors import MalformedBatchError
 
 if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import ConversionCache
@@ -218,6 +220,30 @@ class Readable(Followed):
         if self.readable_end() <= offset <= self.end_offset:
             return None
         return await self._log.batch_at(offset)
+
+    async def entry_at(self, offset: int, magic: Magic) -> tuple[int, int] | None:
+        """Return where the batch begins and ends that readers of the encoding of `magic` get with
+        the message at an offset; None at the end.
+
+        Of a batch of another encoding that has lost messages it is a part; a message that was lost
+        is one by itself. Raises what `batch_at` raises, and UnknownTopicError.
+        """
+        header = await self.batch_at(offset)
+        if header is None:
+            return None
+        stored = header.base_offset, header.next_offset
+        if header.magic == magic or header.record_count == stored[1] - stored[0]:
+            return stored
+        try:
+            parts = await self.read(offset, 1, magic)
+        except MalformedBatchError:
+            return stored  # It is one damaged batch, for whoever reads it.
+        if not parts:
+            return None
+        header = read_header(parts[0])
+        if header.base_offset > offset:
+            return offset, offset + 1
+        return header.base_offset, header.next_offset
 
     async def at_time(
         self,

@@ -114,6 +114,8 @@ class _OpenFile:
             stager.schema,
             compression=stager.compression,
             use_dictionary=stager.dictionaries(),
+            # A row group is large, and the rows of some offsets or times lie in few of its pages.
+            write_page_index=True,
         )
         self._gathered: list[pa.RecordBatch] = []
         self.gathered_bytes = 0
