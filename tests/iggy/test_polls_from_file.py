@@ -18,7 +18,7 @@ from penstock.iggy.polling import Polled, Wanted, poll
 from penstock.limits import FROM_FILE_BYTES, IGGY_POLL_BYTES
 
 if TYPE_CHECKING:
-    from penstock.session import Buffer
+    from penstock.broker.reading.conversion_cache import Taken
 
 SMALL, LARGE = 100, 50_000
 
@@ -108,13 +108,13 @@ async def test_what_is_given_up_behind_what_was_read_is_passed_over(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition = await filled(broker, SMALL, LARGE, LARGE, LARGE)
-    read = partition.read
+    read_on = partition.read_on
 
-    async def read_and_trim(*asked: Any) -> list[Buffer]:
-        found = await read(*asked)
+    async def read_and_trim(*asked: Any) -> Taken:
+        found = await read_on(*asked)
         await partition.trim(6)
         return found
 
-    monkeypatch.setattr(partition, "read", read_and_trim)
+    monkeypatch.setattr(partition, "read_on", read_and_trim)
     polled = await polled_of(partition, Wanted(0, 10), from_file=True)
     assert (polled.messages, polled.last_offset) == (4, 7)

@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.broker.groups.pending_offsets import PendingOffsets
 from penstock.broker.producers.idempotence import ProducerStates
+from penstock.broker.reading.conversion_cache import Taken
 from penstock.broker.subscriptions.transactional import TransactionalAcknowledgements
 from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.markers import Markers
@@ -70,15 +71,15 @@ def sequences_are_forgotten() -> None:
 
 def readers_skip() -> None:
     """Now and then a read begins a batch too late."""
-    read, calls = Partition.read, itertools.count(1)
+    read_on, calls = Partition.read_on, itertools.count(1)
 
-    async def skipping(self: Partition, offset: int, *rest: Any, **named: Any) -> list[Buffer]:
+    async def skipping(self: Partition, offset: int, *rest: Any, **named: Any) -> Taken:
         header = await self.batch_at(offset) if next(calls) % EVERY == 0 else None
         if header is not None and header.next_offset < self.readable_end():
             offset = header.next_offset
-        return await read(self, offset, *rest, **named)
+        return await read_on(self, offset, *rest, **named)
 
-    Partition.read = skipping  # type: ignore[method-assign]
+    Partition.read_on = skipping  # type: ignore[method-assign]
 
 
 def ends_forget_a_partition() -> None:
