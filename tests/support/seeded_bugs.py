@@ -44,11 +44,11 @@ def batches_are_dropped() -> None:
     """Now and then a batch is acknowledged and never written."""
     append, calls = Partition.append, itertools.count(1)
 
-    def dropping(self: Partition, parts: Sequence[Buffer]) -> int:
+    def dropping(self: Partition, parts: Sequence[Buffer], *header: Any) -> int:
         # An idempotent producer would notice at its next batch.
         if read_header(parts[0]).producer_id < 0 < self.end_offset and next(calls) % EVERY == 0:
             return self.end_offset - 1
-        return append(self, parts)
+        return append(self, parts, *header)
 
     Partition.append = dropping  # type: ignore[method-assign]
 
@@ -57,8 +57,8 @@ def receipts_are_wrong() -> None:
     """Now and then a producer is told the offset after its own."""
     append, calls = Partition.append, itertools.count(1)
 
-    def lying(self: Partition, parts: Sequence[Buffer]) -> int:
-        offset = append(self, parts)
+    def lying(self: Partition, parts: Sequence[Buffer], *header: Any) -> int:
+        offset = append(self, parts, *header)
         return offset + 1 if next(calls) % EVERY == 0 else offset
 
     Partition.append = lying  # type: ignore[method-assign]
