@@ -18,19 +18,17 @@ version 9 in Kafka and 69 from then on, which no client expects: at 25 all of th
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.groups.offsets import CommittedOffset
-from penstock.kafka.errors import ACCEPTED, RequestError, refusal
-from penstock.kafka.handlers.group_offsets import offset_owner
+from penstock.kafka.errors import ACCEPTED, refusal
+from penstock.kafka.handlers.group_offsets import committed_offset, offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.wire import ErrorCode, api
-from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
+    from penstock.broker.groups.offsets import CommittedOffset
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import OffsetCommitRequest, OffsetCommitResponse
 
@@ -53,7 +51,7 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
             try:
                 partition_id = _partition_id(topic, part.partition_index, call)
                 if failure == ErrorCode.NONE:
-                    offsets[partition_id] = _offset(part)
+                    offsets[partition_id] = committed_offset(part)
                     accepted.append((partition_id, result))
                 else:
                     result.error_code = failure
@@ -108,12 +106,3 @@ def _partition_id(
 ) -> int:
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     return find_topic(call.broker, topic.name, topic.topic_id, by_id=by_id).partition(index).id
-
-
-def _offset(part: OffsetCommitRequest.OffsetCommitRequestPartition) -> CommittedOffset:
-    note = part.committed_metadata or ""
-    if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
-        raise RequestError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-    return CommittedOffset(
-        part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
-    )

@@ -13,24 +13,22 @@ who wants what is stable is refused meanwhile.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import NotInTransactionError
-from penstock.broker.groups.offsets import CommittedOffset
 from penstock.broker.transactions.states import Producer
-from penstock.kafka.errors import ACCEPTED, RequestError, refusal
-from penstock.kafka.handlers.group_offsets import offset_owner
+from penstock.kafka.errors import ACCEPTED, refusal
+from penstock.kafka.handlers.group_offsets import committed_offset, offset_owner
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import topic_by_name
 from penstock.kafka.handlers.transactions import GROUP_PREFIX, check_name, refusal_in
 from penstock.kafka.wire import ErrorCode, api
-from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.broker.groups.offsets import CommittedOffset
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
     from penstock.metadata.store import Change
@@ -128,9 +126,4 @@ def _collect(
     offsets: dict[int, CommittedOffset],
 ) -> None:
     partition = topic_by_name(call.broker, topic).partition(part.partition_index)
-    note = part.committed_metadata or ""
-    if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
-        raise RequestError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-    offsets[partition.id] = CommittedOffset(
-        part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
-    )
+    offsets[partition.id] = committed_offset(part)

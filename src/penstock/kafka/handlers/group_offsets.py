@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.broker.groups.offsets import OffsetOwner
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.broker.groups.states import GroupState
+from penstock.kafka.errors import RequestError
+from penstock.kafka.wire import ErrorCode
+from penstock.limits import KAFKA_OFFSET_METADATA_BYTES
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.broker.groups.classic import Group
+    from penstock.kafka.wire.messages import OffsetCommitRequest, TxnOffsetCommitRequest
     from penstock.pace import Pace
 
 CONSUMER: Final = "consumer"
@@ -24,6 +29,19 @@ class GroupSummary(NamedTuple):
 
 def offset_owner(group_id: str) -> OffsetOwner:
     return OffsetOwner("kafka", group_id)
+
+
+def committed_offset(
+    part: OffsetCommitRequest.OffsetCommitRequestPartition
+    | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition,
+) -> CommittedOffset:
+    """Return what a client commits now. Raises RequestError where its own text is too long."""
+    note = part.committed_metadata or ""
+    if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
+        raise RequestError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+    return CommittedOffset(
+        part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
+    )
 
 
 def has_offsets(broker: Broker, group_id: str) -> bool:
