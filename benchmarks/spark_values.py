@@ -31,48 +31,19 @@ from penstock.pipeline.values.avro_schema import parse_avro
 from penstock.pipeline.values.ddl import parse_ddl
 from penstock.pipeline.values.decoding import Decoder, values_of
 from penstock.pipeline.values.json_decoder import JsonDecoder
+from versus.spark import orders
+from versus.spark.orders import AVRO_ORDER, ORDER
 
 ROUNDS = 5
 BATCH = 10_000
 """Rows of about 2 MB, as a task reads them."""
-DDL = (
-    "id BIGINT, name STRING, price DOUBLE, ok BOOLEAN, tags ARRAY<STRING>, "
-    "origin STRUCT<city: STRING, zip: INT>, note STRING, text STRING"
-)
-AVRO = {
-    "type": "record",
-    "name": "Order",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "name", "type": "string"},
-        {"name": "price", "type": "double"},
-        {"name": "ok", "type": "boolean"},
-        {"name": "tags", "type": {"type": "array", "items": "string"}},
-        {
-            "name": "origin",
-            "type": {
-                "type": "record",
-                "name": "Origin",
-                "fields": [{"name": "city", "type": "string"}, {"name": "zip", "type": "int"}],
-            },
-        },
-        {"name": "note", "type": ["null", "string"]},
-        {"name": "text", "type": ["null", "string"]},
-    ],
-}
+DDL = f"{ORDER}, text STRING"
+TEXT = {"name": "text", "type": ["null", "string"]}
+AVRO = {**AVRO_ORDER, "fields": [*AVRO_ORDER["fields"], TEXT]}
 
 
 def order(number: int) -> dict[str, object]:
-    return {
-        "id": number,
-        "name": f"user {number}",
-        "price": number * 1.25,
-        "ok": number % 2 == 0,
-        "tags": ["first", "second"],
-        "origin": {"city": "Ulm", "zip": number % 99_999},
-        "note": None,
-        "text": "x" * 60,
-    }
+    return {**orders.order(number), "text": "x" * 60}
 
 
 def json_values(rows: int) -> list[bytes]:

@@ -44,25 +44,24 @@ WIRE_FORMAT: Final = b"\0" + SCHEMA_ID.to_bytes(4, "big")
 
 
 def as_json(rows: int) -> Iterator[bytes]:
-    return (json.dumps(order).encode() for order in _orders(rows))
+    return (json.dumps(order(number)).encode() for number in range(rows))
 
 
 def as_avro(rows: int) -> Iterator[bytes]:
     schema = fastavro.parse_schema(json.loads(json.dumps(AVRO_ORDER)))
-    for order in _orders(rows):
+    for number in range(rows):
         value = io.BytesIO()
-        fastavro.schemaless_writer(value, schema, order)
+        fastavro.schemaless_writer(value, schema, order(number))
         yield WIRE_FORMAT + value.getvalue()
 
 
-def _orders(rows: int) -> Iterator[dict[str, Any]]:
-    for number in range(rows):
-        yield {
-            "id": number,
-            "name": f"user {number}",
-            "price": number * 1.25,
-            "ok": number % 2 == 0,
-            "tags": ["first", "second"],
-            "origin": {"city": "Ulm", "zip": number % 99_999},
-            "note": None,
-        }
+def order(number: int) -> dict[str, Any]:
+    return {
+        "id": number,
+        "name": f"user {number}",
+        "price": number * 1.25,
+        "ok": number % 2 == 0,
+        "tags": ["first", "second"],
+        "origin": {"city": "Ulm", "zip": number % 99_999},
+        "note": None,
+    }
