@@ -62,7 +62,7 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
                 if end > begin.get(source, 0)
             ]
             extents = cluster.extents([each.source for each in waiting]) if waiting else {}
-    except (OptionError, SourceError) as error:
+    except (DefinitionError, OptionError, SourceError) as error:
         raise CheckError(str(error)) from error
     size = sum(bytes_in(each, extents.get(each.source, ())) for each in waiting)
     return Found(len(latest), sum(each.rows for each in waiting), size, to_json(starting, ids))
@@ -76,6 +76,6 @@ def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
     spark = open_session("penstock pipeline", config.master, Path(os.devnull))
     try:
         rows = computing(config).begin(spark).drop(MET)
-    except (DefinitionError, SchemaError, AnalysisException) as error:
+    except (DefinitionError, OptionError, SchemaError, AnalysisException) as error:
         raise CheckError(str(error).splitlines()[0]) from error
     return rows.dtypes

@@ -16,7 +16,7 @@ from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.opening import writing_of
-from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.progress import LateRows, Pace, Progress, rows_behind
 from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.jobs.settings import checkpoint_of
 from penstock.pipeline.jobs.small import SmallRun, is_small, may_go_without_spark
@@ -80,6 +80,8 @@ class Run:
         self._batches = 0
         self._rows = 0
         self._unmet: Counter[str] = Counter()
+        self._late = LateRows()
+        self._query: StreamingQuery | None = None
 
     def stop(self) -> None:
         """End soon; a batch that would take long is left for the next run."""
@@ -131,12 +133,12 @@ class Run:
         log = self._writing.table.spark_log
         spark = open_session("penstock pipeline", self._config.master, log)
         self._began = time.monotonic()
-        query = self._start(spark)
+        self._query = query = self._start(spark)
         try:
             self._watch(query, report)
         finally:
             query.stop()
-        return self._progress(rows_behind(query.lastProgress))
+        return self._progress(self._look(query))
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
@@ -163,6 +165,9 @@ class Run:
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
+        if self._config.deduplication and self._query is not None:
+            # A batch may be over before `_watch` has seen the one before it.
+            self._look(self._query)
         written = self._writing.write(frame, batch)
         self._count(batch, written, time.monotonic() - began)
 
@@ -186,13 +191,19 @@ class Run:
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
         while not _has_ended(query):
-            progress = self._progress(rows_behind(query.lastProgress))
+            progress = self._progress(self._look(query))
             report(progress)
             self._note(Phase.RUNNING, progress)
             if self._stop.is_set() or self._state.is_to_stop():
                 self._note(Phase.STOPPING)
                 _finish_batch(query)
                 return
+
+    def _look(self, query: StreamingQuery) -> int | None:
+        """Take Spark's newest progress; return how many rows wait, if it says so."""
+        newest = query.lastProgress
+        self._late.see(newest)
+        return rows_behind(newest)
 
     def _progress(self, behind: int | None) -> Progress:
         now = time.monotonic()
@@ -203,6 +214,7 @@ class Run:
             now - self._began,
             self._pace.at(now),
             dict(self._unmet),
+            self._late.rows,
         )
 
     def _note(
@@ -210,6 +222,7 @@ class Run:
     ) -> None:
         status = replace(self._status, phase=phase, updated_ms=wall_clock.now_ms(), error=error)
         status = replace(status, batches=self._batches, rows=self._rows, unmet=dict(self._unmet))
+        status = replace(status, late=self._late.rows)
         if progress is not None:
             status = replace(
                 status,
