@@ -4,6 +4,8 @@ clients that understand it: whose turn it is, where an entry is, and that a topi
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 
 import pulsar
@@ -116,14 +118,20 @@ async def terminated(broker: Broker) -> None:
 
 async def test_nobody_sends_to_a_topic_that_was_terminated(peer: Peer, broker: Broker) -> None:
     await peer.producer("t")
-    await peer.publish(entry(), sequence_id=0)
-    await terminated(broker)
-    sent = api.CommandSend(producer_id=1, sequence_id=1)
-    refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, entry())
-    assert (refused.sequence_id, refused.error) == (1, api.TopicTerminatedError)
+    ending = asyncio.create_task(terminated(broker))
+    for number in itertools.count():
+        sent = api.CommandSend(producer_id=1, sequence_id=number)
+        peer.say(Command(type=Command.SEND, send=sent), entry())
+        if ending.done():
+            break
+        await settled()
+    await ending
+    closed = await peer.hear(Command.CLOSE_PRODUCER)
+    assert closed.producer_id == 1
     made = api.CommandProducer(topic="t", producer_id=2, request_id=3)
     error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
     assert (error.request_id, error.error) == (3, api.TopicTerminatedError)
+    assert peer.silent(Command.SEND_ERROR)  # On which the Go client does nothing any more.
 
 
 @pytest.mark.parametrize("ended_first", [False, True])

@@ -388,12 +388,13 @@ class Topics:
         await self._repository.update(_update_of(topic, name, config))
         self._index.rename(topic, name)
         topic.config = self._configs.of(config)
-        await self._storage.rewrite([self._identities.of_topic(topic)])
-        _warn(topic)
+        # In the same turn as it takes effect: nobody is judged by it who was not told.
         for partition in topic.partitions:
             partition.reconfigured()
         for listener in self._on_configured:
             listener(topic)
+        await self._storage.rewrite([self._identities.of_topic(topic)])
+        _warn(topic)
 
     async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:
