@@ -113,7 +113,7 @@ def test_a_real_client_reads_behind_entry_metadata(client: pulsar.Client, topic:
 async def terminated(broker: Broker) -> None:
     topic = broker.topics.get(ORDERS)
     assert topic is not None
-    await broker.topics.update(topic, topic.name, {"terminated": "true"})
+    await broker.topics.configure(topic, lambda _: {"terminated": "true"})
 
 
 async def test_nobody_sends_to_a_topic_that_was_terminated(peer: Peer, broker: Broker) -> None:
