@@ -178,7 +178,7 @@ def _run(config: PipelineConfig, *, lines: bool) -> Progress:
 
     try:
         run = Run(config, show_batch) if lines else Run(config)
-    except TableError as error:
+    except (PipelineError, TableError) as error:
         raise CommandError(str(error)) from error
     stop_on_signals(run)
     # Progress is for the person at the terminal, what a program reads is the result.

@@ -83,6 +83,15 @@ def test_what_is_no_such_option_is_refused(tmp_path: Path, access: str, error: s
         defined(tmp_path, read + access + "\n" + TABLE)
 
 
+def test_a_target_that_can_not_be_is_said_in_words(tmp_path: Path) -> None:
+    names = {"server": "here:9093", "topic": "orders", "certificate": "ca.pem", "pulsar": "here:1"}
+    with pytest.raises(PipelineError, match="TOKEN of the environment, where there is no such"):
+        Run(defined(tmp_path, READ + TOPIC, **names))
+    unknown = TOPIC.partition("[write.access]")[0].replace("pulsar://", "carrier://")
+    with pytest.raises(PipelineError, match="carrier:// is unknown; known are kafka://"):
+        Run(defined(tmp_path, READ + unknown, **names))
+
+
 def test_a_table_is_not_reached_by_access(tmp_path: Path) -> None:
     names = {"server": "here:9093", "topic": "orders", "certificate": "ca.pem"}
     with pytest.raises(DefinitionError, match=r"write\.access must be left out"):

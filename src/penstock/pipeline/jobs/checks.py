@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from penstock.pipeline.causes import cause_of
 from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.config import DefinitionError
 from penstock.pipeline.jobs.opening import computing
@@ -77,5 +78,5 @@ def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
     try:
         rows = computing(config).begin(spark).drop(MET)
     except (DefinitionError, OptionError, SchemaError, AnalysisException) as error:
-        raise CheckError(str(error).splitlines()[0]) from error
+        raise CheckError(cause_of(error)) from error
     return rows.dtypes

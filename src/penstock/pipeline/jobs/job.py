@@ -59,6 +59,14 @@ class PipelineError(Exception):
     """The job failed; the message is the cause without Spark's own traces."""
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
+    except _IN_WORDS as error:
+        raise PipelineError(str(error)) from error
+
+
 class Run:
     """One run of the job; `stop` may be called from another thread or a signal handler."""
 
@@ -67,11 +75,15 @@ class Run:
         config: PipelineConfig,
         each_batch: Callable[[Mapping[str, Any]], None] = lambda _: None,
     ) -> None:
-        """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread."""
+        """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread.
+
+        Raises PipelineError and TableError.
+        """
         self._config = config
         self._pinned = config
         self._each_batch = each_batch
-        self._writing = writing_of(config)
+        with _in_words():
+            self._writing = writing_of(config)
         self._state = JobState(state_folder(config.table))
         self._status = Status.of_this_process(config.topics, config.target)
         self._stop = threading.Event()
@@ -93,14 +105,11 @@ class Run:
         Raises PipelineError, TableError and SessionError.
         """
         table = self._writing.table
-        with table.only_writer(), self._stated():
-            try:
-                self._writing.look()
-                if self._begin():
-                    return self._run_small(report)
-                return self._run_with_spark(report)
-            except _IN_WORDS as error:
-                raise PipelineError(str(error)) from error
+        with table.only_writer(), self._stated(), _in_words():
+            self._writing.look()
+            if self._begin():
+                return self._run_small(report)
+            return self._run_with_spark(report)
 
     def _begin(self) -> bool:
         """Note where a new table begins; return whether this run can do without Spark."""
