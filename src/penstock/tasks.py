@@ -70,8 +70,8 @@ class Rest(Generic[ResultT]):
         return (yield from self._work.__await__())
 
     def __del__(self) -> None:
-        if asyncio.isfuture(self._awaited):
-            self._awaited.cancel()
+        if asyncio.isfuture(self._awaited) and self._awaited.cancel():
+            self._awaited.add_done_callback(_report_unheard)
 
 
 class _OfThread(threading.local):
@@ -178,6 +178,12 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled():
             _log_failure(task.get_name(), task.exception())
+
+
+def _report_unheard(future: asyncio.Future[Any]) -> None:
+    """Log how it failed, unless by being cancelled, which several together end with an error by."""
+    if not future.cancelled() and isinstance(error := future.exception(), Exception):
+        _log_failure("that nobody awaits any more", error)
 
 
 def _log_failure(name: str, error: BaseException | None) -> None:

@@ -104,7 +104,7 @@ async def test_each_folder_is_looked_at_once(
         assert looks == [50, 10]
         (topic,) = broker.topics.all()
         asked = {"compaction_requested_ms": str(NOW_MS)}
-        await broker.topics.update(topic, topic.name, topic.config.explicit | asked)
+        await broker.topics.configure(topic, lambda _: topic.config.explicit | asked)
         await broker.compaction.check()
         assert all(partition.is_open for partition in topic.partitions)
         assert looks == [50, 10]

@@ -66,7 +66,7 @@ async def made(broker: Broker, **config: object) -> Partition:
 async def configure(broker: Broker, **config: object) -> None:
     (topic,) = broker.topics.all()
     texts = topic.config.explicit | {name: str(value) for name, value in config.items()}
-    await broker.topics.update(topic, topic.name, texts)
+    await broker.topics.configure(topic, lambda _: texts)
 
 
 def of_kafka(record: Record) -> bytes:

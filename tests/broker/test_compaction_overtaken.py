@@ -48,7 +48,7 @@ async def filled(broker: Broker) -> Partition:
 
 async def configure(broker: Broker, **texts: str) -> None:
     (topic,) = broker.topics.all()
-    await broker.topics.update(topic, topic.name, topic.config.explicit | texts)
+    await broker.topics.configure(topic, lambda _: topic.config.explicit | texts)
 
 
 async def keys_below(partition: Partition, end: int) -> list[bytes | None]:

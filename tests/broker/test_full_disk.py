@@ -188,7 +188,7 @@ async def check_full_disk(disk: Disk, caplog: pytest.LogCaptureFixture) -> None:
         assert log_of(topics(broker)["kept"]).replacements == 0
         topic = topics(broker)["kept"].topic
         anew = topic.config.explicit | {"delete_retention_ms": "1000"}
-        await broker.topics.update(topic, topic.name, anew)
+        await broker.topics.configure(topic, lambda _: anew)
         await broker.compaction.check()
         left = await content(topics(broker)["kept"])
         assert len(left) < 20

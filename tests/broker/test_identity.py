@@ -192,7 +192,7 @@ async def test_the_cluster_id_comes_back_from_the_database(tmp_path: Path) -> No
 
 async def test_a_renamed_topic_is_still_itself(tmp_path: Path, orders: Path) -> None:
     async with running(tmp_path) as broker:
-        await broker.topics.update(topic_of(broker), ORDERS._replace(topic="sales"), {})
+        await broker.topics.configure(topic_of(broker), lambda _: {}, name="sales")
         assert json.loads((orders / IDENTITY_FILE).read_text())["topic"] == "sales"
         await broker.topics.rename_namespace(ORDERS.in_namespace, NamespaceName("public", "shop"))
         assert json.loads((orders / IDENTITY_FILE).read_text())["namespace"] == "shop"

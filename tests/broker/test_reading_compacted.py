@@ -59,7 +59,7 @@ async def partition(broker: Broker) -> Partition:
 async def compact(broker: Broker) -> None:
     (topic,) = broker.topics.all()
     asked = {"cleanup_policy": "compact", "compaction_requested_ms": str(TIME // 1000)}
-    await broker.topics.update(topic, topic.name, topic.config.explicit | asked)
+    await broker.topics.configure(topic, lambda _: topic.config.explicit | asked)
     await broker.compaction.check()
 
 

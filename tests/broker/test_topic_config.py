@@ -72,8 +72,8 @@ async def test_a_topic_that_was_terminated_stays_so(tmp_path: Path) -> None:
         topic = await broker.topics.create(ORDERS, 2)
         topic.partitions[1].append(batch(Magic.KAFKA))
         await topic.partitions[1].flushed()
-        await broker.topics.update(topic, ORDERS, {"terminated": "true"})
-        await broker.topics.update(topic, ORDERS, {})
+        await broker.topics.configure(topic, lambda _: {"terminated": "true"})
+        await broker.topics.configure(topic, lambda _: {})
     async with running(tmp_path) as broker:
         again = broker.topics.get(ORDERS)
         assert again is not None
@@ -125,7 +125,8 @@ def test_refusals_say_what_would_be_right() -> None:
         "segment_bytes is '7'; it has to be an integer from 1048576 to 2147483647"
     )
     assert refused(flush="never").endswith("it has to be acknowledged or written")
-    assert refused(cleanup_policy="").endswith("delete or compact, or several of them")
+    assert refused(cleanup_policy="all").endswith("delete or compact, several of them, or none")
+    assert refused(cleanup_policy="delete,").endswith("delete or compact, several of them, or none")
     assert refused(preallocate="yes").endswith("true or false")
     assert refused(min_cleanable_dirty_ratio="half").endswith("a number from 0 to 1")
     assert refused(retention_ms="-2").endswith(f"an integer from -1 to {FOREVER}")
@@ -133,6 +134,15 @@ def test_refusals_say_what_would_be_right() -> None:
         "min_insync_replicas is 2, which is not in effect in this version: there is one replica; "
         "leave it out, or at 1"
     )
+
+
+def test_nothing_goes_where_no_policy_is_left() -> None:
+    """As Kafka has it since 4.1 (KIP-1161), whatever limits there are."""
+    asked = {"cleanup_policy": " ", "retention_ms": "1", "retention_bytes": "1"}
+    assert checked(asked)["cleanup_policy"] == ""
+    config = TopicConfig.of(asked, NODE)
+    assert not config.retention.deletes
+    assert config.compaction.is_idle
 
 
 def test_compaction_goes_by_what_is_set() -> None:
@@ -176,7 +186,7 @@ async def test_defaults_are_those_of_the_writer(tmp_path: Path) -> None:
         with pytest.raises(TimestampTooFarAheadError):
             partition.append(batch(Magic.KAFKA, ahead_ms=HOUR_MS + 60_000))
         endless = {"message_timestamp_after_max_ms": str(FOREVER)}
-        await broker.topics.update(partition.topic, ORDERS, endless)
+        await broker.topics.configure(partition.topic, lambda _: endless)
         partition.append(batch(Magic.KAFKA, ahead_ms=100 * HOUR_MS))
 
 
@@ -187,9 +197,7 @@ async def test_refused_settings_leave_nothing_behind(tmp_path: Path) -> None:
         assert broker.topics.all() == broker.namespaces.all() == []
         topic = await broker.topics.create(ORDERS, 1)
         with pytest.raises(InvalidSettingError):
-            await broker.topics.update(
-                topic, ORDERS._replace(topic="bills"), {"preallocate": "true"}
-            )
+            await broker.topics.configure(topic, lambda _: {"preallocate": "true"}, name="bills")
         assert (topic.name, topic.config.explicit) == (ORDERS, {})
 
 
@@ -284,7 +292,9 @@ async def test_what_is_refused_today_and_was_stored_is_loaded_with_a_warning(
             topic.partitions[0].append(batch(Magic.PULSAR, 1001))
         # What is there already is no reason to refuse a change of something else.
         bills = ORDERS._replace(topic="bills")
-        await broker.topics.update(topic, bills, {**loaded, "max_message_bytes": "2000"})
+        await broker.topics.configure(
+            topic, lambda _: {**loaded, "max_message_bytes": "2000"}, name=bills.topic
+        )
     async with running(tmp_path) as broker:
         renamed = broker.topics.get(bills)
         assert renamed is not None

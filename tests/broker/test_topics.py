@@ -220,11 +220,9 @@ async def test_new_name_and_configuration_of_a_topic_last(tmp_path: Path) -> Non
         topic = await broker.topics.create(ORDERS, 1, config={"max_message_bytes": "1"})
         await broker.topics.create(ORDERS._replace(topic="taken"), 1)
         with pytest.raises(TopicExistsError):
-            await broker.topics.update(topic, ORDERS._replace(topic="taken"), {})
-        await broker.topics.update(topic, ORDERS, {"max_message_bytes": "2"})
-        await broker.topics.update(
-            topic, ORDERS._replace(topic="bills"), {"max_message_bytes": "2"}
-        )
+            await broker.topics.configure(topic, lambda _: {}, name="taken")
+        await broker.topics.configure(topic, lambda _: {"max_message_bytes": "2"})
+        await broker.topics.configure(topic, lambda _: {"max_message_bytes": "2"}, name="bills")
         assert broker.topics.get(ORDERS) is broker.topics.by_kafka_name("orders") is None
     async with running(tmp_path) as broker:
         found = broker.topics.by_kafka_name("bills")
@@ -232,7 +230,7 @@ async def test_new_name_and_configuration_of_a_topic_last(tmp_path: Path) -> Non
         assert (found.id, found.config.explicit) == (topic.id, {"max_message_bytes": "2"})
         await broker.topics.delete(found)
         with pytest.raises(UnknownTopicError):
-            await broker.topics.update(found, ORDERS, {})
+            await broker.topics.configure(found, lambda _: {})
 
 
 async def test_namespace_takes_its_topics_along(tmp_path: Path) -> None:
@@ -257,6 +255,30 @@ async def test_namespace_takes_its_topics_along(tmp_path: Path) -> None:
         found = broker.topics.by_kafka_name("acme.store.orders")
         assert found is not None
         assert found.id == topic.id
+
+
+async def test_a_topic_that_is_configured_while_its_namespace_moves_goes_along(
+    tmp_path: Path,
+) -> None:
+    shop, store = NamespaceName("public", "shop"), NamespaceName("acme", "store")
+    async with running(tmp_path) as broker:
+        topic = await broker.topics.create(TopicName(*shop, "orders"), 1)
+        await asyncio.gather(
+            broker.topics.rename_namespace(shop, store),
+            broker.topics.configure(topic, lambda config: {**config.explicit, "segment_ms": "9"}),
+            broker.topics.configure(
+                topic, lambda config: {**config.explicit, "retention_ms": "5"}, name="bills"
+            ),
+        )
+        anew = await broker.namespaces.create(shop)
+        await broker.topics.create(TopicName(*shop, "orders"), 1)
+        assert anew.name == shop
+        assert (topic.name, topic.config.explicit) == (
+            TopicName(*store, "bills"),
+            {"segment_ms": "9", "retention_ms": "5"},
+        )
+    async with running(tmp_path) as broker:
+        assert broker.topics.get(TopicName(*store, "bills")) is not None
 
 
 async def test_namespace_is_deleted_with_its_topics(tmp_path: Path) -> None:

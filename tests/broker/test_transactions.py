@@ -170,21 +170,6 @@ async def test_whoever_goes_on_from_the_last_epoch_gets_another_producer_id(hous
     assert list(house.coordinator.all()) == [ID]
 
 
-async def test_offsets_take_effect_with_their_transaction(house: House) -> None:
-    producer = await begun(house, 1)
-    await house.commit_offset(ID, producer, 1, 40)
-    assert (house.committed(1), house.pending.is_pending(GROUP, 1)) == (None, True)
-    await house.restart()
-    assert (house.committed(1), house.pending.is_pending(GROUP, 1)) == (None, True)
-    await house.coordinator.end(ID, producer, committed=True)
-    assert (house.committed(1), house.pending.is_pending(GROUP, 1)) == (40, False)
-    await house.commit_offset(ID, producer, 1, 50)
-    await house.coordinator.end(ID, producer, committed=False)
-    assert (house.committed(1), house.pending.is_pending(GROUP, 1)) == (40, False)
-    await house.restart()
-    assert house.committed(1) == 40
-
-
 async def test_who_has_no_part_yet_may_not_begin_a_transaction_of_the_older_kind(
     house: House,
 ) -> None:

@@ -87,13 +87,13 @@ async def test_batch_that_the_topic_does_not_take_is_refused(tmp_path: Path) -> 
         ({"message_timestamp_after_max_ms": "0"}, 0),
         ({}, 0),
     ):
-        await broker.topics.update(topic, topic.name, config)
+        await broker.topics.configure(topic, lambda _, config=config: config)
         assert (await dialog.produce(batch, 1)).status == status
     ahead = (time.time_ns() + 10**12) // 1000
-    await broker.topics.update(topic, topic.name, {"message_timestamp_after_max_ms": "900000"})
+    await broker.topics.configure(topic, lambda _: {"message_timestamp_after_max_ms": "900000"})
     late = await dialog.produce(producer_batch(b"late", origin_us=ahead), 1)
     assert late.status == ErrorCode.TIMESTAMP_OUT_OF_RANGE
-    await broker.topics.update(topic, topic.name, {"terminated": "true"})
+    await broker.topics.configure(topic, lambda _: {"terminated": "true"})
     assert (await dialog.produce(batch, 1)).status == ErrorCode.CANNOT_APPEND_MESSAGE
     assert topic.partitions[0].end_offset == 2
     dialog.session.close()

@@ -176,6 +176,6 @@ async def test_what_is_not_there_or_terminated_takes_nothing(dialog: Dialog) -> 
     await dialog.create_topic()
     topic = dialog.broker.topics.by_kafka_name(TOPIC)
     assert topic is not None
-    await dialog.broker.topics.update(topic, topic.name, {"terminated": "true"})
+    await dialog.broker.topics.configure(topic, lambda _: {"terminated": "true"})
     refused = await append_at(dialog, 0, 0, batch(b"a"))
     assert refused.error_code == ErrorCode.POLICY_VIOLATION

@@ -201,7 +201,7 @@ async def test_a_topic_that_was_terminated_takes_no_batch(dialog: Dialog) -> Non
     await dialog.create_topic()
     assert (await dialog.produce(batch())).error_code == 0
     (topic,) = dialog.broker.topics.all()
-    await dialog.broker.topics.update(topic, topic.name, {"terminated": "true"})
+    await dialog.broker.topics.configure(topic, lambda _: {"terminated": "true"})
     assert (await dialog.produce(batch())).error_code == ErrorCode.POLICY_VIOLATION
     assert topic.partitions[0].end_offset == 1
 

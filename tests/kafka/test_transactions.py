@@ -5,7 +5,6 @@ Method: requests into a session without a socket; the log and the offsets are lo
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -305,7 +304,6 @@ async def test_what_a_group_committed_since_is_not_taken_back_by_a_transaction(
     producer = TransactionalProducer(dialog)
     await producer.init()
     await producer.commit_offset(5)
-    await asyncio.sleep(0.002)  # The other one is of another millisecond.
     request = api("OffsetCommit").request
     part = request.OffsetCommitRequestPartition(partition_index=0, committed_offset=9)
     topic = request.OffsetCommitRequestTopic(name=TOPIC, partitions=[part])

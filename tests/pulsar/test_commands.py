@@ -133,9 +133,11 @@ async def test_failover_consumers_hear_whose_turn_it_is(peer: Peer, broker: Brok
     await broker.topics.create(TopicName("public", "default", "p"), 1)
     options = {"subType": FAILOVER, "topic": "p-partition-0"}
     await peer.subscribe(consumer_id=1, consumer_name="b", **options)
+    peer.flow(1)
     change = await peer.hear(Command.ACTIVE_CONSUMER_CHANGE)
     assert (change.consumer_id, change.is_active) == (1, True)
     await peer.subscribe(consumer_id=2, consumer_name="a", **options)
+    peer.flow(1, 2)
     changes = [await peer.hear(Command.ACTIVE_CONSUMER_CHANGE) for _ in range(2)]
     assert {(c.consumer_id, c.is_active) for c in changes} == {(1, False), (2, True)}
 
@@ -144,6 +146,7 @@ async def test_old_clients_hear_nothing_of_turns(broker: Broker) -> None:
     peer = Peer(broker)
     await peer.connect(version=11)
     await peer.subscribe("t", subType=FAILOVER)
+    peer.flow(1)
     assert peer.silent(Command.ACTIVE_CONSUMER_CHANGE)
     peer.lose()
 

@@ -184,7 +184,7 @@ async def test_a_topic_may_do_without(peer: Peer, broker: Broker) -> None:
     await peer.producer("t", producer_name="me")
     topic = broker.topics.get(TopicName("public", "default", "t"))
     assert topic is not None
-    await broker.topics.update(topic, topic.name, {"deduplication": "false"})
+    await broker.topics.configure(topic, lambda _: {"deduplication": "false"})
     assert [await send(peer, 1) for _ in range(2)] == [0, 1]
     peer.lose()
     async with connected(broker) as again:

@@ -133,7 +133,7 @@ async def test_partitions_and_names_that_change_are_told(peer: Peer, broker: Bro
     await broker.topics.add_partitions(topic, 3)
     new, gone, _ = await hear(peer)
     assert (SHOP + "orders-1-partition-2" in new, gone) == (True, [])
-    await broker.topics.update(topic, TopicName("acme", "shop", "orders-9"), {})
+    await broker.topics.configure(topic, lambda _: {}, name="orders-9")
     new, gone, _ = await hear(peer)
     assert [len(new), len(gone)] == [3, 3]
     assert all("orders-9" in name for name in new)

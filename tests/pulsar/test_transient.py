@@ -92,13 +92,13 @@ async def test_shared_consumers_take_turns(peer: Peer, other: Peer) -> None:
 async def test_failover_goes_to_the_first_by_name(peer: Peer, other: Peer) -> None:
     await peer.producer(TOPIC)
     await other.subscribe(TOPIC, 1, subType=FAILOVER, consumer_name="b")
+    other.flow(10, 1)
     first = await other.hear(Command.ACTIVE_CONSUMER_CHANGE)
     assert (first.consumer_id, first.is_active) == (1, True)
     await other.subscribe(TOPIC, 2, subType=FAILOVER, consumer_name="a")
+    other.flow(10, 2)
     changes = [await other.hear(Command.ACTIVE_CONSUMER_CHANGE) for _ in range(2)]
     assert {(c.consumer_id, c.is_active) for c in changes} == {(1, False), (2, True)}
-    for consumer_id in (1, 2):
-        other.flow(10, consumer_id)
     await peer.publish(entry(b"x"))
     close = api.CommandCloseConsumer(consumer_id=2, request_id=1)
     await other.ask(Command(type=Command.CLOSE_CONSUMER, close_consumer=close), Command.SUCCESS)

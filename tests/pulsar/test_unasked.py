@@ -1,9 +1,11 @@
-"""Goal: what a consumer hears without having asked comes after it knows of itself, and only to
+"""Goal: what a consumer hears without having asked comes once its client knows it, and only to
 clients that understand it: whose turn it is, where an entry is, and that a topic has ended.
 """
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 
 import pulsar
@@ -33,25 +35,27 @@ async def connected(broker: Broker, *, flag: bool = True, version: int = 20) -> 
     return peer
 
 
-async def test_a_consumer_knows_of_itself_before_it_hears_whose_turn_it_is(peer: Peer) -> None:
-    await peer.subscribe("t", subType=api.CommandSubscribe.Failover)
-    subscribe = api.CommandSubscribe(
-        topic="t",
-        subscription="sub",
-        subType=api.CommandSubscribe.Failover,
-        consumer_id=2,
-        request_id=7,
-    )
-    await peer.hear(Command.ACTIVE_CONSUMER_CHANGE)
-    peer.heard.clear()
-    peer.say(Command(type=Command.SUBSCRIBE, subscribe=subscribe))
+@pytest.mark.parametrize("topic", ["t", "non-persistent://public/default/t"])
+async def test_a_client_knows_a_consumer_before_it_hears_whose_turn_it_is(
+    peer: Peer, topic: str
+) -> None:
+    for consumer_id in (1, 2):
+        await peer.subscribe(topic, consumer_id, subType=api.CommandSubscribe.Failover)
     await settled()
-    said = [frame.command for frame in peer.heard]
-    news = [(c.type, c.active_consumer_change.consumer_id) for c in said]
-    mine = (Command.ACTIVE_CONSUMER_CHANGE, 2)
-    assert [kind for kind, _ in news].count(Command.SUCCESS) == 1
-    assert news.count(mine) == 1
-    assert news.index(mine) > [kind for kind, _ in news].index(Command.SUCCESS)
+    assert peer.silent(Command.ACTIVE_CONSUMER_CHANGE)
+    for consumer_id in (1, 2):
+        peer.flow(1, consumer_id)
+        change = await peer.hear(Command.ACTIVE_CONSUMER_CHANGE)
+        assert change.consumer_id == consumer_id
+        peer.flow(1, consumer_id)
+    await settled()
+    assert peer.silent(Command.ACTIVE_CONSUMER_CHANGE)
+
+
+async def test_who_asks_for_no_messages_hears_whose_turn_it_is_a_moment_later(peer: Peer) -> None:
+    await peer.subscribe("t", subType=api.CommandSubscribe.Failover)
+    change = await peer.hear(Command.ACTIVE_CONSUMER_CHANGE)
+    assert change.is_active
 
 
 async def test_an_entry_says_where_in_the_log_it_is_to_who_asked_for_it(broker: Broker) -> None:
@@ -109,19 +113,25 @@ def test_a_real_client_reads_behind_entry_metadata(client: pulsar.Client, topic:
 async def terminated(broker: Broker) -> None:
     topic = broker.topics.get(ORDERS)
     assert topic is not None
-    await broker.topics.update(topic, topic.name, {"terminated": "true"})
+    await broker.topics.configure(topic, lambda _: {"terminated": "true"})
 
 
 async def test_nobody_sends_to_a_topic_that_was_terminated(peer: Peer, broker: Broker) -> None:
     await peer.producer("t")
-    await peer.publish(entry(), sequence_id=0)
-    await terminated(broker)
-    sent = api.CommandSend(producer_id=1, sequence_id=1)
-    refused = await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, entry())
-    assert (refused.sequence_id, refused.error) == (1, api.TopicTerminatedError)
+    ending = asyncio.create_task(terminated(broker))
+    for number in itertools.count():
+        sent = api.CommandSend(producer_id=1, sequence_id=number)
+        peer.say(Command(type=Command.SEND, send=sent), entry())
+        if ending.done():
+            break
+        await settled()
+    await ending
+    closed = await peer.hear(Command.CLOSE_PRODUCER)
+    assert closed.producer_id == 1
     made = api.CommandProducer(topic="t", producer_id=2, request_id=3)
     error = await peer.ask(Command(type=Command.PRODUCER, producer=made), Command.ERROR)
     assert (error.request_id, error.error) == (3, api.TopicTerminatedError)
+    assert peer.silent(Command.SEND_ERROR)  # On which the Go client does nothing any more.
 
 
 @pytest.mark.parametrize("ended_first", [False, True])

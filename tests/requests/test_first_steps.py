@@ -113,6 +113,30 @@ async def test_a_rest_that_nobody_awaits_is_closed(recwarn: pytest.WarningsRecor
     assert [str(each.message) for each in recwarn] == []
 
 
+@pytest.mark.parametrize("fails", [False, True])
+async def test_of_several_that_nobody_awaits_only_a_failure_is_reported(
+    caplog: pytest.LogCaptureFixture, *, fails: bool
+) -> None:
+    async def one() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            if fails:
+                raise ZeroDivisionError from None
+            raise
+
+    async def several() -> None:
+        await asyncio.gather(one(), one())
+
+    rest = begin(several())
+    await asyncio.sleep(0)
+    del rest
+    for _ in range(5):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert [record.name for record in caplog.records] == ["penstock.tasks"] * fails
+
+
 async def test_what_waits_for_a_signal_can_be_awaited_in_a_task_too() -> None:
     signal = Signal()
 

@@ -45,4 +45,4 @@ def days(*ages: float) -> list[int]:
 
 async def configure(broker: Broker, topic: Topic, **config: object) -> None:
     texts = {name: str(value) for name, value in config.items()}
-    await broker.topics.update(topic, topic.name, texts)
+    await broker.topics.configure(topic, lambda _: texts)

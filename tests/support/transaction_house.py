@@ -226,7 +226,7 @@ class House:
 
     async def commit_offset(self, name: str, producer: Producer, partition: int, at: int) -> None:
         """Commit an offset of the group in a transaction."""
-        offsets = {partition: CommittedOffset(at)}
+        offsets = {partition: self._offset(at)}
         await self.coordinator.add_name(
             name,
             producer,
@@ -234,6 +234,13 @@ class House:
             lambda: self.pending.rows(producer.id, GROUP, offsets),
             lambda: self.pending.put(producer.id, GROUP, offsets),
         )
+
+    async def commit_offset_at_once(self, partition: int, at: int) -> None:
+        """Commit an offset of the group outside of any transaction."""
+        await self.offsets.commit(GROUP, {partition: self._offset(at)})
+
+    def _offset(self, at: int) -> CommittedOffset:
+        return CommittedOffset(at, committed_at_ms=self.offsets.next_time_ms())
 
     def committed(self, partition_id: int) -> int | None:
         """The offset of the group, if it has one."""

@@ -52,9 +52,12 @@ def open_spark(jars: str) -> SparkSession:
     """A session as a user has it: Java's heap and its compilers by default."""
     from pyspark.sql import SparkSession  # only where a case needs it
 
+    from penstock.pipeline.session import UNIONS  # as above
+
     builder = SparkSession.builder.master("local[2]").appName("versus")
     builder = builder.config("spark.jars", jars).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+    builder = builder.config(UNIONS, "true")  # as docs/spark-live-table.md advises
     return builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
 
 

@@ -39,8 +39,8 @@ def random_values(size: int) -> Callable[[int], Iterator[bytes]]:
 
 BYTES_100: Final = Topic("bytes-100", 10_000_000, random_values(100))
 BYTES_1000: Final = Topic("bytes-1000", 2_000_000, random_values(1000))
-ORDERS: Final = Topic("orders", 3_000_000, orders.as_json)
-AVRO_ORDERS: Final = Topic("avro-orders", 3_000_000, orders.as_avro)
+ORDERS: Final = Topic("orders", 10_000_000, orders.as_json)
+AVRO_ORDERS: Final = Topic("avro-orders", 10_000_000, orders.as_avro)
 SMALL: Final = Topic("small", 30_000, random_values(100))
 
 

@@ -65,7 +65,7 @@ def json_ours(session: Session, work: Work) -> None:
 
 def values(session: Session, work: Work, schema: str) -> None:
     """Have the values as columns, and no other ones: Spark's source can't leave them out."""
-    scan(ours(session, work, "log", schema=schema, columns="value").select("value.*"))
+    scan(ours(session, work, "log", schema=schema, columns="value", flatten="true"))
 
 
 def json_kafka(session: Session, work: Work) -> None:

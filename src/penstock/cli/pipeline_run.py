@@ -178,7 +178,7 @@ def _run(config: PipelineConfig, *, lines: bool) -> Progress:
 
     try:
         run = Run(config, show_batch) if lines else Run(config)
-    except TableError as error:
+    except (PipelineError, TableError) as error:
         raise CommandError(str(error)) from error
     stop_on_signals(run)
     # Progress is for the person at the terminal, what a program reads is the result.
@@ -200,6 +200,8 @@ def _line(progress: Progress) -> str:
     if progress.seconds_to_go:
         parts.append(f"{progress.seconds_to_go:,.0f} s to go")
     parts.extend(f"{count:,} not {name!r}" for name, count in progress.unmet.items())
+    if progress.late:
+        parts.append(f"{progress.late:,} too late")
     return ", ".join(parts)
 
 
@@ -211,6 +213,7 @@ def _show(progress: Progress, output: Format, *, to_errors: bool) -> None:
             "batches": progress.batches,
             "seconds": round(progress.seconds, 1),
             "unmet": progress.unmet,
+            "late": progress.late,
         }
         text = json.dumps(figures, ensure_ascii=False)
     if to_errors:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from penstock import wall_clock
 from penstock.broker.errors import UnknownPartitionError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
@@ -58,7 +57,7 @@ async def store_offset(
 
     Raises UnknownPartitionError, TooManyOffsetsError and MetadataError.
     """
-    committed = CommittedOffset(offset + 1, committed_at_ms=wall_clock.now_ms())
+    committed = CommittedOffset(offset + 1, committed_at_ms=broker.offsets.next_time_ms())
     if await broker.offsets.commit(owner, {partition.id: committed}):
         raise UnknownPartitionError(f"the topic of {partition.name} was deleted")
 

@@ -50,9 +50,10 @@ class PenstockSource(DataSource):
             return raw
         options = parse(self.options, streaming=False)
         assert options.values is not None
-        from penstock.pipeline.values.reading import typed_schema  # noqa: PLC0415  # if needed
+        from penstock.pipeline.values import reading  # noqa: PLC0415  # if it is needed
 
-        return typed_schema(raw, options.values, options.topics)
+        typed = reading.typed_schema(raw, options.values, options.topics)
+        return reading.flattened_columns(typed) if options.flatten else typed
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if READ in self.options:

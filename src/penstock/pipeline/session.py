@@ -29,6 +29,9 @@ LOCAL: Final = "local[*]"
 
 _WORKER_PYTHON: Final = Path(__file__).with_name("worker_python.sh")
 
+UNIONS: Final = "spark.sql.codegen.wholeStage.union.enabled"
+"""Spark 4.3 can compile a union with what is made of its rows, and does not by default."""
+
 _CHECKPOINTS: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -191,6 +194,8 @@ def _settings() -> dict[str, str]:
         "spark.python.unix.domain.socket.enabled": "true",
         # Half the time of a small batch was spent in the default manager's checkpoint files.
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+        # A live table is a union: a sum of its rows takes a sixth less time.
+        UNIONS: "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
     }

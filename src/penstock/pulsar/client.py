@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
 from penstock.pace import Pace
 from penstock.pulsar.keep_alive import KeepAlive
+from penstock.pulsar.newcomers import Newcomers
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -69,6 +70,7 @@ class Client(call.Client):
         self.transient_topics = transient_topics
         self.transient_producers: dict[int, TransientProducer] = {}
         self.transient_consumers: dict[int, TransientConsumer] = {}
+        self.newcomers = Newcomers()
         self.watchers: dict[int, Watcher] = {}
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
@@ -125,6 +127,7 @@ class Client(call.Client):
             self.broker.subscriptions.leave(consumer.subscription, consumer.member)
         transient = self.transient_consumers.pop(consumer_id, None)
         if transient is not None:
+            self.newcomers.remove(consumer_id)
             self.transient_topics.remove_consumer(transient)
             self.held.grow(-consumer_bytes(transient.name))
 
@@ -153,6 +156,7 @@ class Client(call.Client):
     def forget_consumer(self, consumer: PulsarConsumer) -> None:
         """The consumer has no subscription any more."""
         del self.consumers[consumer.id]
+        self.newcomers.remove(consumer.id)
         self.held.grow(-consumer_bytes(consumer.member.name))
 
     def _forget_producer(self, producer: Producer) -> None:

@@ -77,7 +77,7 @@ class PulsarConsumer:
         self.partition = partition
         self._owner = owner
         self._kind = kind
-        self._is_open = False
+        self._is_known = False
         self._active: bool | None = None
         self._is_at_end = False
         self._knows_the_end = False
@@ -128,15 +128,12 @@ class PulsarConsumer:
             and self._owner.protocol_version >= ACTIVE_CONSUMER_CHANGE_VERSION
         ):
             self._active = active
-            if self._is_open:
+            if self._is_known:
                 self._say_whether_active(active)
 
-    def opened(self) -> None:
-        """The client has heard that the consumer is there: say what it could not be told before.
-
-        The Go client drops what is about a consumer that it does not know yet.
-        """
-        self._is_open = True
+    def known(self) -> None:
+        """The client knows the consumer: say what it could not be told before."""
+        self._is_known = True
         if self._active is not None:
             self._say_whether_active(self._active)
         if self._is_at_end:
@@ -149,7 +146,7 @@ class PulsarConsumer:
         if not knows or owner.protocol_version < REACHED_END_VERSION:
             return
         self._is_at_end = True
-        if self._knows_the_end or not self._is_open:
+        if self._knows_the_end or not self._is_known:
             return
         self._knows_the_end = True
         reached = CommandReachedEndOfTopic(consumer_id=self.id)

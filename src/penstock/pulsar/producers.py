@@ -206,6 +206,7 @@ class Producers:
         self._prefix = f"penstock-{broker.cluster.this_node.node_id}-{secrets.token_hex(4)}"
         broker.topics.deletion.on_partitions(self._forget)
         broker.retention.backlogs.on_excess(self._drop)
+        broker.topics.on_configured(self._configured)
 
     def new_name(self) -> str:
         """Return a name for a producer whose client leaves it to the broker."""
@@ -236,6 +237,13 @@ class Producers:
         for partition in partitions:
             self._drop(partition)
             self._by_partition.pop(partition.id, None)
+
+    def _configured(self, topic: Topic) -> None:
+        # They hear that the topic has ended as they come back, also those that send nothing. Of a
+        # message that is refused the Go client would hear nothing: it waits until its time is up.
+        if topic.config.terminated:
+            for partition in topic.partitions:
+                self._drop(partition)
 
     def _drop(self, partition: Partition) -> None:
         """Send the producers of a partition away; those that come back are judged anew."""

@@ -68,7 +68,7 @@ class TransientConsumer:
     owner: TransientOwner
     subscription: TransientSubscription = field(init=False)
     permits: int = 0
-    is_open: bool = False
+    is_known: bool = False
     _unread: int = 0
     """Bytes that were sent since the connection last took all."""
     _tasks: Tasks = field(default_factory=Tasks)
@@ -88,6 +88,11 @@ class TransientConsumer:
         if not self._unread:
             self._tasks.start(self._read(), "wait for a consumer to take more")
         self._unread += len(body)
+
+    def known(self) -> None:
+        """The client knows the consumer: say what it could not be told before."""
+        self.is_known = True
+        self.subscription.introduce(self)
 
     def say_whether_active(self, *, is_active: bool) -> None:
         """Tell a Failover consumer whether it is the one that gets messages."""
@@ -134,9 +139,8 @@ class TransientSubscription:
         self.consumers.remove(consumer)
         self._choose()
 
-    def opened(self, consumer: TransientConsumer) -> None:
-        """The client has heard that the consumer is there: tell it whether it is its turn."""
-        consumer.is_open = True
+    def introduce(self, consumer: TransientConsumer) -> None:
+        """Tell a consumer that its client knows by now whether it is its turn."""
         if self.kind is SubscriptionKind.FAILOVER:
             consumer.say_whether_active(is_active=consumer is self._active)
 
@@ -149,7 +153,7 @@ class TransientSubscription:
         if self.kind is not SubscriptionKind.FAILOVER or self._active is former:
             return
         for consumer in (former, self._active):
-            if consumer is not None and consumer.is_open and consumer in self.consumers:
+            if consumer is not None and consumer.is_known and consumer in self.consumers:
                 consumer.say_whether_active(is_active=consumer is self._active)
 
 

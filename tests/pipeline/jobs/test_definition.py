@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from penstock.pipeline.jobs.config import (
     Parsing,
     PipelineConfig,
     TopicTarget,
+    WriteMode,
 )
 from penstock.pipeline.jobs.definition import load
 from penstock.pipeline.jobs.settings import table_config
@@ -227,6 +229,9 @@ changes = "debezium"
 """
 
 
+UPSERT = {"mode": WriteMode.UPSERT, "key": ("id",)}
+
+
 def test_envelopes_of_debezium_can_be_followed(tmp_path: Path) -> None:
     config = defined(tmp_path, DEBEZIUM)
     assert table_config(config).changes is ChangeForm.DEBEZIUM
@@ -257,6 +262,23 @@ def test_the_newest_row_of_a_key_is_not_looked_for_among_the_first(tmp_path: Pat
     upsert = 'table = "t"\nmode = "upsert"\nkey = ["id"]'
     with pytest.raises(DefinitionError, match="leave one of them out"):
         defined(tmp_path, section + SMALL.replace('table = "orders-table"', upsert))
+
+
+@pytest.mark.parametrize(
+    ("entries", "error"),
+    [
+        ({"mode": WriteMode.UPSERT}, "key must be a list of columns"),
+        ({"key": ("id",)}, "key must be a list of columns"),
+        ({"changes": ChangeForm.DEBEZIUM}, "changes must be left out"),
+        ({**UPSERT, "changes": ChangeForm.DEBEZIUM}, r"\[parse\] is missing"),
+        ({**UPSERT, "deduplication": Deduplication(("id",), "at", 60)}, "leave one of them out"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_in_python_too(
+    entries: dict[str, Any], error: str
+) -> None:
+    with pytest.raises(DefinitionError, match=error):
+        PipelineConfig("127.0.0.1:9092", ("orders",), Path("table"), **entries)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

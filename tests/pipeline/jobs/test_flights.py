@@ -121,6 +121,7 @@ def test_flights_are_a_table(
         progress = run(tmp_path, "flights", FLIGHTS, schema=schema, **names)
         assert progress.behind == 0
         unmet += progress.unmet["has a tail number"]
+    assert progress.late == len(sent(late))
     expected = duckdb.sql(f"""
         select id, carrier, origin, dest, tailnum, time_hour::timestamptz as time_hour,
                distance::bigint as distance,

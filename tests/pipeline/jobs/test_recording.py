@@ -26,7 +26,7 @@ from penstock.pipeline.values.options import OnParseError
 
 @pytest.fixture
 def config(tmp_path: Path) -> PipelineConfig:
-    """A pipeline of which nothing is as it is by default."""
+    """A pipeline of which nothing is as it is by default, but for what keys do not go with."""
     (tmp_path / "schema.avsc").touch()
     folder = state_folder(tmp_path / "table")
     folder.mkdir(parents=True)
@@ -48,19 +48,19 @@ def config(tmp_path: Path) -> PipelineConfig:
         master="local[1]",
         parsing=Parsing(str(tmp_path / "schema.avsc"), OnParseError.DEAD_LETTER, tmp_path / "dead"),
         expectations=(Expectation("a", "a > 0"), Expectation("b", "b", Otherwise.FAIL)),
-        deduplication=Deduplication(("a",), "t", 3.0),
         mode=WriteMode.UPSERT,
         key=("a", "b"),
         changes=ChangeForm.DEBEZIUM,
         partition_by=("day(t)",),
-        target_topic=TopicTarget("c", "localhost:4"),
+        target_topic=TopicTarget("c", "localhost:4", (("token", "$C"),)),
         backfill=True,
+        access=(("tlsCaFile", "ca.pem"), ("kafka.sasl.mechanism", "PLAIN")),
     )
 
 
 def test_the_pipeline_of_these_tests_has_nothing_by_default(config: PipelineConfig) -> None:
     alike = [each.name for each in fields(config) if getattr(config, each.name) == each.default]
-    assert alike == []
+    assert alike == ["deduplication"]
 
 
 def test_all_of_it_comes_back(config: PipelineConfig) -> None:
@@ -68,6 +68,7 @@ def test_all_of_it_comes_back(config: PipelineConfig) -> None:
     assert recorded(config.table) == config
     wide = ", ".join(f"column{number} BIGINT" for number in range(200))
     plain = PipelineConfig("localhost:1", ("a",), config.table, parsing=Parsing(wide))
+    plain = replace(plain, deduplication=Deduplication(("a",), "t", 3.0))
     record(plain)
     assert recorded(config.table) == plain
 

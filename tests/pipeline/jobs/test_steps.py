@@ -110,3 +110,15 @@ def test_a_condition_that_is_none_is_named(
         look_at_steps(config)
     with pytest.raises(PipelineError, match=error):
         Run(config).run(lambda _: None)
+
+
+def test_a_registry_that_is_down_is_named_before_a_run(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    parsing = Parsing("http://127.0.0.1:1")
+    topic = create(shared_server.kafka)
+    config = PipelineConfig(shared_server.kafka, (topic,), tmp_path / "t", parsing=parsing)
+    with pytest.raises(
+        CheckError, match=r"^schema: the registry at http://127\.0\.0\.1:1 does not"
+    ):
+        look_at_steps(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,7 @@ def test_each_query_sees_what_came_since_the_last(
     assert offsets(spark, "again") == expected
     plan = spark.table("again").where("offset > 5")._jdf.queryExecution().executedPlan()
     assert "PushedFilters: [IsNotNull(offset), GreaterThan(offset,5)]" in plan.toString()
+    assert re.search(r"\*\(1\) Union", plan.toString()), "one compiled step has all of it"
 
 
 def test_messages_that_are_gone_are_said(spark: SparkSession, config: PipelineConfig) -> None:

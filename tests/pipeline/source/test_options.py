@@ -110,6 +110,11 @@ def test_positions_can_be_offsets_or_words() -> None:
         ({**BASE, "kafka.ssl.truststore.location": "x"}, "in PEM as tlsCaFile"),
         ({**BASE, "kafka.sasl.mechanism": "PLAIN"}, "kafka.sasl.jaas.config belong together"),
         ({**BASE, "kafka.isolation.levle": "x"}, "did you mean kafka.isolation.level"),
+        ({**BASE, "flatten": "true"}, "give schema with it"),
+        (
+            {**BASE, "flatten": "true", "schema": "a INT", "filterPushdown": "true"},
+            "leave out flatten",
+        ),
         ({**BASE, "columns": "key,colour"}, "columns must name some of key, value"),
         ({**BASE, "columns": "key,KEY"}, "each once"),
         ({**BASE, "columns": ""}, "columns must name some of"),

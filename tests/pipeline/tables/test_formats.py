@@ -15,6 +15,7 @@ from penstock.pipeline.tables import iceberg, merging
 from penstock.pipeline.tables.iceberg import IcebergTable
 from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.table import Table
 from table_readers import READERS, offsets_seen
 
@@ -119,6 +120,24 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path, kind: TableFormat)
     (tmp_path / "table" / "other.parquet").touch()
     with pytest.raises(TableError, match="choose an empty folder"):
         open_table(config(tmp_path, kind)).prepare(SCHEMA)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_names_that_differ_by_case_alone_are_refused(tmp_path: Path, kind: TableFormat) -> None:
+    table = open_table(config(tmp_path, kind))
+    nested = pa.struct([pa.field("a", pa.int64())])
+    other = pa.struct([pa.field("A", pa.int64())])
+    both = pa.field("both", pa.struct([*nested, *other]))
+    for twin in (pa.field("Offset", pa.int64()), both):
+        with pytest.raises(TableError, match=r"(Offset and offset|A and both\.a) differ by case"):
+            table.prepare(SCHEMA.append(twin))
+    assert not list(tmp_path.glob("**/*metadata*")), "no table has begun"
+    columns = SCHEMA.append(pa.field("one", nested))
+    table.prepare(columns)
+    for fields in ([pa.field("Offset", pa.int64())], [pa.field("one", other)]):
+        with pytest.raises(TableError, match=r"(Offset and offset|one.A and one.a) differ by case"):
+            table.prepare(pa.schema(fields))
+    assert isinstance(table.prepare(columns), Stager)
 
 
 @pytest.mark.parametrize("kind", LAKES)

@@ -63,6 +63,30 @@ def test_a_value_is_a_struct_of_real_types(
     assert frame.where("value IS NULL").count() == 1
 
 
+def test_the_fields_of_values_are_columns_of_their_own(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    fill(shared_server.kafka, topic, [*with_a_bad_one(0, 20), (b"gone", None)])
+    options = {"schema": DDL, "keySchema": "id STRING", "onParseError": "null", "flatten": "true"}
+    columns = {"columns": "offset,value,key"}
+    frame = read(spark, shared_server.kafka, topic, **options, **columns)
+    assert frame.columns == ["id", "name", "at", "tags", "origin", "_offset", "_key"]
+    rows = frame.orderBy("_offset").collect()
+    assert [row["_offset"] for row in rows if row.id is None] == [BAD, 20]
+    assert (rows[3].name, rows[3].origin.city, len(rows[5].tags)) == ("order 3", "Ulm", 2)
+    with pytest.raises(Exception, match="a field _offset, and so is a column"):
+        read(spark, shared_server.kafka, topic, **options | {"schema": "_offset INT"})
+    stream = spark.readStream.format("penstock").options(
+        **options | {"penstock.bootstrap.servers": shared_server.kafka, "subscribe": topic}
+    )
+    writer = stream.option("startingOffsets", "earliest").load().writeStream.format("parquet")
+    writer = writer.option("path", str(tmp_path / "rows")).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    written = spark.read.parquet(str(tmp_path / "rows")).orderBy("_offset")
+    assert [row.id for row in written.collect()] == [row.id for row in rows]
+
+
 def test_a_bad_record_fails_is_null_or_goes_elsewhere(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
 ) -> None:

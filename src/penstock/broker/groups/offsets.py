@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock import limits
+from penstock import limits, wall_clock
 from penstock.broker.errors import TooManyOffsetsError
 from penstock.memory import Holding, text_bytes
 from penstock.metadata.offsets import OffsetRow
@@ -34,6 +34,7 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int = -1
     note: str = ""
     committed_at_ms: int = 0
+    """By `CommittedOffsets.next_time_ms`."""
 
 
 class CommittedOffsets:
@@ -49,9 +50,24 @@ class CommittedOffsets:
         """Who has an offset of a partition."""
         self._account = memory.metadata
         self._held = Holding(memory.metadata)
+        self._last_ms = 0
         for row in repository.all():
+            self.passed(row.committed_at_ms)
             committed = CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
             self._put(OffsetOwner(row.kind, row.name), {row.partition_id: committed})
+
+    def next_time_ms(self) -> int:
+        """Return when an offset is committed that a client commits now.
+
+        It is later than that of any commit before, whatever the clock does: which of two offsets
+        came last goes by it.
+        """
+        self.passed(max(wall_clock.now_ms(), self._last_ms + 1))
+        return self._last_ms
+
+    def passed(self, committed_at_ms: int) -> None:
+        """An offset was committed then, so that all that come are later."""
+        self._last_ms = max(self._last_ms, committed_at_ms)
 
     def get(self, owner: OffsetOwner, partition_id: int) -> CommittedOffset | None:
         return self._offsets.get(owner, {}).get(partition_id)

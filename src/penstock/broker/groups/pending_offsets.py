@@ -58,6 +58,7 @@ class PendingOffsets:
         for producer_id, row in self._repository.all():
             place = _Place(OffsetOwner(row.kind, row.name), row.partition_id)
             committed = CommittedOffset(row.offset, row.leader_epoch, row.note, row.committed_at_ms)
+            self._offsets.passed(row.committed_at_ms)
             self._put(producer_id, {place: committed})
 
     def is_pending(self, owner: OffsetOwner, partition_id: int) -> bool:
@@ -126,7 +127,7 @@ class PendingOffsets:
     def _is_last(self, place: _Place, offset: CommittedOffset) -> bool:
         """Whether nobody has committed another one since: a group does not go back to this one."""
         there = self._offsets.get(*place)
-        return there is None or there.committed_at_ms <= offset.committed_at_ms
+        return there is None or there.committed_at_ms < offset.committed_at_ms
 
     def _put(self, producer_id: int, offsets: Mapping[_Place, CommittedOffset]) -> None:
         pending = self._pending.setdefault(producer_id, {})

@@ -197,22 +197,16 @@ class Topics:
             self._remove_partitions(topic, count), "removing partitions", refusals=BrokerError
         )
 
-    async def update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
-        """Give a topic this name, which may be its own, and this configuration.
-
-        Raises TopicExistsError, InvalidSettingError and UnknownTopicError.
-        """
-        await uninterrupted(
-            self._update(topic, name, config), "updating a topic", refusals=BrokerError
-        )
-
-    async def configure(self, topic: Topic, change: Callable[[TopicConfig], Explicit]) -> None:
+    async def configure(
+        self, topic: Topic, change: Callable[[TopicConfig], Explicit], *, name: str | None = None
+    ) -> None:
         """Set for a topic what `change` makes of its configuration, which nobody changes meanwhile.
 
-        Raises what `change` does, InvalidSettingError and UnknownTopicError.
+        It gets the name `name` in its namespace, or keeps its own. Raises what `change` does,
+        InvalidSettingError, InvalidTopicNameError, TopicExistsError and UnknownTopicError.
         """
         await uninterrupted(
-            self._configure(topic, change), "configuring a topic", refusals=BrokerError
+            self._configure(topic, change, name), "configuring a topic", refusals=BrokerError
         )
 
     async def rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
@@ -379,27 +373,28 @@ class Topics:
                 )
             await self.deletion.delete_last_partitions(topic, count)
 
+    async def _configure(
+        self, topic: Topic, change: Callable[[TopicConfig], Explicit], name: str | None
+    ) -> None:
+        async with self._changing:
+            # Its namespace may have been renamed while it waited for its turn.
+            renamed = topic.name if name is None else topic.name.renamed(name)
+            await self._update(topic, renamed, change(topic.config))
+
     async def _update(self, topic: Topic, name: TopicName, config: Explicit) -> None:
-        async with self._changing:
-            await self._update_alone(topic, name, config)
-
-    async def _configure(self, topic: Topic, change: Callable[[TopicConfig], Explicit]) -> None:
-        async with self._changing:
-            await self._update_alone(topic, topic.name, change(topic.config))
-
-    async def _update_alone(self, topic: Topic, name: TopicName, config: Explicit) -> None:
         self._check_known(topic)
         self._check_free(name, topic)
         config = checked(config, topic.config.explicit)
         await self._repository.update(_update_of(topic, name, config))
         self._index.rename(topic, name)
         topic.config = self._configs.of(config)
-        await self._storage.rewrite([self._identities.of_topic(topic)])
-        _warn(topic)
+        # In the same turn as it takes effect: nobody is judged by it who was not told.
         for partition in topic.partitions:
             partition.reconfigured()
         for listener in self._on_configured:
             listener(topic)
+        await self._storage.rewrite([self._identities.of_topic(topic)])
+        _warn(topic)
 
     async def _rename_namespace(self, old: NamespaceName, new: NamespaceName) -> None:
         async with self._changing:

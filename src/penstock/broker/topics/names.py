@@ -108,6 +108,10 @@ class TopicName(NamedTuple):
         """The full name of `topic` in `stream`. Raises InvalidTopicNameError."""
         return _checked(*NamespaceName.from_iggy(stream), topic)
 
+    def renamed(self, topic: str) -> TopicName:
+        """The full name of another topic of this namespace. Raises InvalidTopicNameError."""
+        return _checked(self.tenant, self.namespace, topic)
+
 
 def _checked(tenant: str, namespace: str, topic: str) -> TopicName:
     name = TopicName(tenant, namespace, topic)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.broker.topics.names import TopicName
 from penstock.iggy.handlers.registry import handles
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.topic_options import check_size, settings_of
@@ -12,6 +11,7 @@ from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 
 if TYPE_CHECKING:
+    from penstock.broker.topics.config import Explicit, TopicConfig
     from penstock.iggy.server import Call
 
 
@@ -20,8 +20,10 @@ async def update_topic(request: requests.UpdateTopic, call: Call) -> None:
     """Rename, and set what is given; what is not given stays."""
     topic = find_topic(call.broker, request.stream, request.topic)
     changes = settings_of(request.options, call.broker.settings, update=True)
-    config = {**topic.config.explicit, **changes}
     if "retention_topic_bytes" in changes:
-        check_size(config, call.broker.settings)
-    name = TopicName.from_iggy(topic.name.in_namespace.iggy, request.name)
-    await call.broker.topics.update(topic, name, config)
+        check_size({**topic.config.explicit, **changes}, call.broker.settings)
+
+    def changed(config: TopicConfig) -> Explicit:
+        return {**config.explicit, **changes}
+
+    await call.broker.topics.configure(topic, changed, name=request.name)

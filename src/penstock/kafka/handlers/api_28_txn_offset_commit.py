@@ -43,6 +43,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
     response = api("TxnOffsetCommit").response
     pace = Pace()
     failure = _check_member(request, call)
+    now_ms = call.broker.offsets.next_time_ms()
     offsets: dict[int, CommittedOffset] = {}
     accepted: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = []
 
@@ -54,7 +55,8 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
         )
         if failure == ErrorCode.NONE:
             try:
-                _collect(topic, part, call, offsets)
+                partition = topic_by_name(call.broker, topic).partition(part.partition_index)
+                offsets[partition.id] = committed_offset(part, now_ms)
             except Exception as error:
                 result.error_code = refusal(error).code
             else:
@@ -117,13 +119,3 @@ def _check_member(request: TxnOffsetCommitRequest, call: Call) -> ErrorCode:
     except Exception as error:
         return refusal(error).code
     return ACCEPTED.code
-
-
-def _collect(
-    topic: str,
-    part: TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition,
-    call: Call,
-    offsets: dict[int, CommittedOffset],
-) -> None:
-    partition = topic_by_name(call.broker, topic).partition(part.partition_index)
-    offsets[partition.id] = committed_offset(part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
@@ -34,13 +33,14 @@ def offset_owner(group_id: str) -> OffsetOwner:
 def committed_offset(
     part: OffsetCommitRequest.OffsetCommitRequestPartition
     | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition,
+    committed_at_ms: int,
 ) -> CommittedOffset:
-    """Return what a client commits now. Raises RequestError where its own text is too long."""
+    """Return what a client commits. Raises RequestError where its own text is too long."""
     note = part.committed_metadata or ""
     if len(note.encode()) > KAFKA_OFFSET_METADATA_BYTES:
         raise RequestError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
     return CommittedOffset(
-        part.committed_offset, part.committed_leader_epoch, note, time.time_ns() // 1_000_000
+        part.committed_offset, part.committed_leader_epoch, note, committed_at_ms
     )
 
 

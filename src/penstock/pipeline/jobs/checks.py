@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from penstock.pipeline.causes import cause_of
 from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.config import DefinitionError
 from penstock.pipeline.jobs.opening import computing
@@ -62,7 +63,7 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
                 if end > begin.get(source, 0)
             ]
             extents = cluster.extents([each.source for each in waiting]) if waiting else {}
-    except (OptionError, SourceError) as error:
+    except (DefinitionError, OptionError, SourceError) as error:
         raise CheckError(str(error)) from error
     size = sum(bytes_in(each, extents.get(each.source, ())) for each in waiting)
     return Found(len(latest), sum(each.rows for each in waiting), size, to_json(starting, ids))
@@ -76,6 +77,6 @@ def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:
     spark = open_session("penstock pipeline", config.master, Path(os.devnull))
     try:
         rows = computing(config).begin(spark).drop(MET)
-    except (DefinitionError, SchemaError, AnalysisException) as error:
-        raise CheckError(str(error).splitlines()[0]) from error
+    except (DefinitionError, OptionError, SchemaError, AnalysisException) as error:
+        raise CheckError(cause_of(error)) from error
     return rows.dtypes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from penstock.pipeline.session import LOCAL
 from penstock.pipeline.source.options import ReadMode
@@ -14,6 +14,10 @@ from penstock.pipeline.values.options import OnParseError
 
 BATCH_ROWS: Final = 2_000_000
 """Rows of one batch: what is done again after a kill, and how often progress is seen."""
+
+
+Access: TypeAlias = tuple[tuple[str, str], ...]
+"""Options by which servers are reached; `$NAME` in a value is the environment's."""
 
 
 class DefinitionError(ValueError):
@@ -80,11 +84,15 @@ class TopicTarget:
 
     topic: str
     servers: str
+    access: Access = ()
 
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """One pipeline: topics, what is done with their rows, and the table or topic they go to."""
+    """One pipeline: topics, what is done with their rows, and the table or topic they go to.
+
+    Raises DefinitionError where it contradicts itself.
+    """
 
     servers: str
     topics: tuple[str, ...]
@@ -118,6 +126,29 @@ class PipelineConfig:
     target_topic: TopicTarget | None = None
     backfill: bool = False
     """Whether rows are added that are older than those the table began with."""
+    access: Access = ()
+    """To the servers that are read."""
+
+    def __post_init__(self) -> None:
+        upserts, changes = self.mode is WriteMode.UPSERT, self.changes is ChangeForm.DEBEZIUM
+        if upserts != bool(self.key):
+            raise DefinitionError(
+                'write.key must be a list of columns, with mode = "upsert" and only then'
+            )
+        if changes and not upserts:
+            raise DefinitionError(
+                'write.changes must be left out, or given with mode = "upsert" and a key'
+            )
+        if changes and not self.parsing:
+            raise DefinitionError(
+                'write.changes = "debezium" is about columns that values have: [parse] is '
+                "missing, with a schema of op, before and after"
+            )
+        if self.deduplication and upserts:
+            raise DefinitionError(
+                "[deduplicate] keeps the first row of some time and loses the order of those of a "
+                'key, of which mode = "upsert" keeps the newest: leave one of them out'
+            )
 
     @property
     def target(self) -> str:

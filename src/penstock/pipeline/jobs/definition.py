@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.pipeline.jobs.access import READING, WRITING, access_of
 from penstock.pipeline.jobs.config import (
     BATCH_ROWS,
     Deduplication,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 ENDING: Final = ".toml"
 
 _WRITTEN_TO_ONCE_OR_MORE: Final = ("iggy:", "iggy+tls:")
-_WRITE_TOPIC: Final = ("topic", "server", "state")
+_WRITE_TOPIC: Final = ("topic", "server", "state", "access")
 _WRITE: Final = (
     "table",
     "format",
@@ -62,30 +63,23 @@ def load(path: Path) -> PipelineConfig:
     Section(path, "", entries, ("read", "parse", "expect", "deduplicate", "write", "run"))
     read = _read(path, entries.get("read", {}))
     written = Section(path, "write", entries.get("write", {}), _WRITE)
-    config = PipelineConfig(
+    parts = {
         **read,
         **(_to_topic(path, written, read) if "topic" in written else _to_table(path, written)),
         **_run(path, entries.get("run", {})),
-        parsing=_parse(path, entries.get("parse", {})),
-        expectations=_expectations(path, entries.get("expect", [])),
-        deduplication=_deduplicate(path, entries.get("deduplicate", {})),
-    )
-    if config.changes is ChangeForm.DEBEZIUM and not config.parsing:
-        raise DefinitionError(
-            f'{path}: write.changes = "debezium" is about columns that values have: [parse] is '
-            "missing, with a schema of op, before and after"
-        )
-    if config.deduplication and config.mode is WriteMode.UPSERT:
-        raise DefinitionError(
-            f"{path}: [deduplicate] keeps the first row of some time and loses the order of those "
-            'of a key, of which mode = "upsert" keeps the newest: leave one of them out'
-        )
-    return config
+        "parsing": _parse(path, entries.get("parse", {})),
+        "expectations": _expectations(path, entries.get("expect", [])),
+        "deduplication": _deduplicate(path, entries.get("deduplicate", {})),
+    }
+    try:
+        return PipelineConfig(**parts)
+    except DefinitionError as error:
+        raise DefinitionError(f"{path}: {error}") from None
 
 
 def _read(path: Path, entries: Any) -> dict[str, Any]:
     names = ("server", "topics", "starting_offsets", "read_mode", "headers", "ignore_data_loss")
-    read = Section(path, "read", entries, names)
+    read = Section(path, "read", entries, (*names, "access"))
     return {
         "servers": read.text("server"),
         "topics": read.texts("topics", required=True),
@@ -93,6 +87,7 @@ def _read(path: Path, entries: Any) -> dict[str, Any]:
         "read_mode": read.word("read_mode", ReadMode, ReadMode.AUTO),
         "include_headers": read.flag("headers"),
         "fail_on_data_loss": not read.flag("ignore_data_loss"),
+        "access": access_of(read.section("access", READING), path.parent),
     }
 
 
@@ -138,9 +133,11 @@ def _to_topic(path: Path, write: Section, read: Mapping[str, Any]) -> dict[str, 
     for name in _WRITE:
         if name in write and name not in _WRITE_TOPIC:
             raise write.wrong(name, "left out, for it is about a table and write.topic is given")
-    topic = TopicTarget(write.text("topic"), write.text("server", read["servers"]))
+    access = access_of(write.section("access", WRITING), path.parent)
+    if "server" not in write and "access" not in write:
+        access = read["access"]
+    topic = TopicTarget(write.text("topic"), write.text("server", read["servers"]), access)
     if topic.servers.startswith(_WRITTEN_TO_ONCE_OR_MORE):
-        # Nor has a file any place for a log-in.
         raise write.wrong(
             "server", "of Kafka's or Pulsar's protocol, where a row can be written once"
         )
@@ -151,22 +148,16 @@ def _to_topic(path: Path, write: Section, read: Mapping[str, Any]) -> dict[str, 
 
 
 def _to_table(path: Path, write: Section) -> dict[str, Any]:
-    if "server" in write:
-        raise write.wrong("server", "left out, for it is about a topic that is written to")
-    mode = write.word("mode", WriteMode, WriteMode.APPEND)
-    key = write.texts("key")
-    if (mode is WriteMode.UPSERT) != bool(key):
-        raise write.wrong("key", 'a list of columns, with mode = "upsert" and only then')
-    changes = write.word("changes", ChangeForm, ChangeForm.ROWS)
-    if changes is ChangeForm.DEBEZIUM and mode is not WriteMode.UPSERT:
-        raise write.wrong("changes", 'left out, or given with mode = "upsert" and a key')
+    for name in ("server", "access"):
+        if name in write:
+            raise write.wrong(name, "left out, for it is about a topic that is written to")
     checkpoint = write.text("checkpoint", "")
     return {
         **_table(path, write),
         "checkpoint": path.parent / checkpoint if checkpoint else None,
-        "mode": mode,
-        "key": key,
-        "changes": changes,
+        "mode": write.word("mode", WriteMode, WriteMode.APPEND),
+        "key": write.texts("key"),
+        "changes": write.word("changes", ChangeForm, ChangeForm.ROWS),
         "partition_by": write.texts("partition_by"),
     }
 

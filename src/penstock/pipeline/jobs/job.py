@@ -16,7 +16,7 @@ from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
 from penstock.pipeline.jobs.opening import writing_of
-from penstock.pipeline.jobs.progress import Pace, Progress, rows_behind
+from penstock.pipeline.jobs.progress import LateRows, Pace, Progress, rows_behind
 from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.jobs.settings import checkpoint_of
 from penstock.pipeline.jobs.small import SmallRun, is_small, may_go_without_spark
@@ -59,6 +59,14 @@ class PipelineError(Exception):
     """The job failed; the message is the cause without Spark's own traces."""
 
 
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
+    except _IN_WORDS as error:
+        raise PipelineError(str(error)) from error
+
+
 class Run:
     """One run of the job; `stop` may be called from another thread or a signal handler."""
 
@@ -67,11 +75,15 @@ class Run:
         config: PipelineConfig,
         each_batch: Callable[[Mapping[str, Any]], None] = lambda _: None,
     ) -> None:
-        """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread."""
+        """Prepare a run; `each_batch` gets what `batches.jsonl` gets, from some thread.
+
+        Raises PipelineError and TableError.
+        """
         self._config = config
         self._pinned = config
         self._each_batch = each_batch
-        self._writing = writing_of(config)
+        with _in_words():
+            self._writing = writing_of(config)
         self._state = JobState(state_folder(config.table))
         self._status = Status.of_this_process(config.topics, config.target)
         self._stop = threading.Event()
@@ -80,6 +92,8 @@ class Run:
         self._batches = 0
         self._rows = 0
         self._unmet: Counter[str] = Counter()
+        self._late = LateRows()
+        self._query: StreamingQuery | None = None
 
     def stop(self) -> None:
         """End soon; a batch that would take long is left for the next run."""
@@ -91,14 +105,11 @@ class Run:
         Raises PipelineError, TableError and SessionError.
         """
         table = self._writing.table
-        with table.only_writer(), self._stated():
-            try:
-                self._writing.look()
-                if self._begin():
-                    return self._run_small(report)
-                return self._run_with_spark(report)
-            except _IN_WORDS as error:
-                raise PipelineError(str(error)) from error
+        with table.only_writer(), self._stated(), _in_words():
+            self._writing.look()
+            if self._begin():
+                return self._run_small(report)
+            return self._run_with_spark(report)
 
     def _begin(self) -> bool:
         """Note where a new table begins; return whether this run can do without Spark."""
@@ -131,12 +142,12 @@ class Run:
         log = self._writing.table.spark_log
         spark = open_session("penstock pipeline", self._config.master, log)
         self._began = time.monotonic()
-        query = self._start(spark)
+        self._query = query = self._start(spark)
         try:
             self._watch(query, report)
         finally:
             query.stop()
-        return self._progress(rows_behind(query.lastProgress))
+        return self._progress(self._look(query))
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
@@ -163,6 +174,9 @@ class Run:
 
     def _commit(self, frame: DataFrame, batch: int) -> None:
         began = time.monotonic()
+        if self._config.deduplication and self._query is not None:
+            # A batch may be over before `_watch` has seen the one before it.
+            self._look(self._query)
         written = self._writing.write(frame, batch)
         self._count(batch, written, time.monotonic() - began)
 
@@ -186,13 +200,19 @@ class Run:
 
     def _watch(self, query: StreamingQuery, report: Callable[[Progress], None]) -> None:
         while not _has_ended(query):
-            progress = self._progress(rows_behind(query.lastProgress))
+            progress = self._progress(self._look(query))
             report(progress)
             self._note(Phase.RUNNING, progress)
             if self._stop.is_set() or self._state.is_to_stop():
                 self._note(Phase.STOPPING)
                 _finish_batch(query)
                 return
+
+    def _look(self, query: StreamingQuery) -> int | None:
+        """Take Spark's newest progress; return how many rows wait, if it says so."""
+        newest = query.lastProgress
+        self._late.see(newest)
+        return rows_behind(newest)
 
     def _progress(self, behind: int | None) -> Progress:
         now = time.monotonic()
@@ -203,6 +223,7 @@ class Run:
             now - self._began,
             self._pace.at(now),
             dict(self._unmet),
+            self._late.rows,
         )
 
     def _note(
@@ -210,6 +231,7 @@ class Run:
     ) -> None:
         status = replace(self._status, phase=phase, updated_ms=wall_clock.now_ms(), error=error)
         status = replace(status, batches=self._batches, rows=self._rows, unmet=dict(self._unmet))
+        status = replace(status, late=self._late.rows)
         if progress is not None:
             status = replace(
                 status,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,6 +28,8 @@ class Progress:
     """Of the newest PACE_SECONDS, or of what has gone by since the first batch began."""
     unmet: dict[str, int] = field(default_factory=dict)
     """How many rows did not meet each expectation."""
+    late: int = 0
+    """Rows that came too late to be looked at for doubles, and were dropped."""
 
     @property
     def seconds_to_go(self) -> float | None:
@@ -53,6 +56,26 @@ class Pace:
             return 0.0
         began, before = self._counts[0]
         return (self._counts[-1][1] - before) / max(now - began, 0.001)
+
+
+class LateRows:
+    """Counts rows that Spark drops for their time; it says so once a batch is over."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._batch = -1
+        self._lock = threading.Lock()
+
+    def see(self, progress: Any) -> None:
+        """Count what Spark's newest progress says, which may have been seen before."""
+        # What is reported between batches has the number of the next one.
+        if progress is None or "addBatch" not in progress["durationMs"]:
+            return
+        with self._lock:
+            if progress["batchId"] > self._batch:
+                self._batch = progress["batchId"]
+                operators = progress["stateOperators"]
+                self.rows += sum(each["numRowsDroppedByWatermark"] for each in operators)
 
 
 def rows_behind(progress: Any) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from penstock.pipeline.jobs.config import DefinitionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _Words = TypeVar("_Words", bound=StrEnum)
@@ -37,6 +37,9 @@ class Section:
 
     def __bool__(self) -> bool:
         return bool(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
 
     def __contains__(self, key: str) -> bool:
         return key in self._entries
@@ -85,6 +88,10 @@ class Section:
         if not found or found[2] not in _SECONDS or not float(found[1]):
             raise self.wrong(key, 'a time such as "10 seconds" or "5 m"')
         return float(found[1]) * _SECONDS[found[2]]
+
+    def section(self, key: str, known: Sequence[str]) -> Section:
+        """Return a section within this one; an empty one where it is not given."""
+        return Section(self._file, self._place(key), self._entries.get(key, {}), known)
 
     def wrong(self, key: str, right: str) -> DefinitionError:
         """Return the error that a value is not what it has to be."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.pipeline.jobs.access import options_of
 from penstock.pipeline.jobs.config import DefinitionError, WriteMode
 from penstock.pipeline.tables.changes import check_keys, columns_of
 from penstock.pipeline.tables.interface import TableConfig, TableError
@@ -79,7 +80,7 @@ def range_options(config: PipelineConfig, ends: Mapping[str, str]) -> dict[str, 
 
 
 def _common_options(config: PipelineConfig) -> dict[str, str]:
-    options = {
+    options = options_of(config.access) | {
         "penstock.bootstrap.servers": config.servers,
         "subscribe": ",".join(config.topics),
         "includeHeaders": str(config.include_headers or config.target_topic is not None),

@@ -63,6 +63,8 @@ class Status:
     """Until nothing waits, at this pace."""
     unmet: dict[str, int] = field(default_factory=dict)
     """How many rows did not meet each expectation."""
+    late: int = 0
+    """Rows that came too late to be looked at for doubles, and were dropped."""
     error: str | None = None
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
+from penstock.pipeline.jobs.access import options_of
 from penstock.pipeline.jobs.gate import TABLE
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.jobs.writing import Stepped, Written, query_of
@@ -41,11 +42,14 @@ _JSON_OPTIONS: Final = {
 
 
 def sink_options(config: PipelineConfig) -> SinkOptions:
-    """Return the options of the sink that a job writes with. Raises OptionError."""
+    """Return the options of the sink that a job writes with.
+
+    Raises OptionError and DefinitionError.
+    """
     target = config.target_topic
     assert target is not None, "a job without a table has a topic"
     given = {"penstock.bootstrap.servers": target.servers, "topic": target.topic}
-    return parse(given, streaming=True)
+    return parse(options_of(target.access) | given, streaming=True)
 
 
 @dataclass(frozen=True)

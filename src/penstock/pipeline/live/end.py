@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.clusters.opening import open_cluster
+from penstock.pipeline.jobs.config import DefinitionError
 from penstock.pipeline.jobs.settings import source_options
 from penstock.pipeline.live.errors import LiveTableError
 from penstock.pipeline.source.dividing import SMALLEST_TASK
@@ -52,8 +53,8 @@ def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
     Raises LiveTableError where the table is of other topics, or where messages are gone that it has
     yet to get.
     """
-    options = parse(source_options(config), streaming=True)
     try:
+        options = parse(source_options(config), streaming=True)
         with open_cluster(options) as cluster:
             planner = Planner(options, cluster)
             ids = planner.topic_ids()
@@ -63,7 +64,7 @@ def live_end(config: PipelineConfig, snapshot: Snapshot | None) -> LiveEnd:
             # It also has the broker keep these messages for a while.
             planner.tasks(known, ends)
             rows = planner.rows(known, ends)
-    except (OptionError, SourceError) as error:
+    except (DefinitionError, OptionError, SourceError) as error:
         raise LiveTableError(
             f"what came since the newest batch of {config.table} can't be read: {error}"
         ) from error

@@ -37,6 +37,9 @@ COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "
 """Those of Spark's Kafka source, in its order."""
 HEADERS: Final = "headers"
 
+FLATTEN: Final = "flatten"
+"""The option by which the fields of a typed value are columns."""
+
 NAMES: Final = (
     SERVERS,
     *address.NAMES,
@@ -53,6 +56,7 @@ NAMES: Final = (
     "failOnDataLoss",
     "includeHeaders",
     "columns",
+    FLATTEN,
     "filterPushdown",
     "groupIdPrefix",
     "fetchOffset.numRetries",
@@ -124,6 +128,8 @@ class SourceOptions:
     dead_letters: Path | None
     values: value_options.ValueOptions | None = None
     """Which columns are typed; None where all are as they are stored."""
+    flatten: bool = False
+    """Whether the fields of the value are columns, and all others are called `_name`."""
 
     @property
     def servers(self) -> str:
@@ -177,6 +183,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SourceOptions:
         on_corruption=on_corruption,
         dead_letters=dead_letters,
         values=_values(given),
+        flatten=_flattens(given),
     )
 
 
@@ -199,6 +206,18 @@ def columns_of(options: Mapping[str, str]) -> tuple[str, ...]:
     if with_headers and HEADERS not in columns:
         raise OptionError("includeHeaders is true, but columns does not name headers")
     return columns
+
+
+def _flattens(given: Given) -> bool:
+    if not flag(given, FLATTEN, default=False):
+        return False
+    if value_options.SCHEMA not in given:
+        raise OptionError(f"{FLATTEN} makes columns of a value's fields: give schema with it")
+    if flag(given, "filterPushdown", default=False):
+        raise OptionError(
+            f"filterPushdown is for columns under their own names: leave out {FLATTEN}"
+        )
+    return True
 
 
 _KAFKAS_ALONE: Final = ("readMode", "groupIdPrefix", "onCorruption", "deadLetterPath")

@@ -253,9 +253,11 @@ def typed_reading(options: SourceOptions, declared: StructType | None) -> TypedR
     """Return how the rows of a read get typed columns; None where they stay as they are."""
     if options.values is None:
         return None
-    from penstock.pipeline.values.reading import resolve_reading  # noqa: PLC0415  # if it is needed
+    from penstock.pipeline.values import reading  # noqa: PLC0415  # if it is needed
 
-    return resolve_reading(options.values, options.topics, declared)
+    if declared is not None and options.flatten:
+        declared = reading.typed_columns(declared, options.columns)
+    return reading.resolve_reading(options.values, options.topics, declared)
 
 
 def task_of(partition: InputPartition) -> Task | None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from penstock.clients.kafka.committed import CommittedBatches
 from penstock.pipeline.clusters.opening import open_batches
 from penstock.pipeline.source.corruption import Corruption, Damage
-from penstock.pipeline.source.options import COLUMNS, HEADERS
 from penstock.pipeline.source.rows import Rows
 from penstock.pipeline.source.runs import may_hold_transactions
 from penstock.pipeline.source.schema import arrow_schema
-from penstock.pipeline.values.options import SCHEMA_VERSION
+from penstock.pipeline.values.flattening import flattened
 from penstock.pipeline.values.origin import Origin, running_batch
 
 if TYPE_CHECKING:
@@ -39,15 +38,12 @@ def read_task(
     """
     if typed is None:
         return _read(task, options, options.columns)
-    with_headers = options.include_headers or typed.needs_headers
-    columns = (*COLUMNS, HEADERS) if with_headers else COLUMNS
-    if typed.needs_versions:
-        columns = (*columns, SCHEMA_VERSION)
-    raw = _read(task, options, columns)
+    raw = _read(task, options, typed.stored(options.columns))
     origin = Origin(
         *(of_batch or running_batch()), *task.range.source, task.range.start, task.range.end
     )
-    return typed.rows(raw, arrow_schema(options.columns), origin)
+    rows = typed.rows(raw, arrow_schema(options.columns), origin)
+    return map(flattened, rows) if options.flatten else rows
 
 
 def _read(task: Task, options: SourceOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.pipeline.tables.interface import TableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
 
 WIDENED: Final[AbstractSet[tuple[str, str]]] = {
@@ -24,12 +24,35 @@ WIDENED: Final[AbstractSet[tuple[str, str]]] = {
 """Types, by Arrow's names, of which each value of the first is one of the second."""
 
 
+_RENAME: Final = "Give one of them another name: most engines know no upper and lower case"
+
+
 class Evolution(NamedTuple):
     """What has to change in a table before rows can come."""
 
     added: list[pa.Field]
     changed: list[pa.Field]
     """Columns with wider types, or with more fields in what they nest."""
+
+
+def check_names(columns: Iterable[pa.Field], location: str) -> None:
+    """Raise TableError where two columns, or two fields of one, can't be told apart by engines."""
+    if wrong := list(_twins("", (), columns)):
+        raise TableError(f"{location} can't have these columns: {'; '.join(wrong)}. {_RENAME}")
+
+
+def _twins(place: str, old: Iterable[pa.Field], new: Iterable[pa.Field]) -> Iterator[str]:
+    """Yield what is wrong with new names: most engines know no upper and lower case."""
+    there = {each.name for each in old}
+    known = {name.lower(): name for name in there}
+    for each in new:
+        if each.name in there:
+            continue
+        other = known.setdefault(each.name.lower(), each.name)
+        if other != each.name:
+            yield f"{place}{each.name} and {place}{other} differ by case alone"
+        if pa.types.is_struct(each.type):
+            yield from _twins(f"{place}{each.name}.", (), each.type)
 
 
 def evolution(table: pa.Schema, rows: pa.Schema, *, widens: bool, location: str) -> Evolution:
@@ -48,7 +71,7 @@ def evolution(table: pa.Schema, rows: pa.Schema, *, widens: bool, location: str)
         merged = both.of(field.name, old.type, field.type)
         if not _same(merged, old.type):
             change.changed.append(old.with_type(merged))
-    both.check_missing("", table, rows)
+    both.check_fields("", table, rows)
     if both.wrong:
         advice = "Convert the columns, give them other names, or begin a new table"
         if both.could_widen:
@@ -85,7 +108,7 @@ class _Both:
         return old
 
     def _of_structs(self, name: str, old: pa.StructType, new: pa.StructType) -> pa.DataType:
-        self.check_missing(f"{name}.", old, new)
+        self.check_fields(f"{name}.", old, new)
         there = {each.name: each for each in new}
         fields = [
             each.with_type(self.of(f"{name}.{each.name}", each.type, there[each.name].type))
@@ -98,8 +121,9 @@ class _Both:
             [*fields, *(each.with_nullable(True) for each in new if each.name not in names)]
         )
 
-    def check_missing(self, place: str, old: Iterable[pa.Field], new: Iterable[pa.Field]) -> None:
-        """Note the fields that must not be null and would be."""
+    def check_fields(self, place: str, old: Iterable[pa.Field], new: Iterable[pa.Field]) -> None:
+        """Note the fields that must not be null and would be, and new ones that are there."""
+        self.wrong += _twins(place, old, new)
         there = {each.name for each in new}
         self.wrong += [
             f"{place}{each.name} must not be null in the table and is missing from the rows"

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.changes import check_keys, columns_of, staged_schema
-from penstock.pipeline.tables.evolution import Evolution, evolution
+from penstock.pipeline.tables.evolution import Evolution, check_names, evolution
 from penstock.pipeline.tables.filling import DeletedKeys
 from penstock.pipeline.tables.interface import (
     Merged,
@@ -202,6 +202,7 @@ class LakeTable(Table):
         if config.keys:
             columns = columns_of(schema, config.changes)
             check_keys(config.keys, columns)
+        check_names(columns, self.place.uri)
         fields = parse_partitions(config.partition_by, columns)
         columns = with_derived(fields, columns) if self.stores_derived else columns
         self._open(columns, fields)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 
-from penstock.pipeline.tables.evolution import evolution
+from penstock.pipeline.tables.evolution import check_names, evolution
 from penstock.pipeline.tables.interface import (
     Merged,
     Snapshot,
@@ -95,6 +95,7 @@ class ParquetTable(Table):
                 f"{self.path} holds Parquet files that no pipeline of Penstock wrote: choose an "
                 "empty folder"
             )
+        check_names(schema, str(self.path))
         fields = parse_partitions(config.partition_by, schema)
         for folder in (self._staging, self._commits):
             folder.mkdir(parents=True, exist_ok=True)

@@ -39,6 +39,8 @@ COLUMNS: Final = pa.schema(
         SCHEMA_ID,
     ]
 )
+STORED: Final = [name for name in COLUMNS.names if name not in {REASON.name, SCHEMA_ID.name}]
+"""Those that a record has as it is stored."""
 _OFFSETS: Final = re.compile(r"(\d{20})-(\d{20})\.parquet")
 
 

@@ -5,23 +5,32 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from penstock.pipeline.values.conforming import arrow_struct, spark_struct
-from penstock.pipeline.values.dead_letters import DeadLetters, prepare_folder
+from penstock.pipeline.values.dead_letters import STORED, DeadLetters, prepare_folder
 from penstock.pipeline.values.errors import ParseError
-from penstock.pipeline.values.options import DEAD_LETTER, ON_PARSE_ERROR, OnParseError
-from penstock.pipeline.values.typed import TypedColumns, Typing, resolve, without
+from penstock.pipeline.values.flattening import flattened_schema
+from penstock.pipeline.values.options import (
+    DEAD_LETTER,
+    ON_PARSE_ERROR,
+    SCHEMA_VERSION,
+    OnParseError,
+)
+from penstock.pipeline.values.typed import KEY, VALUE, TypedColumns, Typing, resolve, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import pyarrow as pa
-
     from penstock.pipeline.values.options import ValueOptions
     from penstock.pipeline.values.origin import Origin
+
+
+_PLACE: Final = ("topic", "partition", "offset")
+"""Columns by which an error says which record is meant."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +44,14 @@ class TypedReading:
     on_parse_error: OnParseError = OnParseError.FAIL
     folder: Path | None = None
 
-    @property
-    def needs_headers(self) -> bool:
-        """Whether batches must have headers, for records that are written elsewhere with them."""
-        return self.folder is not None
-
-    @property
-    def needs_versions(self) -> bool:
-        """Whether batches must have the column SCHEMA_VERSION."""
-        return self.columns.have_versions
+    def stored(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that batches must have for rows of these to be made of them."""
+        needed = [*columns, *_PLACE]
+        if self.columns.have_versions:
+            needed += [KEY, VALUE, SCHEMA_VERSION]
+        if self.folder is not None:
+            needed += STORED
+        return list(dict.fromkeys(needed))
 
     def rows(
         self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, origin: Origin
@@ -95,6 +103,20 @@ def typed_schema(raw: StructType, options: ValueOptions, topics: Sequence[str]) 
     }
     return StructType(
         [StructField(each.name, typed.get(each.name, each.dataType)) for each in raw.fields]
+    )
+
+
+def flattened_columns(typed: StructType) -> StructType:
+    """Return the columns of a flattened read as Spark plans with them. Raises SchemaError."""
+    return spark_struct(pa.struct(list(flattened_schema(pa.schema(arrow_struct(typed))))))
+
+
+def typed_columns(flattened: StructType, names: Sequence[str]) -> StructType:
+    """Return the columns, of these names, that those of a flattened read are made of."""
+    fields = len(flattened.fields) - len(names) + 1
+    value, others = StructType(flattened.fields[:fields]), iter(flattened.fields[fields:])
+    return StructType(
+        [StructField(name, value if name == VALUE else next(others).dataType) for name in names]
     )
 
 

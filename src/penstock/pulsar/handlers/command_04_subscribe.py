@@ -99,9 +99,8 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
         subscriptions.leave(consumer.subscription, consumer.member)
         return False  # The client went, or closed the consumer, before it had it.
     client.consumers[consumer.id] = consumer
-    # First, so that what the consumer is told unasked comes after it.
     client.send(success(request.request_id))
-    consumer.opened()
+    client.newcomers.add(consumer.id, consumer.known)
     return True
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 @handles(BaseCommand.FLOW)
 def handle(request: CommandFlow, call: Call) -> None:
+    call.client.newcomers.known(request.consumer_id)
     consumer = call.client.consumers.get(request.consumer_id)
     if consumer is not None:
         consumer.subscription.add_permits(consumer.member, request.messagePermits)

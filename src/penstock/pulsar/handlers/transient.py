@@ -85,9 +85,8 @@ async def open_consumer(client: Client, request: CommandSubscribe, kind: Subscri
         return  # The client went, closed it, or asked again, before it had it.
     client.transient_consumers[made.id] = made
     client.held.grow(consumer_bytes(name))
-    # First, so that what the consumer is told unasked comes after it.
     client.send(success(request.request_id))
-    made.subscription.opened(made)
+    client.newcomers.add(made.id, made.known)
 
 
 @contextmanager
