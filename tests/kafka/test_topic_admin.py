@@ -86,6 +86,7 @@ async def test_what_is_wrong_is_refused_and_the_rest_created(
     bad, good = await create(dialog, asked, topic("good"), validate_only=validate_only)
     assert (bad.error_code, good.error_code) == (code, 0)
     assert bad.error_message
+    assert good.error_message is None
     assert (dialog.broker.topics.by_kafka_name("good") is None) is validate_only
 
 

@@ -63,7 +63,7 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
     outcomes = iter(created)
     results = []
     for topic, plan in zip(request.topics, planned, strict=True):
-        result = response.CreatableTopicResult(name=topic.name)
+        result = response.CreatableTopicResult(name=topic.name, error_message=None)
         results.append(result)
         outcome = next(outcomes) if isinstance(plan, NewTopic) else plan
         if isinstance(outcome, BaseException):
