@@ -32,6 +32,7 @@ from penstock.pipeline.tables.interface import (
     TableError,
     Values,
     covered,
+    differ,
     no_pipeline_s,
     older_checkpoint,
     other_parts,
@@ -268,7 +269,11 @@ class LakeTable(Table):
         staged = [file for file in files if file.staged]
         if newest is None or batch > newest:
             self._add(staged, Batch(query, batch, offsets, positions))
-        elif batch < newest or self._offsets(query, batch) not in {None, offsets}:
+        elif (
+            batch < newest
+            or self._offsets(query, batch) not in {None, offsets}
+            or differ(self._positions(query, batch), positions)
+        ):
             raise older_checkpoint(self.place.uri, batch)
         # Files that were staged once more stay until they are old: they might be the very same.
         if self.config.keys:
@@ -279,6 +284,12 @@ class LakeTable(Table):
             except (ConflictError, OSError) as error:
                 logger.warning("small files of %s stay for now: %s", self.place.uri, error)
         return sum(file.rows for file in staged)
+
+    def _is_same(self, given: Batch) -> bool:
+        """Whether the newest batch is this one, as far as is known."""
+        offsets = self._offsets(given.query, given.number)
+        positions = self._positions(given.query, given.number)
+        return offsets in {None, given.offsets} and not differ(positions, given.positions)
 
     def snapshot(self) -> Snapshot | None:
         if not self._is_there():
