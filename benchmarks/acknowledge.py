@@ -17,6 +17,7 @@ from penstock.broker.subscriptions.bitmaps import BLOCK
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.leases import Holder
+from penstock.memory import Memory
 
 BATCH = 100
 """Messages in a batch, which is one lease."""
@@ -38,7 +39,8 @@ def acknowledge(engine: Engine, order: Sequence[int]) -> float:
 
 def leased(count: int) -> Engine:
     """All messages out with one holder."""
-    engine, holder = Engine(Cursor(0), lambda: None), Holder("benchmark")
+    engine = Engine(Cursor(0), lambda: None, Memory().subscriptions)
+    holder = Holder("benchmark")
     for start in range(0, count, BATCH):
         engine.acquire(holder, start, min(start + BATCH, count))
     return engine

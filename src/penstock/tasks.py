@@ -70,8 +70,7 @@ class Rest(Generic[ResultT]):
         return (yield from self._work.__await__())
 
     def __del__(self) -> None:
-        if asyncio.isfuture(self._awaited):
-            self._awaited.cancel()
+        if asyncio.isfuture(self._awaited) and self._awaited.cancel():
             self._awaited.add_done_callback(_report_unheard)
 
 

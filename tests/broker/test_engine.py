@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.broker.subscriptions.bitmaps import BLOCK
 from penstock.broker.subscriptions.cursor import Cursor
-from penstock.broker.subscriptions.engine import Engine
+from penstock.broker.subscriptions.engine import Engine, HandedOut
 from penstock.broker.subscriptions.leases import Holder, Lease, Leases
 from penstock.limits import KIB
 from penstock.memory import Memory
@@ -212,7 +212,7 @@ def test_an_acknowledged_message_is_not_leased_and_a_message_has_one_holder() ->
     engine.acknowledge(2, 5)
     assert engine.acquire(holder, 2, 5) is None
     assert engine.fresh == 5
-    engine.acquire(holder, 5, 10)
+    engine.acquire(Holder("b"), 5, 10)
     engine.fresh = 5
     with pytest.raises(AssertionError, match="one holder"):
         engine.acquire(holder, 5, 10)
@@ -226,6 +226,38 @@ def test_offsets_without_messages_are_passed_over() -> None:
     engine.skip(10, 12)
     assert engine.fresh == 8
     assert list(engine.cursor.ranges) == [(5, 8), (10, 12)]
+
+
+def test_messages_with_nothing_open_between_them_are_one_lease() -> None:
+    engine, holder = engine_of(), Holder("a")
+    for start in range(0, 60, 3):  # As behind the marker of each transaction.
+        engine.acquire(holder, start, start + 1)
+        engine.skip(start + 1, start + 3)
+    assert len(engine.leases) == 1
+    assert holder.unacknowledged == 20
+    assert engine.extent(3) == (3, 4)
+    engine.release_batch(holder, 30)
+    assert engine.acknowledge_extents(range(0, 60, 6)) == 10
+    assert holder.unacknowledged == 10
+    engine.release_all(holder)
+    for start in range(3, 60, 6):
+        returned = engine.next_returned()
+        assert returned is not None
+        assert returned.extent(start) == (start, start + 1)
+        assert engine.acquire(holder, start, start + 1) == HandedOut(2, 1)
+    assert engine.acknowledge_extents(range(3, 60, 6)) == 10
+    assert (engine.cursor.position, len(engine.leases)) == (60, 0)
+
+
+def test_what_is_open_or_far_between_messages_is_no_part_of_a_lease() -> None:
+    engine, holder = engine_of(), Holder("a")
+    engine.acquire(holder, 0, 1)
+    engine.cursor.acknowledge(2, 3)
+    engine.acquire(holder, 3, 4)
+    assert len(engine.leases) == 2
+    engine.skip(4, 5000)
+    engine.acquire(holder, 5000, 5001)
+    assert [(each.start, each.end) for each in engine.leases] == [(0, 1), (3, 4), (5000, 5001)]
 
 
 def test_ranges_are_acknowledged_by_their_beginnings_wherever_they_are() -> None:

@@ -125,7 +125,8 @@ def test_refusals_say_what_would_be_right() -> None:
         "segment_bytes is '7'; it has to be an integer from 1048576 to 2147483647"
     )
     assert refused(flush="never").endswith("it has to be acknowledged or written")
-    assert refused(cleanup_policy="").endswith("delete or compact, or several of them")
+    assert refused(cleanup_policy="all").endswith("delete or compact, several of them, or none")
+    assert refused(cleanup_policy="delete,").endswith("delete or compact, several of them, or none")
     assert refused(preallocate="yes").endswith("true or false")
     assert refused(min_cleanable_dirty_ratio="half").endswith("a number from 0 to 1")
     assert refused(retention_ms="-2").endswith(f"an integer from -1 to {FOREVER}")
@@ -133,6 +134,15 @@ def test_refusals_say_what_would_be_right() -> None:
         "min_insync_replicas is 2, which is not in effect in this version: there is one replica; "
         "leave it out, or at 1"
     )
+
+
+def test_nothing_goes_where_no_policy_is_left() -> None:
+    """As Kafka has it since 4.1 (KIP-1161), whatever limits there are."""
+    asked = {"cleanup_policy": " ", "retention_ms": "1", "retention_bytes": "1"}
+    assert checked(asked)["cleanup_policy"] == ""
+    config = TopicConfig.of(asked, NODE)
+    assert not config.retention.deletes
+    assert config.compaction.is_idle
 
 
 def test_compaction_goes_by_what_is_set() -> None:

@@ -281,6 +281,25 @@ async def test_a_topic_that_is_configured_while_its_namespace_moves_goes_along(
         assert broker.topics.get(TopicName(*store, "bills")) is not None
 
 
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_a_stream_that_goes_or_moves_while_a_topic_waits_does_not_come_back(
+    tmp_path: Path, *, is_deleted: bool
+) -> None:
+    shop, store = NamespaceName("public", "shop"), NamespaceName("public", "store")
+    async with running(tmp_path) as broker:
+        stream = await broker.namespaces.create(shop)
+        change = (
+            broker.topics.delete_namespace(shop)
+            if is_deleted
+            else broker.topics.rename_namespace(shop, store)
+        )
+        asked = broker.topics.create(TopicName(*shop, "orders"), 1, stream_id=stream.stream_id)
+        _, refused = await asyncio.gather(change, asked, return_exceptions=True)
+        assert isinstance(refused, UnknownNamespaceError)
+        assert broker.namespaces.get(shop) is None
+        assert not broker.topics.all()
+
+
 async def test_namespace_is_deleted_with_its_topics(tmp_path: Path) -> None:
     shop = NamespaceName("public", "shop")
     async with running(tmp_path) as broker:

@@ -47,6 +47,10 @@ async def test_settings_are_set_removed_extended_and_cut(dialog: Dialog) -> None
     assert explicit(dialog) == {"segment_bytes": "2000000", "cleanup_policy": "delete,compact"}
     assert await alter(dialog, resource(("cleanup.policy", SUBTRACT, "delete"))) == [0]
     assert explicit(dialog)["cleanup_policy"] == "compact"
+    assert await alter(dialog, resource(("cleanup.policy", SUBTRACT, "compact"))) == [0]
+    assert explicit(dialog)["cleanup_policy"] == ""
+    assert await alter(dialog, resource(("cleanup.policy", APPEND, "delete"))) == [0]
+    assert explicit(dialog)["cleanup_policy"] == "delete"
 
 
 REFUSED = {
@@ -56,7 +60,7 @@ REFUSED = {
     "a negative size": ((("retention.bytes", SET, "-2"),), ErrorCode.INVALID_CONFIG),
     "a negative time": ((("retention.ms", SET, "-2"),), ErrorCode.INVALID_CONFIG),
     "no list": ((("segment.bytes", APPEND, "1"),), ErrorCode.INVALID_CONFIG),
-    "nothing left": ((("cleanup.policy", SUBTRACT, "delete"),), ErrorCode.INVALID_CONFIG),
+    "no item of a list": ((("cleanup.policy", APPEND, "all"),), ErrorCode.INVALID_CONFIG),
     "null": ((("segment.bytes", SET, None),), ErrorCode.INVALID_REQUEST),
     "no operation": ((("segment.bytes", 9, "1"),), ErrorCode.INVALID_REQUEST),
     "twice": (

@@ -10,6 +10,7 @@ import pytest
 
 from kafka_dialog import Dialog, kafka_broker
 from penstock.broker.settings import Flush
+from penstock.broker.topics.settings import SETTINGS
 from penstock.kafka.handlers.config_entries import NODE_KEYS
 from penstock.kafka.topic_configs import SETTING_OF_KEY
 from penstock.kafka.wire import ErrorCode, Struct, api
@@ -20,12 +21,14 @@ OF_TOPIC, STATIC_BROKER, DEFAULT = 1, 4, 5
 SEGMENT_BYTES = 64 << 20
 
 
-async def entries(dialog: Dialog, kind: int, name: str, version: int = 4) -> dict[str, Struct]:
+async def entries(
+    dialog: Dialog, kind: int, name: str, version: int = 4, **asked: bool
+) -> dict[str, Struct]:
     resource = api("DescribeConfigs").request.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=None
     )
     response = await dialog.ask(
-        "DescribeConfigs", version, resources=[resource], include_synonyms=True
+        "DescribeConfigs", version, resources=[resource], include_synonyms=True, **asked
     )
     (result,) = response.results
     assert result.error_code == 0
@@ -78,6 +81,21 @@ async def test_the_keys_of_the_broker_say_what_it_does(tmp_path: Path, version: 
     assert all(
         (entry.value, entry.config_source) == chain(entry)[0][1:] for entry in found.values()
     )
+
+
+async def test_keys_say_what_they_mean_to_who_asks(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path) as broker:
+        dialog = Dialog(broker)
+        await dialog.create_topic("orders")
+        of_topic = await entries(dialog, TOPIC, "orders", include_documentation=True)
+        of_node = await entries(dialog, BROKER, "0", include_documentation=True)
+        unasked = await entries(dialog, TOPIC, "orders")
+    meanings = {key: SETTINGS[name].meaning for key, name in SETTING_OF_KEY.items()}
+    assert {name: entry.documentation for name, entry in of_topic.items()} == meanings
+    assert {key: of_node[node_key].documentation for key, node_key in NODE_KEYS.items()} == {
+        key: meanings[key] for key in NODE_KEYS
+    }
+    assert {entry.documentation for entry in unasked.values()} == {None}
 
 
 async def test_a_subscription_to_metrics_asks_for_none(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ async def test_what_is_wrong_is_refused_and_the_rest_created(
     bad, good = await create(dialog, asked, topic("good"), validate_only=validate_only)
     assert (bad.error_code, good.error_code) == (code, 0)
     assert bad.error_message
+    assert good.error_message is None
     assert (dialog.broker.topics.by_kafka_name("good") is None) is validate_only
 
 
@@ -95,11 +96,19 @@ async def test_a_name_that_occurs_twice_is_refused_twice(dialog: Dialog) -> None
     assert codes == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
 
 
-async def test_counts_may_be_left_to_the_node(dialog: Dialog) -> None:
-    (result,) = await create(dialog, topic(partitions=-1))
-    assert (result.error_code, result.num_partitions) == (0, 1)
-    (result,) = await create(dialog, topic("old", partitions=-1), version=3)
-    assert result.error_code == ErrorCode.INVALID_PARTITIONS
+@pytest.mark.parametrize("version", range(8))
+async def test_counts_may_be_left_to_the_node(dialog: Dialog, version: int) -> None:
+    """Also before version 4, which the specification has it from: Kafka 4 takes it, kafkajs asks
+    for it.
+    """
+    (result,) = await create(dialog, topic(partitions=-1, replicas=-1), version=version)
+    assert result.error_code == 0
+    created = dialog.broker.topics.by_kafka_name("orders")
+    assert created is not None
+    assert len(created.partitions) == dialog.broker.settings.default_partitions
+
+
+async def test_partitions_may_be_placed_where_no_count_is_given(dialog: Dialog) -> None:
     placed = topic("placed", partitions=-1, assignments=assignments([0], [0]))
     (result,) = await create(dialog, placed)
     assert (result.error_code, result.num_partitions) == (0, 2)

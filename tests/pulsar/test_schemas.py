@@ -26,6 +26,7 @@ def avro(more: bytes = b"", **fields: Any) -> api.Schema:
 
 
 STRING = api.Schema(name="String", schema_data=b"", type=api.Schema.String)
+PLAIN = api.Schema(name="Bytes", schema_data=b"", type=api.Schema.Type.Value("None"))  # type: ignore[arg-type]
 ANYTHING = api.Schema(name="", schema_data=b"", type=api.Schema.AutoConsume)
 
 
@@ -142,6 +143,23 @@ async def test_a_producer_may_go_on_with_another_schema(peer: Peer) -> None:
     assert (await made(peer, "t", avro())).schema_version == FIRST
     refused = await made(peer, "t", STRING)
     assert (refused.request_id, refused.error_code) == (5, api.IncompatibleSchema)
+
+
+async def test_plain_bytes_are_a_schema_where_a_producer_says_so(peer: Peer) -> None:
+    assert (await peer.producer("t", 1, schema=PLAIN)).schema_version == FIRST
+    kept = await asked_for(peer, "t", schema_version=FIRST)
+    assert kept.schema.type == PLAIN.type
+    assert await refused_producer(peer, "t", avro()) == api.IncompatibleSchema
+    assert (await peer.producer("t", 2)).schema_version == b""
+    assert (await peer.producer("other", 3, schema=avro())).schema_version == FIRST
+    assert await refused_producer(peer, "other", PLAIN) == api.IncompatibleSchema
+
+
+async def test_some_messages_and_readers_may_be_of_plain_bytes_on_any_topic(peer: Peer) -> None:
+    await peer.producer("t", schema=avro())
+    assert (await made(peer, "t", PLAIN)).schema_version == b""
+    await peer.subscribe("t", 1, schema=PLAIN)
+    assert not (await asked_for(peer, "t", schema_version=SECOND)).HasField("schema")
 
 
 async def test_many_producers_that_come_at_once_make_one_version(broker: Broker) -> None:

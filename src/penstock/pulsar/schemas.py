@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.pulsar.client import Client
 
 _KINDS: Final[Mapping[int, SchemaKind]] = {
+    api.Schema.Type.Value("None"): SchemaKind.BYTES,
     api.Schema.String: SchemaKind.STRING,
     api.Schema.Json: SchemaKind.JSON,
     api.Schema.Protobuf: SchemaKind.PROTOBUF,
@@ -46,20 +47,26 @@ _KINDS: Final[Mapping[int, SchemaKind]] = {
     api.Schema.External: SchemaKind.EXTERNAL,
 }
 _TYPES: Final = {kind: number for number, kind in _KINDS.items()}
-_NONE: Final = frozenset({api.Schema.Type.Value("None"), int(api.Schema.AutoConsume)})
-"""Plain bytes, and whatever the topic has."""
 _VERSION: Final = struct.Struct(">q")
 
 
 def schema_of(said: api.Schema) -> Schema | None:
-    """Return the schema that a client said; None for plain bytes. Raises RefusedError."""
+    """Return the schema that a client said; None where it said none, or takes whatever the topic
+    has. Raises RefusedError.
+    """
     if not said.HasField("type") and said.ListFields():
         raise RefusedError(api.IncompatibleSchema, "the schema is of a type that is not known here")
-    if said.type in _NONE:
+    if not said.HasField("type") or said.type == api.Schema.AutoConsume:
         return None
     kind = _KINDS[said.type]
     properties = {pair.key: pair.value for pair in said.properties}
     return Schema(kind, said.name, said.schema_data, properties)
+
+
+def typed_schema_of(said: api.Schema) -> Schema | None:
+    """Return the same, but None where a client said plain bytes too. Raises RefusedError."""
+    schema = schema_of(said)
+    return None if schema is not None and schema.kind is SchemaKind.BYTES else schema
 
 
 def encode_schema(schema: Schema) -> api.Schema:
@@ -88,7 +95,7 @@ def decode_version(said: bytes) -> int:
 
 def refuse_schema(said: api.Schema) -> None:
     """Refuse the schema of a producer or a consumer whose topic keeps none. Raises RefusedError."""
-    if schema_of(said) is not None:
+    if typed_schema_of(said) is not None:
         raise RefusedError(
             api.NotAllowedError,
             "a non-persistent topic keeps no schema: send and receive bytes, and encode them "
@@ -99,10 +106,19 @@ def refuse_schema(said: api.Schema) -> None:
 async def version_to_write(client: Client, topic: OwnTopic, said: api.Schema) -> bytes:
     """Return what a producer with this schema writes beside its messages, once it is durable.
 
-    Raises RefusedError and BrokerError. A producer of plain bytes may write to any topic, as with
-    Pulsar's broker unless it is told to enforce schemas.
+    Raises RefusedError and BrokerError. A producer that says none may write to any topic, as with
+    Pulsar's broker unless it is told to enforce schemas. That of the Go client may say that it
+    writes plain bytes: readers there ask for the version of that.
     """
-    schema = schema_of(said)
+    return await _version_of(client, topic, schema_of(said))
+
+
+async def version_to_go_on_with(client: Client, topic: OwnTopic, said: api.Schema) -> bytes:
+    """Return the same of some messages of a producer, which may be plain bytes on any topic."""
+    return await _version_of(client, topic, typed_schema_of(said))
+
+
+async def _version_of(client: Client, topic: OwnTopic, schema: Schema | None) -> bytes:
     if schema is None:
         return b""
     return encode_version((await client.broker.schemas.register(client, topic, schema)).version)
@@ -117,7 +133,7 @@ async def check_to_read(
     of other protocols, the consumer is let in: what it makes of them is its own. Raises
     RefusedError and BrokerError.
     """
-    schema = schema_of(said)
+    schema = typed_schema_of(said)
     if schema is None:
         return
     topic, schemas = partition.topic, client.broker.schemas

@@ -154,6 +154,9 @@ class Engine:
             open_count -= self.pending.open_count(self.cursor, start, end)
         if not open_count:
             return None
+        newest = self.leases.newest
+        if newest is not None and newest.end != start:
+            self._reach(newest, start)
         self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count)
         return HandedOut(deliveries + 1, open_count)
 
@@ -343,6 +346,14 @@ class Engine:
     def close(self) -> None:
         """Nobody asks any more; what is taken is given back."""
         self._held.set(0)
+
+    def _reach(self, lease: Lease, start: int) -> None:
+        """Have a lease reach up to an offset where nothing between is open: what is behind a gap,
+        as behind the marker of each transaction, is then no lease of its own.
+        """
+        is_near = lease.end < start and lease.start // BLOCK == start // BLOCK
+        if is_near and not self.cursor.open_count(lease.end, start):
+            lease.extend(lease.end, start)
 
     def _without_lease(self, start: int) -> tuple[int, int] | None:
         returned = self._returned.find(start)

@@ -64,7 +64,8 @@ class Leases(BatchRuns[Lease]):
     def __init__(self) -> None:
         super().__init__()
         self._deadlines: list[tuple[float, int]] = []
-        self._newest: Lease | None = None
+        self.newest: Lease | None = None
+        """The one that was added last, while it is there."""
         self._holders: dict[Holder, None] = {}
         """Those who have any of the leases; they have no others."""
         self.unacknowledged = 0
@@ -84,8 +85,8 @@ class Leases(BatchRuns[Lease]):
         deadline: float | None,
         open_count: int,
     ) -> None:
-        """Lease a batch, together with the one before it where all is the same."""
-        newest = self._newest
+        """Lease a batch, together with the one right before it where all is the same."""
+        newest = self.newest
         if (
             newest is not None
             and newest.holder is holder
@@ -106,7 +107,7 @@ class Leases(BatchRuns[Lease]):
         self._holders[lease.holder] = None
         lease.holder.unacknowledged += lease.open_count
         self.unacknowledged += lease.open_count
-        self._newest = lease
+        self.newest = lease
         if lease.deadline is not None:
             self._remember_deadline(lease.deadline, lease.start)
 
@@ -118,8 +119,8 @@ class Leases(BatchRuns[Lease]):
         self.unacknowledged -= lease.open_count
         if not lease.holder.leases:
             del self._holders[lease.holder]
-        if lease is self._newest:
-            self._newest = None
+        if lease is self.newest:
+            self.newest = None
 
     def settle(self, lease: Lease, count: int) -> None:
         """Count messages of a lease that are acknowledged now; without an open one it ends."""
@@ -147,7 +148,7 @@ class Leases(BatchRuns[Lease]):
         self._holders.clear()
         super().clear()
         self.unacknowledged = 0
-        self._newest = None
+        self.newest = None
         drop(self._deadlines)
         self._deadlines = []
 

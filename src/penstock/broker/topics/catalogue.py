@@ -15,6 +15,7 @@ from penstock.broker.errors import (
     BrokerError,
     InvalidPartitionCountError,
     TopicExistsError,
+    UnknownNamespaceError,
 )
 from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.topics.changes import TopicChanges
@@ -141,13 +142,15 @@ class Topics:
         config: Explicit = NOTHING_SET,
         address: str | None = None,
         iggy_topic_id: int | None = None,
+        stream_id: int | None = None,
     ) -> Topic:
         """Create a topic as NewTopic says; its namespace comes into being with it.
 
-        Raises TopicExistsError, TopicNumberTakenError, InvalidPartitionCountError,
-        InvalidSettingError, TopicsThrottledError, StorageError and MetadataError.
+        Raises TopicExistsError, TopicNumberTakenError, UnknownNamespaceError,
+        InvalidPartitionCountError, InvalidSettingError, TopicsThrottledError, StorageError and
+        MetadataError.
         """
-        asked = NewTopic(name, partitions, partitioned, config, address, iggy_topic_id)
+        asked = NewTopic(name, partitions, partitioned, config, address, iggy_topic_id, stream_id)
         return await self._creating.ask(asked)
 
     async def create_all(self, asked: Sequence[NewTopic]) -> list[Topic | BaseException]:
@@ -303,6 +306,7 @@ class Topics:
     def _checked(self, asked: NewTopic) -> NewTopic | BrokerError:
         try:
             self._check_count(asked.partitions)
+            self._check_stream(asked)
             config = checked(asked.config)
             self._index.check_iggy_id(asked.name.in_namespace, asked.iggy_topic_id)
             self._check_free(asked.name)
@@ -448,6 +452,14 @@ class Topics:
             config=self._configs.of(canonical(row.config)),
             created_at_us=row.created_at_us,
         )
+
+    def _check_stream(self, asked: NewTopic) -> None:
+        if asked.stream_id is not None:
+            namespace = self._namespaces.get(asked.name.in_namespace)
+            if namespace is None or namespace.stream_id != asked.stream_id:
+                raise UnknownNamespaceError(
+                    f"stream {asked.stream_id} has gone or changed its name"
+                )
 
     def _check_free(self, name: TopicName, owner: Topic | None = None) -> None:
         if self.by_kafka_name(name.kafka) not in {None, owner}:

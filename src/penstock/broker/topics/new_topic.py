@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class NewTopic(NamedTuple):
-    """What is asked for by the client of `address`; `iggy_topic_id` is the number that it wants."""
+    """What is asked for by the client of `address`; `iggy_topic_id` is the number that it wants.
+
+    Where `stream_id` is given, the namespace has to be there, and to be the stream of this number.
+    """
 
     name: TopicName
     partitions: int
@@ -20,3 +23,4 @@ class NewTopic(NamedTuple):
     config: Explicit = NOTHING_SET
     address: str | None = None
     iggy_topic_id: int | None = None
+    stream_id: int | None = None

@@ -104,7 +104,7 @@ class Setting:
         """What may be written, in words."""
         if self.choices:
             return " or ".join(self.choices) + (
-                ", or several of them" if self.kind is Kind.LIST else ""
+                ", several of them, or none" if self.kind is Kind.LIST else ""
             )
         if self.kind is Kind.BOOLEAN:
             return "true or false"
@@ -117,7 +117,7 @@ class Setting:
         if self.kind is Kind.BOOLEAN:
             return {"true": True, "false": False}.get(text)
         if self.kind in {Kind.TEXT, Kind.LIST}:
-            items = [item.strip() for item in text.split(",")] if self.kind is Kind.LIST else [text]
+            items = _items(text) if self.kind is Kind.LIST else [text]
             known = not self.choices or all(item in self.choices for item in items)
             return ",".join(items) if known else None
         try:
@@ -125,6 +125,11 @@ class Setting:
         except ValueError:
             return None
         return amount if self.least <= amount <= self.most else None
+
+
+def _items(text: str) -> list[str]:
+    """Return what a list holds; one of nothing but spaces holds nothing."""
+    return [item.strip() for item in text.split(",")] if text.strip() else []
 
 
 def _switch(meaning: str, instead: str) -> Setting:
@@ -353,7 +358,7 @@ _CLEANED_UP: Final = {
         default="delete",
         choices=("delete", COMPACT),
         meaning="What is done with old messages: they are deleted, or the last one of each key is "
-        "kept, or both.",
+        "kept, or both; where it is empty, all stay.",
     ),
     "retention_ms": _limit(
         lambda node: node.retention_ms,

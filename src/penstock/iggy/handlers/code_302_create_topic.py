@@ -33,5 +33,6 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
         config=config,
         address=call.client.address,
         iggy_topic_id=request.number,
+        stream_id=stream.stream_id,
     )
     return await describe_topic_fully(topic)

@@ -4,8 +4,10 @@ Those of one request share flushes and transactions.
 
 Versions 0-7; version 5 on returns the configuration, version 7 the id.
 
-* Partitions -1 (version 4 on) means the node's default, replication factor -1 the only one there
-  is, 1. An assignment may be given in place of both: it names the one node for each partition.
+* Partitions -1 means the node's default, replication factor -1 the only one there is, 1. Kafka's
+  specification has that from version 4 on (KIP-464); Kafka 4 takes it in every version, and kafkajs
+  says it in version 3. An assignment may be given in place of both: it names the one node for each
+  partition.
 * A name that occurs twice in a request is refused each time, as is what is wrong by itself, with
   the first of these: exists 36, name 17, contradiction 42, assignment 39, replication factor 38,
   partitions 37, configuration 40.
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from penstock.kafka.wire.messages import CreateTopicsRequest, CreateTopicsResponse
 
 USE_DEFAULT: Final = -1
-FIRST_VERSION_WITH_DEFAULTS: Final = 4
 FIRST_VERSION_WITH_CONFIGS: Final = 5
 FIRST_VERSION_WITH_THROTTLING: Final = 6
 REPLICATION_FACTOR: Final = 1
@@ -63,7 +64,7 @@ async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopic
     outcomes = iter(created)
     results = []
     for topic, plan in zip(request.topics, planned, strict=True):
-        result = response.CreatableTopicResult(name=topic.name)
+        result = response.CreatableTopicResult(name=topic.name, error_message=None)
         results.append(result)
         outcome = next(outcomes) if isinstance(plan, NewTopic) else plan
         if isinstance(outcome, BaseException):
@@ -141,7 +142,7 @@ async def _partitions(asked: CreateTopicsRequest.CreatableTopic, call: Call, pac
             f"replication factor {asked.replication_factor} on one node",
         )
     count = asked.num_partitions
-    if count == USE_DEFAULT and call.version >= FIRST_VERSION_WITH_DEFAULTS:
+    if count == USE_DEFAULT:
         return call.broker.settings.default_partitions
     return _checked(count, call.broker)
 

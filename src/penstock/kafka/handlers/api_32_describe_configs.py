@@ -53,7 +53,7 @@ async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Descr
             keys = None if asked is None else await pace.counted(asked)
             result.configs = await pace.each(
                 [entry for entry in entries if keys is None or entry.name in keys],
-                partial(_describe, resource.resource_type, request.include_synonyms),
+                partial(_describe, resource.resource_type, request),
             )
         if pace.is_over():
             await pace.others()
@@ -86,7 +86,7 @@ def _entries(
 
 
 def _describe(
-    resource_type: int, include_synonyms: bool, entry: ConfigEntry
+    resource_type: int, request: DescribeConfigsRequest, entry: ConfigEntry
 ) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
     response = api("DescribeConfigs").response
     return response.DescribeConfigsResourceResult(
@@ -98,8 +98,8 @@ def _describe(
         is_sensitive=False,
         synonyms=[
             response.DescribeConfigsSynonym(name=name, value=value, source=source)
-            for name, value, source in (entry.synonyms if include_synonyms else ())
+            for name, value, source in (entry.synonyms if request.include_synonyms else ())
         ],
         config_type=entry.type,
-        documentation=None,
+        documentation=entry.meaning if request.include_documentation else None,
     )

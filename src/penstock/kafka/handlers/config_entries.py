@@ -75,6 +75,7 @@ class ConfigEntry(NamedTuple):
     name: str
     type: ConfigType
     synonyms: list[Synonym]
+    meaning: str | None = None
 
     @property
     def value(self) -> str:
@@ -96,7 +97,7 @@ def topic_entries(config: TopicConfig) -> list[ConfigEntry]:
 def default_entries(node: BrokerSettings) -> list[ConfigEntry]:
     """What holds for the topics of a node that don't say otherwise, under the node's keys."""
     return [
-        ConfigEntry(node_key, type_of(key), _synonyms(key, name, SETTINGS[name].default_on(node)))
+        _default_entry(key, name, SETTINGS[name].default_on(node))._replace(name=node_key)
         for key, node_key in NODE_KEYS.items()
         for name in [SETTING_OF_KEY[key]]
     ]
@@ -124,7 +125,7 @@ def _default_entry(key: str, name: str, value: Value) -> ConfigEntry:
     """What a topic has where the node's value holds. Made once, as each new topic lists them all;
     nobody changes it.
     """
-    return ConfigEntry(key, type_of(key), _synonyms(key, name, value))
+    return ConfigEntry(key, type_of(key), _synonyms(key, name, value), SETTINGS[name].meaning)
 
 
 def _synonyms(key: str, name: str, value: Value) -> list[Synonym]:

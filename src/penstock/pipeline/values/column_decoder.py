@@ -79,6 +79,8 @@ class ColumnDecoder:
 
     def _by_number(self, ids: Numbers, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
         """Read values by the numbers of their writers' schemas, below 0 where they have none."""
+        if len(ids) and (ids == ids[0]).all():
+            return self._of_writer(int(ids[0]), values)
         parts: list[pa.StructArray] = []
         rejected: list[Rejected] = []
         order: list[Numbers] = []

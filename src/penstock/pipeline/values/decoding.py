@@ -67,6 +67,10 @@ def values_of(array: pa.Array) -> Values:
 def pieces(values: Values, shape: Shape) -> Iterator[Values]:
     """Cut values so that the cells of each piece fit in ROOM_BYTES, or are those of one value."""
     _, sizes = values.spans
+    cells = int(sizes.sum()) * shape.repeated + len(sizes) * len(shape.nodes)
+    if cells * CELL_BYTES <= ROOM_BYTES:
+        yield values
+        return
     costs = CELL_BYTES * (sizes * shape.repeated + len(shape.nodes))
     ends = np.cumsum(costs)
     start, count = 0, len(sizes)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 HEADER: Final = 5
 _LARGEST_INDEX: Final = 64
+_LARGEST_ID: Final = 2**32 - 1
+"""What is above it begins with another byte than zero."""
+_WORD: Final = np.dtype(">u8")
 
 
 class Framed(NamedTuple):
@@ -29,12 +32,11 @@ def take_ids(values: Values) -> Framed:
     """Read the ids of all values."""
     data, (starts, sizes) = values
     known = sizes >= HEADER
-    at = np.where(known, starts, 0)
-    padded = data if len(data) >= HEADER else np.zeros(HEADER, np.uint8)
-    known &= padded[at] == 0
-    ids = np.zeros(len(starts), np.int64)
-    for place in range(1, HEADER):
-        ids = ids << 8 | padded[np.where(known, starts + place, 0)]
+    # The zero byte and the id are read at once, as the upper bytes of the word that begins there.
+    padded = np.concatenate([data, np.zeros(_WORD.itemsize, np.uint8)])
+    words = np.ndarray(len(data) + 1, _WORD, padded, strides=(1,))
+    ids = words[starts].astype(np.int64) >> 8 * (_WORD.itemsize - HEADER)
+    known &= (ids >= 0) & (ids <= _LARGEST_ID)
     spans = np.stack([starts + HEADER, sizes - HEADER])
     return Framed(np.where(known, ids, -1), spans)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.handlers.registry import handles
-from penstock.pulsar.schemas import version_to_write
+from penstock.pulsar.schemas import version_to_go_on_with
 from penstock.pulsar.topics import find_topic
 from penstock.pulsar.wire.pulsar_api_pb2 import (
     BaseCommand,
@@ -31,7 +31,7 @@ def refuse(
 @handles(BaseCommand.GET_OR_CREATE_SCHEMA, refuse=refuse)
 async def handle(request: CommandGetOrCreateSchema, call: Call) -> BaseCommand:
     topic = find_topic(call.client, request.topic)
-    version = await version_to_write(call.client, topic, request.schema)
+    version = await version_to_go_on_with(call.client, topic, request.schema)
     return _answer(
         CommandGetOrCreateSchemaResponse(request_id=request.request_id, schema_version=version)
     )
