@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench newcomer versus report soak interop interop-iggy interop-librdkafka interop-spark protos stubs clean java kernels
+.PHONY: help demo test lint format bench newcomer versus report soak interop interop-franz interop-iggy interop-librdkafka interop-spark protos stubs clean java kernels
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -65,6 +65,10 @@ interop-iggy: $(INSTALLED) java kernels ## Iggy's clients of 2023 to 0.9, of Jav
 	$(BIN)/pytest tests/interop/test_older_iggy.py tests/interop/test_early_iggy.py \
 		tests/interop/test_java_iggy.py tests/interop/test_published_iggy_suites.py \
 		-m "soak or not soak" --timeout 1800
+
+interop-franz: $(INSTALLED) kernels ## The tests of franz-go, a client in Go, from its module (takes go)
+	PYTHONPATH=tests/support $(BIN)/python -m franz_suite
+	$(BIN)/pytest tests/interop/test_published_franz_suite.py -m "soak or not soak"
 
 interop-librdkafka: $(INSTALLED) kernels ## librdkafka's own tests, from Debian's source package of it; FLAGS=0081 for one
 	PYTHONPATH=tests/support $(BIN)/python -m librdkafka_suite $(FLAGS)

@@ -49,19 +49,19 @@ class Dialect(NamedTuple):
     """From an offset on."""
 
 
-def accepted(data: bytes, status_at: int) -> None:
+def accepted(data: bytes | bytearray, status_at: int) -> None:
     """Stop where an answer is a refusal: that one costs little."""
     status = int.from_bytes(data[status_at : status_at + 4], "little")
     if status:
         raise RuntimeError(f"a request was refused with {status}")
 
 
-def today_sized(data: bytes, at: int) -> int | None:
+def today_sized(data: bytes | bytearray, at: int) -> int | None:
     accepted(data, at + 216)
     return iggy_sized(data, at)
 
 
-def older_sized(data: bytes, at: int) -> int | None:
+def older_sized(data: bytes | bytearray, at: int) -> int | None:
     """The older dialects' replies hold the size of what follows."""
     accepted(data, at)
     return 8 + int.from_bytes(data[at + 4 : at + 8], "little") if len(data) >= at + 8 else None

@@ -61,7 +61,7 @@ class Peer:
     def __init__(
         self,
         address: str,
-        reply_size: Callable[[bytes, int], int | None],
+        reply_size: Callable[[bytes | bytearray, int], int | None],
         own_host: str = "127.0.0.1",
     ) -> None:
         host, _, port = address.rpartition(":")
@@ -70,18 +70,21 @@ class Peer:
         )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reply_size = reply_size
-        self._rest = b""
+        self._rest = bytearray()
+        """What came and is no whole frame yet: put together in one piece of memory, or a large one
+        would cost the more, the smaller the pieces are that it comes in."""
 
     def exchange(self, frames: bytes, replies: int) -> None:
         """Send frames and return when so many have come back."""
         self._socket.sendall(frames)
         while replies:
-            data = self._rest + self._socket.recv(1 << 18)
+            data = self._rest
+            data += self._socket.recv(1 << 18)
             at = 0
             while replies and (size := self._reply_size(data, at)) and at + size <= len(data):
                 at += size
                 replies -= 1
-            self._rest = data[at:]
+            del data[:at]
 
 
 class Load(NamedTuple):
@@ -93,12 +96,12 @@ class Load(NamedTuple):
     request: bytes
 
 
-def length_prefixed(data: bytes, at: int) -> int | None:
+def length_prefixed(data: bytes | bytearray, at: int) -> int | None:
     """Kafka's and Pulsar's frames begin with their length."""
     return 4 + int.from_bytes(data[at : at + 4], "big") if len(data) >= at + 4 else None
 
 
-def iggy_sized(data: bytes, at: int) -> int | None:
+def iggy_sized(data: bytes | bytearray, at: int) -> int | None:
     """Iggy's headers hold the size of the whole frame."""
     return int.from_bytes(data[at + 48 : at + 52], "little") if len(data) >= at + 52 else None
 

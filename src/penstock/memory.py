@@ -24,7 +24,6 @@ something large is held, its holder asks whether it fits:
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -48,9 +47,6 @@ _FOLLOWED_BYTES: Final = 4 * limits.KIB
 """By how much a holding may be wrong that follows what changes all the time."""
 _MEASURE_SECONDS: Final = 0.02
 """How often the process is measured at most."""
-
-
-_EMPTY_TEXT_BYTES: Final = sys.getsizeof("")
 
 
 class Reclaimer(Protocol):
@@ -309,8 +305,16 @@ def _share(left: int, held: int) -> int:
 
 
 def text_bytes(text: str) -> int:
-    """Return how many bytes the characters of a text take: four each where one is an emoji."""
-    return sys.getsizeof(text) - _EMPTY_TEXT_BYTES
+    """Return how many bytes the characters of a text may take: four each where one is an emoji.
+
+    Once it went to the database or a client, it also keeps its UTF-8: what is counted is the same
+    before that and after it, as `sys.getsizeof` is not.
+    """
+    if text.isascii():
+        return len(text)
+    units = len(text.encode("utf-16-le", "surrogatepass")) // 2
+    width = 2 if units == len(text) else 4
+    return width * len(text) + len(text.encode("utf-8", "surrogatepass"))
 
 
 class Holding:

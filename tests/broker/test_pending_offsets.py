@@ -11,9 +11,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import wall_clock
+from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from transaction_house import GROUP, TIMEOUT_MS, House
 
 ID = "payments"
+WIDE = OffsetOwner("kafka", "gruppe-\u00fc")
 
 
 @pytest.fixture
@@ -57,3 +59,13 @@ async def test_the_offset_that_came_last_stays_though_the_clock_was_set_back(
         await house.commit_offset_at_once(1, 60)
     await house.coordinator.end(ID, producer, committed=True)
     assert house.committed(1) == (60 if at_once else 50)
+
+
+async def test_what_was_counted_is_given_back_whatever_the_database_made_of_a_text(
+    house: House,
+) -> None:
+    before = house.memory.metadata.used
+    await house.offsets.commit(WIDE, {1: CommittedOffset(7, note="\u20ac")})
+    await house.restart()
+    await house.offsets.delete(WIDE)
+    assert house.memory.metadata.used == before

@@ -259,6 +259,43 @@ async def test_offsets_that_members_need_are_kept(
     assert committed(dialog) == (0 if answer == (0, [0]) else 1)
 
 
+NOT_THERE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+NOT_HERE = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+REASSIGNED = [
+    ("orders", 0, [0], 0),
+    ("orders", 0, [0, 1], NOT_HERE),
+    ("orders", 0, [], NOT_HERE),
+    ("orders", 0, [0, 0], NOT_HERE),
+    ("orders", 0, [9], NOT_HERE),
+    ("orders", 0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+    ("orders", 7, [0], NOT_THERE),
+    ("orders", -1, None, NOT_THERE),
+    ("none", 0, [0], NOT_THERE),
+]
+"""What Apache Kafka 4.3 answers on one node."""
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_a_partition_may_be_placed_where_it_is(dialog: Dialog, version: int) -> None:
+    await dialog.create_topic()
+    asked = api("AlterPartitionReassignments").request
+    topics = [
+        asked.ReassignableTopic(
+            name=name,
+            partitions=[asked.ReassignablePartition(partition_index=index, replicas=replicas)],
+        )
+        for name, index, replicas, _ in REASSIGNED
+    ]
+    response = await dialog.ask("AlterPartitionReassignments", version, topics=topics)
+    answered = [
+        (topic.name, partition.partition_index, partition.error_code)
+        for topic in response.responses
+        for partition in topic.partitions
+    ]
+    assert answered == [(name, index, code) for name, index, _, code in REASSIGNED]
+    assert (response.error_code, response.error_message) == (0, None)
+
+
 async def test_nothing_is_reassigned(dialog: Dialog) -> None:
     await dialog.create_topic()
     for topics in (None, []):

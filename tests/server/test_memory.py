@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
 import time
 
@@ -65,7 +66,9 @@ def fill(budget: Memory, holders: int) -> list[int]:
 @pytest.mark.parametrize("last", ["a", "\u20ac", "\U0001f600"])
 def test_one_wide_character_makes_all_of_a_text_wide(last: str) -> None:
     text = "a" * 10_000 + last
-    assert text_bytes(text) == pytest.approx(sys.getsizeof(text), abs=100)
+    counted = text_bytes(text)
+    sqlite3.connect(":memory:").execute("SELECT ?", (text,))
+    assert counted == text_bytes(text) == pytest.approx(sys.getsizeof(text), abs=100)
     assert text_bytes("") == 0
 
 

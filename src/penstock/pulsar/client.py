@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
+from penstock.memory import text_bytes
 from penstock.pace import Pace
 from penstock.pulsar.keep_alive import KeepAlive
 from penstock.pulsar.newcomers import Newcomers
@@ -174,12 +174,12 @@ class Client(call.Client):
 
 def consumer_bytes(name: str) -> int:
     """Return about how much memory a consumer of this name takes."""
-    return _CONSUMER_BYTES + sys.getsizeof(name)
+    return _CONSUMER_BYTES + text_bytes(name)
 
 
 def producer_bytes(name: str) -> int:
     """Return about how much memory a producer of this name takes."""
-    return _PRODUCER_BYTES + sys.getsizeof(name)
+    return _PRODUCER_BYTES + text_bytes(name)
 
 
 class Call(call.Call[Client]):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.pipeline.jobs import checkpoint
+from penstock.pipeline.jobs.batch_ends import CheckpointError
 from penstock.pipeline.jobs.checkpoint import Checkpoint, PlannedBatch
 
 END = {"orders": {"0": 17, "id": "an id"}}
@@ -62,3 +63,12 @@ def test_a_checksum_that_spark_left_is_not_of_the_new_file(tmp_path: Path) -> No
     stale.write_bytes(b"crc of a file that never came to be")
     Checkpoint(tmp_path).plan(0, END)
     assert not stale.exists()
+
+
+@pytest.mark.parametrize("text", ["", "v1\n{}\n", "v1\n{}\n{"])
+def test_a_damaged_one_is_named(tmp_path: Path, text: str) -> None:
+    made = Checkpoint(tmp_path)
+    made.plan(0, END)
+    (tmp_path / "offsets" / "0").write_text(text)
+    with pytest.raises(CheckpointError, match="offsets/0 does not say where its batch ends"):
+        made.newest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,63 @@ def test_a_condition_that_is_none_is_named(
     with pytest.raises(CheckError, match=error):
         look_at_steps(config)
     with pytest.raises(PipelineError, match=error):
+        Run(config).run(lambda _: None)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_which_rows_are_doubles_is_not_changed_later(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    plain = PipelineConfig(shared_server.kafka, (topic,), tmp_path / "plain")
+    one = Deduplication(("offset",), "timestamp", 60.0)
+    once = replace(plain, table=tmp_path / "once", deduplication=one)
+    both = replace(one, by=("offset", "partition"))
+    for batch, (before, after) in enumerate(((plain, one), (once, both))):
+        fill(shared_server.kafka, topic, numbered(2 * batch, 2 * batch + 1))
+        Run(before).run(lambda _: None)
+        fill(shared_server.kafka, topic, numbered(2 * batch + 1, 2 * batch + 2))
+        with pytest.raises(PipelineError, match=r"\[deduplicate\] has to stay as it was"):
+            Run(replace(before, deduplication=after)).run(lambda _: None)
+        assert column(before.table, "offset") == list(range(2 * batch + 1))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_checkpoint_that_is_older_than_the_table_is_refused(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    config = PipelineConfig(
+        shared_server.kafka,
+        (topic,),
+        tmp_path / "t",
+        expectations=(Expectation("e", "offset >= 0"),),
+    )
+    checkpoint = tmp_path / "t" / "_checkpoint"
+    for batch in range(3):
+        fill(shared_server.kafka, topic, numbered(batch, batch + 1))
+        if batch < 2:
+            Run(config).run(lambda _: None)
+            shutil.copytree(checkpoint, tmp_path / f"after {batch}")
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "after 0", checkpoint)
+    with pytest.raises(PipelineError, match="older than the table"):
+        Run(config).run(lambda _: None)
+    shutil.rmtree(checkpoint)
+    shutil.copytree(tmp_path / "after 1", checkpoint)
+    Run(config).run(lambda _: None)
+    assert column(tmp_path / "t", "offset") == [0, 1, 2]
+
+
+def test_a_duplicate_by_no_column_is_named(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = create(shared_server.kafka)
+    doubles = Deduplication(("nosuch",), "timestamp", 60.0)
+    config = PipelineConfig(shared_server.kafka, (topic,), tmp_path / "t", deduplication=doubles)
+    with pytest.raises(PipelineError, match=r"deduplicate\.by: .*nosuch"):
         Run(config).run(lambda _: None)
 
 

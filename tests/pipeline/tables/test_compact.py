@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.pipeline.tables import merging
+from penstock.pipeline.tables.commits import ConflictError
 from penstock.pipeline.tables.interface import Merged, StagedFile, TableConfig, TableError
 from penstock.pipeline.tables.interface import TableFormat as Format
-from penstock.pipeline.tables.lake import CONFLICTS_MAX, LOST_MERGES_MAX, ConflictError, LakeTable
+from penstock.pipeline.tables.lake import CONFLICTS_MAX, LOST_MERGES_MAX, LakeTable
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.table import Table
 from table_readers import READERS, offsets_seen

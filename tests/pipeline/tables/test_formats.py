@@ -105,6 +105,18 @@ def test_other_queries_and_older_checkpoints_are_refused(tmp_path: Path, kind: T
 
 
 @pytest.mark.parametrize("kind", FORMATS)
+def test_a_batch_that_ended_elsewhere_is_refused(tmp_path: Path, kind: TableFormat) -> None:
+    """Its files may say no offsets: those of rows that Spark has computed."""
+    table = open_table(config(tmp_path, kind))
+    for _ in range(2):
+        table.commit("q", 0, [stage(table, 0, 5)], {"a": {"0": 5}})
+    with pytest.raises(TableError, match="committed with other offsets"):
+        table.commit("q", 0, [stage(table, 0, 5)], {"a": {"0": 7}})
+    for reader in READERS[kind]:
+        assert offsets_seen(reader, table.config) == list(range(5)), reader
+
+
+@pytest.mark.parametrize("kind", FORMATS)
 def test_a_batch_without_rows_is_a_batch(tmp_path: Path, kind: TableFormat) -> None:
     table = open_table(config(tmp_path, kind))
     table.commit("q", 0, [stage(table, 0, 5)])

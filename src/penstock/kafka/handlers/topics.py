@@ -67,14 +67,19 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
 
 async def check_assignments(assignments: Sequence[Assignment], broker: Broker, pace: Pace) -> None:
     """Refuse what places a partition on anything but one node, which is there (KIP-195)."""
-    nodes = broker.cluster.node_ids
     for each in assignments:
         if pace.is_over():
             await pace.others()
-        if len(each.broker_ids) != 1 or each.broker_ids[0] not in nodes:
-            raise RequestError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"a partition is on one of the nodes {nodes}"
-            )
+        check_replicas(each.broker_ids, broker)
+
+
+def check_replicas(node_ids: Sequence[int], broker: Broker) -> None:
+    """Refuse to have a partition on anything but one node, which is there."""
+    nodes = broker.cluster.node_ids
+    if len(node_ids) != 1 or node_ids[0] not in nodes:
+        raise RequestError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"a partition is on one of the nodes {nodes}"
+        )
 
 
 def isolation_of(level: int) -> Isolation:

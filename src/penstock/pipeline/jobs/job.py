@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock import wall_clock
 from penstock.pipeline.causes import cause_of
+from penstock.pipeline.jobs.batch_ends import CheckpointError
 from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
@@ -41,10 +43,13 @@ __all__ = ["PipelineConfig", "PipelineError", "Progress", "Run"]
 
 STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
+_OTHER_STATE: Final = re.compile(r"\[\w*(STATEFUL_OPERATOR|STATE_STORE)")
+"""How Spark's names of such errors go."""
 
 
 _IN_WORDS: Final = (
     CheckError,
+    CheckpointError,
     DefinitionError,
     OptionError,
     SourceError,
@@ -247,7 +252,18 @@ def _has_ended(query: StreamingQuery) -> bool:
     try:
         return bool(query.awaitTermination(_LOOK_SECONDS))
     except Exception as error:
-        raise PipelineError(cause_of(error)) from error
+        raise PipelineError(_explained(cause_of(error))) from error
+
+
+def _explained(cause: str) -> str:
+    """Say what it means that Spark can't go on with what it keeps of earlier rows."""
+    if not _OTHER_STATE.search(cause):
+        return cause
+    return (
+        "[deduplicate] has to stay as it was when this table began, with columns of the same "
+        "types: only so it is known which rows were there before. Put it back, or begin another "
+        f"table ({cause})"
+    )
 
 
 def _finish_batch(query: StreamingQuery) -> None:

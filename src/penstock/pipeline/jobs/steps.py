@@ -65,10 +65,11 @@ def deduplicated(
     Two nulls are not the same value, and rows that do not stay for another reason take nobody's
     place: such rows pass, each by the columns `places` that no two rows share.
     """
-    _check(rows, "deduplicate.time", f.col(deduplication.time), "timestamp")
+    _check(rows, "deduplicate.time", f.col(_quoted(deduplication.time)), "timestamp")
     within = f"{deduplication.within_seconds} seconds"
     alone = f.lit(False)
     for name in deduplication.by:
+        _check(rows, "deduplicate.by", f.col(_quoted(name)).isNull(), "boolean")
         alone |= f.col(_quoted(name)).isNull()
     for index, each in enumerate(expectations):
         if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}:

@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from penstock.pipeline.tables.commits import (
+    Batch,
+    Change,
+    ConflictError,
+    LiveFile,
+    OutcomeUnknownError,
+)
 from penstock.pipeline.tables.interface import (
     Offsets,
     TableConfig,
@@ -17,16 +24,7 @@ from penstock.pipeline.tables.interface import (
     another_query,
     nothing_to_fill,
 )
-from penstock.pipeline.tables.lake import (
-    DATA,
-    Batch,
-    Change,
-    ConflictError,
-    LakeTable,
-    LiveFile,
-    OutcomeUnknownError,
-    footer_of,
-)
+from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
 from penstock.pipeline.tables.storage import flush_folder
 
 if TYPE_CHECKING:

@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from penstock.pipeline.tables.commits import (
+    Batch,
+    Change,
+    ConflictError,
+    LiveFile,
+    OutcomeUnknownError,
+)
 from penstock.pipeline.tables.interface import (
     Offsets,
     TableConfig,
@@ -23,16 +30,7 @@ from penstock.pipeline.tables.interface import (
     nothing_to_fill,
     state_folder,
 )
-from penstock.pipeline.tables.lake import (
-    DATA,
-    Batch,
-    Change,
-    ConflictError,
-    LakeTable,
-    LiveFile,
-    OutcomeUnknownError,
-    footer_of,
-)
+from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

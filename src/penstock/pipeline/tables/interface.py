@@ -163,6 +163,11 @@ def covered(files: Sequence[StagedFile]) -> tuple[Offsets, ...]:
     return tuple(sorted(Offsets(*source, *offsets) for source, offsets in found.items()))
 
 
+def differ(committed: OffsetsJson | None, given: OffsetsJson | None) -> bool:
+    """Whether a batch that is given again would end elsewhere, as far as both are known."""
+    return committed is not None and given is not None and committed != given
+
+
 def no_pipeline_s(location: str) -> TableError:
     return TableError(f"no pipeline has written to {location}: its files stay as they are")
 

@@ -13,14 +13,15 @@ import time
 import uuid
 from abc import abstractmethod
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.changes import check_keys, columns_of, staged_schema
+from penstock.pipeline.tables.commits import Batch, Change, ConflictError, OutcomeUnknownError
 from penstock.pipeline.tables.evolution import Evolution, check_names, evolution
 from penstock.pipeline.tables.filling import DeletedKeys
 from penstock.pipeline.tables.interface import (
@@ -30,8 +31,8 @@ from penstock.pipeline.tables.interface import (
     StagedFile,
     TableConfig,
     TableError,
-    Values,
     covered,
+    differ,
     no_pipeline_s,
     older_checkpoint,
     other_parts,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from penstock.pipeline.source.offsets import OffsetsJson
+    from penstock.pipeline.tables.commits import LiveFile
     from penstock.pipeline.tables.partitions import PartitionField
     from penstock.pipeline.tables.staging import Piece
     from penstock.pipeline.tables.storage import Folder
@@ -72,47 +74,6 @@ LOST_MERGES_MAX: Final = 3
 
 Turn: TypeAlias = "Callable[[], AbstractContextManager[None]]"
 """What keeps others from committing while it is held."""
-
-
-class ConflictError(Exception):
-    """Somebody else changed the table between the look at it and the commit."""
-
-
-class OutcomeUnknownError(ConflictError):
-    """The commit may have been made: its answer was lost, or is that of a second try."""
-
-
-@dataclass(frozen=True)
-class LiveFile:
-    """One file that is part of the table."""
-
-    name: str
-    """Its path below the table's folder."""
-    size: int
-    rows: int
-    values: Values = ()
-    """Those that all of its rows have in the columns that the table is partitioned by."""
-    entry: Any = None
-    """What the format knows it by."""
-
-
-class Batch(NamedTuple):
-    """Which batch of which query a commit holds."""
-
-    query: str
-    number: int
-    offsets: tuple[Offsets, ...]
-    positions: OffsetsJson | None = None
-
-
-@dataclass(frozen=True)
-class Change:
-    """The files that one commit adds and removes."""
-
-    added: Sequence[StagedFile | Piece]
-    removed: Sequence[LiveFile] = ()
-    batch: Batch | None = None
-    """None where the rows stay the same."""
 
 
 class LakeTable(Table):
@@ -268,7 +229,11 @@ class LakeTable(Table):
         staged = [file for file in files if file.staged]
         if newest is None or batch > newest:
             self._add(staged, Batch(query, batch, offsets, positions))
-        elif batch < newest or self._offsets(query, batch) not in {None, offsets}:
+        elif (
+            batch < newest
+            or self._offsets(query, batch) not in {None, offsets}
+            or differ(self._positions(query, batch), positions)
+        ):
             raise older_checkpoint(self.place.uri, batch)
         # Files that were staged once more stay until they are old: they might be the very same.
         if self.config.keys:

@@ -29,6 +29,7 @@ from penstock.pipeline.tables.interface import (
     TableError,
     another_query,
     covered,
+    differ,
     nothing_to_fill,
     older_checkpoint,
     other_parts,
@@ -155,10 +156,10 @@ class ParquetTable(Table):
             files = [replace(file, again=self._has(file)) for file in files]
             record = {"query": query, "files": [_recorded(file) for file in files]}
             self._write_record(path, record | {"positions": positions})
-        decided = Decision.read(path).files
-        if covered(decided) != covered(files):
+        decided = Decision.read(path)
+        if covered(decided.files) != covered(files) or differ(decided.positions, positions):
             raise older_checkpoint(str(self.path), batch)
-        return decided
+        return decided.files
 
     def snapshot(self) -> Snapshot | None:
         """See `Table.snapshot`: files appear one by one, so those of a batch count once all have.

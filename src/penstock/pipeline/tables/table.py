@@ -99,7 +99,8 @@ class Table(ABC):
 
         `positions` is where the next batch begins, for those who read on from there. A batch that
         is committed already keeps its first files, and those given now are dropped. Raises
-        TableError where another query has written to the table.
+        TableError where another query has written to the table, or where that batch ended
+        elsewhere.
         """
 
     @abstractmethod
