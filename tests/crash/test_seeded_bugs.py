@@ -39,7 +39,7 @@ def test_a_bug_is_caught(tmp_path: Path, bug: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("bug", sorted(CAUGHT.keys() - SHORT))
 def test_each_bug_is_caught(tmp_path: Path, bug: str) -> None:
     catch(tmp_path, bug)

@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
-from penstock.pipeline.jobs.job import PipelineConfig, PipelineError, Progress, Run
+from penstock.pipeline.jobs.config import PipelineConfig, WriteMode
+from penstock.pipeline.jobs.job import PipelineError, Progress, Run
 from penstock.pipeline.tables.interface import TableConfig, TableError, TableFormat
 from penstock.pipeline.tables.opening import open_table
 from spark_topics import create, fill, numbered
@@ -123,7 +124,11 @@ def test_a_table_of_the_newest_rows_is_brought_up_to_date(
 ) -> None:
     topic = create(shared_server.kafka)
     by = {"key": ("key",), "partition_by": ("partition", "day(timestamp)")}
-    settings: dict[str, object] = {"table_format": TableFormat.DELTA, **by}
+    settings: dict[str, object] = {
+        "table_format": TableFormat.DELTA,
+        "mode": WriteMode.UPSERT,
+        **by,
+    }
     fill(shared_server.kafka, topic, [(b"a", b"1"), (b"b", b"1"), (b"a", b"2")])
     run(shared_server.kafka, topic, tmp_path, **settings)
     fill(shared_server.kafka, topic, [(b"b", None), (b"c", b"1")])

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from avro_values import encode, field, record
 from broker_process import BrokerProcess
 from penstock.pipeline.jobs import job, small
-from penstock.pipeline.jobs.config import Parsing, PipelineConfig
+from penstock.pipeline.jobs.config import Parsing, PipelineConfig, WriteMode
 from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.opening import writing_of
 from penstock.pipeline.jobs.settings import source_options, table_config
@@ -171,7 +171,11 @@ def test_columns_are_those_that_spark_would_make(
 ) -> None:
     row = "STRUCT<id: BIGINT, price: DECIMAL(10, 2), m: MAP<STRING, INT>>"
     schema = DDL if form is ChangeForm.ROWS else f"op STRING, before {row}, after {row}"
-    config = pipeline(shared_server, tmp_path, schema, changes=form, include_headers=True)
+    changed = {"mode": WriteMode.UPSERT, "key": ("id",), "table_format": TableFormat.DELTA}
+    settings = {} if form is ChangeForm.ROWS else changed
+    config = pipeline(
+        shared_server, tmp_path, schema, changes=form, include_headers=True, **settings
+    )
     assert isinstance(writing_of(config), PastJava)
     expected = to_arrow_schema(Stepped(config).begin(spark).schema, timezone="UTC")
     assert shape_of(parse(source_options(config), streaming=True), form).schema.equals(expected)

@@ -16,7 +16,7 @@ from broker_process import BrokerProcess
 from object_store import KEY, object_store
 from penstock.pipeline.data_source import PenstockSource
 from penstock.pipeline.jobs import job, small
-from penstock.pipeline.jobs.config import Expectation, Parsing, PipelineConfig
+from penstock.pipeline.jobs.config import Expectation, Parsing, PipelineConfig, WriteMode
 from penstock.pipeline.jobs.job import Run
 from penstock.pipeline.jobs.recording import record
 from penstock.pipeline.live.errors import LiveTableError
@@ -141,7 +141,7 @@ def test_wrong_options_are_refused(options: dict[str, str], error: str) -> None:
     "change",
     [
         {"expectations": (Expectation("one", "true"),)},
-        {"key": ("key",), "table_format": TableFormat.DELTA},
+        {"mode": WriteMode.UPSERT, "key": ("key",), "table_format": TableFormat.DELTA},
     ],
 )
 def test_what_only_spark_can_follow_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
