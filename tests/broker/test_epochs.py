@@ -7,7 +7,6 @@ commit, and the writer does all of it again, as Spark does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -28,14 +27,6 @@ from transaction_house import TIMEOUT_MS, House, refused
 
 WRITER = "query"
 TASKS = range(3)
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[House]:
-    house = House()
-    house.start()
-    yield house
-    await house.close()
 
 
 def task_id(task: int, writer: str = WRITER, attempt: int = 0) -> str:

@@ -6,7 +6,6 @@ Method: a coordinator over a real database, restarted over what it left.
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,14 +15,6 @@ from transaction_house import GROUP, TIMEOUT_MS, House
 
 ID = "payments"
 WIDE = OffsetOwner("kafka", "gruppe-\u00fc")
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[House]:
-    house = House()
-    house.start()
-    yield house
-    await house.close()
 
 
 async def test_offsets_take_effect_with_their_transaction(house: House) -> None:

@@ -7,7 +7,6 @@ database and the partitions have, and a coordinator that is made anew goes on wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -29,14 +28,6 @@ from penstock.metadata.errors import MetadataError
 from transaction_house import GROUP, TIMEOUT_MS, House, Marker, refused
 
 ID = "payments"
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[House]:
-    house = House()
-    house.start()
-    yield house
-    await house.close()
 
 
 async def begun(house: House, *partitions: int, name: str = ID) -> Producer:

@@ -42,7 +42,7 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
     offsets: dict[int, CommittedOffset] = {}
     accepted: list[tuple[int, OffsetCommitResponse.OffsetCommitResponsePartition]] = []
     pace = Pace()
-    now_ms = call.broker.offsets.next_time_ms()
+    committed_at_ms = call.broker.offsets.next_time_ms()
     topics = []
     for topic in request.topics:
         results = []
@@ -52,7 +52,7 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
             try:
                 partition_id = _partition_id(topic, part.partition_index, call)
                 if failure == ErrorCode.NONE:
-                    offsets[partition_id] = committed_offset(part, now_ms)
+                    offsets[partition_id] = committed_offset(part, committed_at_ms)
                     accepted.append((partition_id, result))
                 else:
                     result.error_code = failure

@@ -43,7 +43,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
     response = api("TxnOffsetCommit").response
     pace = Pace()
     failure = _check_member(request, call)
-    now_ms = call.broker.offsets.next_time_ms()
+    committed_at_ms = call.broker.offsets.next_time_ms()
     offsets: dict[int, CommittedOffset] = {}
     accepted: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = []
 
@@ -56,7 +56,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnO
         if failure == ErrorCode.NONE:
             try:
                 partition = topic_by_name(call.broker, topic).partition(part.partition_index)
-                offsets[partition.id] = committed_offset(part, now_ms)
+                offsets[partition.id] = committed_offset(part, committed_at_ms)
             except Exception as error:
                 result.error_code = refusal(error).code
             else:
