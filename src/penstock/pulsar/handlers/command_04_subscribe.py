@@ -85,7 +85,9 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
     await check_to_read(client, partition, request.schema, is_used=is_used)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
     consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
-    consumer.member = Consumer(consumer, name, request.priority_level)
+    consumer.member = Consumer(
+        consumer, name, request.priority_level, reads_compacted=request.read_compacted
+    )
     wanted = SubscribeRequest(
         name=request.subscription,
         kind=kind,
