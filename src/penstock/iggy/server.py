@@ -18,6 +18,7 @@ from penstock.iggy.restated import RestatedPolls
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
+from penstock.requests.queue import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,9 @@ class Client(call.Client):
         self.has_heartbeat = True
         """Whether it is never silent for long while it is there."""
         self.last_write = LastWrite()
+        self.sends = Queue()
+        """Where a send waits for a log to be opened or for a look at its batch, and those behind it
+        for their turn."""
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
