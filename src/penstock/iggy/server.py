@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from penstock import limits
+from penstock import limits, wall_clock
 from penstock.broker.settings import Anonymous
 from penstock.iggy.kept import Kept
 from penstock.iggy.last_write import LastWrite
@@ -89,7 +89,7 @@ class IggyServer:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.clients: dict[int, Client] = {}
-        self.started_at_us = time.time_ns() // 1000
+        self.started_at_us = wall_clock.now_us()
         self.started = time.monotonic()
         self._client_ids = itertools.count(1)
         self._sessions = itertools.count(1)
