@@ -186,7 +186,6 @@ Lanes are numbered from 0. Where two requests are in lanes that are in conflict,
 first ends before the other begins; conflicts are mutual. A request in no lane waits for none.
 """
 NO_LANES: Final[Conflicts] = ()
-ONE_AFTER_ANOTHER: Final[Conflicts] = ((0,),)
 
 
 class Transport(Protocol):

@@ -8,3 +8,8 @@ import time
 def now_ms() -> int:
     """Return the milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def now_us() -> int:
+    """Return the microseconds since 1970."""
+    return time.time_ns() // 1_000

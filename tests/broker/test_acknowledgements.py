@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
+from collections.abc import Awaitable
 
 import pytest
 
 from penstock import limits
 from penstock.broker.broker import Broker
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
-from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import BatchHeader
-from receivers import consumer, message_batch, settled
+from receivers import consumer, settled, stocked
 
 EXCLUSIVE, SHARED = SubscriptionKind.EXCLUSIVE, SubscriptionKind.SHARED
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    await broker.topics.create(TopicName("public", "default", "t"), 1)
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
 async def partition(broker: Broker) -> Partition:
-    (topic,) = broker.topics.all()
-    partition = topic.partition(0)
-    for _ in range(4):
-        partition.append(message_batch(3))
-    await partition.flushed()
-    return partition
+    return await stocked(broker, 4, 3)
 
 
 async def subscribed(

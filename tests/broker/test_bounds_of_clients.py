@@ -5,7 +5,6 @@ bounded, and what is there goes on.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -27,7 +26,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.memory import Memory
 from penstock.metadata.offsets import OffsetRow
-from receivers import consumer, message_batch, settled
+from receivers import consumer, message_batch, settled, stocked
 
 if TYPE_CHECKING:
     from penstock.metadata.offsets import OffsetRepository
@@ -36,19 +35,8 @@ SHARED = SubscriptionKind.SHARED
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    await broker.topics.create(TopicName("public", "default", "t"), 2)
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
 async def partition(broker: Broker) -> Partition:
-    (topic,) = broker.topics.all()
-    partition = topic.partition(0)
-    await partition.opened()
-    return partition
+    return await stocked(broker, 0, 0, partitions=2)
 
 
 async def test_committed_offsets_are_bounded(

@@ -4,21 +4,16 @@ and those that do acknowledge go on beside them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from penstock.broker.broker import Broker
 from penstock.broker.errors import NoMemoryError
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
-from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.limits import HOLDER_LEAST_LEASES, KIB
-from receivers import consumer, message_batch, receiver_of, settled
+from receivers import consumer, receiver_of, settled, stocked
 
 EXCLUSIVE, SHARED = SubscriptionKind.EXCLUSIVE, SubscriptionKind.SHARED
 BATCHES = 200
@@ -28,23 +23,9 @@ ROOM = 30 * KIB
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    await broker.topics.create(TopicName("public", "default", "t"), 1)
-    broker.memory.subscriptions.bound = ROOM
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
 async def partition(broker: Broker) -> Partition:
-    (topic,) = broker.topics.all()
-    partition = topic.partition(0)
-    await partition.opened()
-    for _ in range(BATCHES):
-        partition.append(message_batch(MESSAGES))
-    await partition.flushed()
-    return partition
+    broker.memory.subscriptions.bound = ROOM
+    return await stocked(broker, BATCHES, MESSAGES)
 
 
 async def joined(

@@ -300,6 +300,16 @@ async def test_large_sends_and_polls_are_restated_too(
     assert (await polled(dialog)).payloads == []
 
 
+async def test_what_comes_behind_a_large_send_is_stored_behind_it(
+    dialog: OlderDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "IGGY_RESTATED_AT_ONCE_BYTES", 100)
+    payloads = [bytes([48 + index]) * (300 if index % 3 == 0 else 1) for index in range(10)]
+    await send(dialog, to_partition(1), b"before")
+    await asyncio.gather(*(send(dialog, to_partition(1), each) for each in payloads))
+    assert (await polled(dialog, count=100)).payloads == [b"before", *payloads]
+
+
 async def test_descriptions_lie_as_they_did(broker: Broker, dialog: OlderDialog) -> None:
     u32 = struct.Struct("<I").pack
     await send(dialog, to_partition(1), b"12345")

@@ -7,17 +7,16 @@ Apache Kafka comes from Maven Central. A run is told by its number, which makes 
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from apache_kafka import ApacheKafka
 from broker_process import BrokerProcess
 from kafka_twins import Twin
-from twin_steps import random_step
+from side_by_side import ask_alike
+from twin_steps import WEIGHTS
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
@@ -34,19 +33,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
 def test_both_answer_alike(
     original: ApacheKafka, shared_server: BrokerProcess, number: int
 ) -> None:
-    chance = random.Random(number)
     twins = [Twin(each, f"twins-{number}") for each in (original.kafka, shared_server.kafka)]
     began_ms = time.time_ns() // 1_000_000
     for twin in twins:
         twin.began_ms = began_ms
         twin.begin()
-    asked = []
-    with ThreadPoolExecutor(2) as threads:
-        for place in range(STEPS):
-            name, step = random_step(chance)
-            # At the same time: members have so long to come back.
-            expected, answered = threads.map(step, twins)
-            asked.append(f"{place} {name}: {expected}")
-            assert answered == expected, "\n".join(asked)
+    ask_alike(twins, WEIGHTS, number, STEPS)
     for twin in twins:
         twin.close()

@@ -6,15 +6,14 @@ Apache Pulsar comes from Maven Central. A run is told by its number, which makes
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
-from pulsar_twins import Twin, random_step
+from pulsar_twins import WEIGHTS, Twin
+from side_by_side import ask_alike
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
@@ -31,15 +30,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApachePulsar]
 def test_both_answer_alike(
     original: ApachePulsar, shared_server: BrokerProcess, number: int
 ) -> None:
-    chance = random.Random(number)
     urls = f"pulsar://{original.address}", shared_server.pulsar
     twins = [Twin(each, f"twins-{number}") for each in urls]
-    asked = []
-    with ThreadPoolExecutor(2) as threads:
-        for place in range(STEPS):
-            name, step = random_step(chance)
-            expected, answered = threads.map(lambda twin, step=step: twin.do(step), twins)
-            asked.append(f"{place} {name}: {expected}")
-            assert answered == expected, "\n".join(asked)
+    ask_alike(twins, WEIGHTS, number, STEPS)
     for twin in twins:
         twin.close()

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.kafka.session import CONFLICTS
 from penstock.server.lanes import Lanes
-from penstock.session import ONE_AFTER_ANOTHER, Conflicts
+from penstock.session import Conflicts
+
+ONE_LANE: Conflicts = ((0,),)
 
 
 class Model:
@@ -34,7 +36,7 @@ class Model:
 
 
 @given(
-    st.sampled_from([ONE_AFTER_ANOTHER, CONFLICTS]),
+    st.sampled_from([ONE_LANE, CONFLICTS]),
     st.lists(st.tuples(st.booleans(), st.integers(0, 10))),
 )
 def test_requests_begin_as_soon_as_they_may(
@@ -76,7 +78,7 @@ def test_requests_of_a_lane_begin_in_their_order() -> None:
 
 
 def test_what_waits_can_be_forgotten() -> None:
-    lanes: Lanes[str] = Lanes(ONE_AFTER_ANOTHER)
+    lanes: Lanes[str] = Lanes(ONE_LANE)
     lanes.start(0)
     lanes.park(0, "behind")
     lanes.clear()

@@ -19,7 +19,6 @@ from patience import PATIENCE_SECONDS
 from penstock.server.answers import Answers
 from penstock.server.turns import Turn
 from penstock.session import (
-    ONE_AFTER_ANOTHER,
     Answer,
     Buffers,
     Conflicts,
@@ -30,6 +29,7 @@ from penstock.session import (
 )
 
 FRAME = b"frame"
+ONE_LANE: Conflicts = ((0,),)
 
 
 class RefusedError(Exception):
@@ -56,7 +56,7 @@ class Scripted:
 class ScriptedSession:
     """Every frame is the next request of a list."""
 
-    def __init__(self, conflicts: Conflicts = ONE_AFTER_ANOTHER) -> None:
+    def __init__(self, conflicts: Conflicts = ONE_LANE) -> None:
         self.conflicts = conflicts
         self.requests: list[Scripted] = []
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.kafka.wire import ErrorCode, api
+from side_by_side import Outcome, Step
 
 TIMEOUT_SECONDS = 60
 PARTITIONS = {"one": 1, "many": 3}
@@ -60,6 +61,9 @@ class Twin:
 
     def name(self, short: str) -> str:
         return f"{self.run}-{short}"
+
+    def do(self, step: Step[Twin]) -> Outcome:
+        return step(self)
 
     def ask(self, name: str, newest: int | None = None, **fields: object) -> Any:
         """Ask until the broker is ready for it."""

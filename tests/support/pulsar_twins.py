@@ -6,18 +6,16 @@ broker may choose. A subscription has one consumer at a time, for the order of t
 
 from __future__ import annotations
 
-import inspect
 import random
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import pulsar
 
-Outcome: TypeAlias = object
-Step: TypeAlias = "Callable[[Twin], Outcome]"
+from side_by_side import Outcome, Step, Weights
 
 TIMEOUT_SECONDS = 30
 TOPICS, SUBSCRIPTIONS = "ab", ("s1", "s2")
@@ -53,7 +51,7 @@ class Twin:
     def topic(self, name: str) -> str:
         return f"persistent://public/default/{self.run}-{name}"
 
-    def do(self, step: Step) -> Outcome:
+    def do(self, step: Step[Twin]) -> Outcome:
         """Return what comes of a step; of a refusal, its kind."""
         try:
             return step(self)
@@ -78,15 +76,7 @@ def text(messages: list[pulsar.Message]) -> list[object]:
     return [(each.data(), each.partition_key(), each.event_timestamp()) for each in messages]
 
 
-def random_step(chance: random.Random) -> tuple[str, Step]:
-    """A step, and what an assertion calls it."""
-    make = chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
-    step = make(chance)
-    chosen = inspect.getclosurevars(step).nonlocals
-    return f"{make.__name__} {chosen}", step
-
-
-def send(chance: random.Random) -> Step:
+def send(chance: random.Random) -> Step[Twin]:
     topic, count, batched = (
         chance.choice(TOPICS),
         chance.choice([1, 1, 3, 10]),
@@ -118,7 +108,7 @@ def send(chance: random.Random) -> Step:
     return step
 
 
-def subscribe(chance: random.Random) -> Step:
+def subscribe(chance: random.Random) -> Step[Twin]:
     place = chance.choice(TOPICS), chance.choice(SUBSCRIPTIONS)
     kind, position = chance.choice(KINDS), chance.choice(POSITIONS)
 
@@ -138,10 +128,10 @@ def subscribe(chance: random.Random) -> Step:
     return step
 
 
-def of_consumer(act: Callable[[Subscribed, random.Random], Outcome]) -> Callable[..., Step]:
+def of_consumer(act: Callable[[Subscribed, random.Random], Outcome]) -> Callable[..., Step[Twin]]:
     """A step of whoever is subscribed somewhere; its choices are the same for both twins."""
 
-    def make(chance: random.Random) -> Step:
+    def make(chance: random.Random) -> Step[Twin]:
         place, seed = (chance.choice(TOPICS), chance.choice(SUBSCRIPTIONS)), chance.getrandbits(64)
 
         def step(twin: Twin) -> Outcome:
@@ -236,7 +226,7 @@ def taken(subscribed: Subscribed, chance: random.Random) -> pulsar.Message | Non
     return subscribed.held.pop(chance.randrange(len(subscribed.held)))
 
 
-def read(chance: random.Random) -> Step:
+def read(chance: random.Random) -> Step[Twin]:
     topic, start = chance.choice(TOPICS), chance.choice([*ENDS])
 
     def step(twin: Twin) -> Outcome:
@@ -248,7 +238,7 @@ def read(chance: random.Random) -> Step:
     return step
 
 
-WEIGHTS: dict[Callable[[random.Random], Step], int] = {
+WEIGHTS: Weights[Twin] = {
     send: 8,
     subscribe: 6,
     of_consumer(receive): 9,

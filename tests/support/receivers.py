@@ -1,11 +1,14 @@
-"""Consumers of a subscription without any protocol."""
+"""Consumers of a subscription without any protocol, and what they consume."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 
+from penstock.broker.broker import Broker
 from penstock.broker.subscriptions.consumer import Consumer, Delivery
+from penstock.broker.topics.names import TopicName
+from penstock.broker.topics.partition import Partition
 from penstock.log.header import Magic, build_header
 
 
@@ -15,6 +18,17 @@ def message_batch(count: int = 1, body: bytes = b"body") -> list[bytearray | byt
         Magic.PULSAR, body, record_count=count, base_timestamp=1000, max_timestamp=1000
     )
     return [header, body]
+
+
+async def stocked(broker: Broker, batches: int, messages: int, partitions: int = 1) -> Partition:
+    """Create the topic `t`, and return its first partition with so many batches of messages."""
+    topic = await broker.topics.create(TopicName("public", "default", "t"), partitions)
+    partition = topic.partition(0)
+    await partition.opened()
+    for _ in range(batches):
+        partition.append(message_batch(messages))
+    await partition.flushed()
+    return partition
 
 
 class FakeReceiver:

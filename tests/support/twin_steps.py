@@ -6,20 +6,16 @@ partitions.
 
 from __future__ import annotations
 
-import inspect
 import random
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from kafka_transactions import batch
 from kafka_twins import GROUPS, PARTITIONS, TRANSACTIONAL_IDS, Member, Twin, Writer, nobody
 from penstock.clients.kafka.record_batch import decode_batches
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, walk
-
-Outcome: TypeAlias = object
-Step: TypeAlias = "Callable[[Twin], Outcome]"
+from side_by_side import Outcome, Step, Weights
 
 REBALANCE_MS = 1_000
 SETTINGS = {
@@ -29,21 +25,13 @@ SETTINGS = {
 }
 
 
-def random_step(chance: random.Random) -> tuple[str, Step]:
-    """A step, and what an assertion calls it."""
-    make = chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
-    step = make(chance)
-    chosen = inspect.getclosurevars(step).nonlocals
-    return f"{make.__name__} {chosen}", step
-
-
 def _place(chance: random.Random) -> tuple[str, int]:
     """As a rule a partition that is there."""
     topic = chance.choice([*PARTITIONS])
     return topic, chance.choice([0, 0, 0, PARTITIONS[topic] - 1, 3])
 
 
-def produce(chance: random.Random) -> Step:
+def produce(chance: random.Random) -> Step[Twin]:
     topic, partition = _place(chance)
     writer = chance.choice(["", "", "idempotent", *TRANSACTIONAL_IDS, *TRANSACTIONAL_IDS])
     count, size = chance.randint(1, 5), chance.choice([0, 10, 60])
@@ -84,7 +72,7 @@ def produce(chance: random.Random) -> Step:
     return step
 
 
-def fetch(chance: random.Random) -> Step:
+def fetch(chance: random.Random) -> Step[Twin]:
     (topic, partition), offset = _place(chance), chance.choice([0, 0, 1, 2, 3, 5, 10, 20])
     isolation, version = chance.choice([0, 1]), chance.randint(4, 12)
     max_bytes, partition_max_bytes = chance.choice([1, 1 << 20]), chance.choice([1, 100, 1 << 20])
@@ -132,7 +120,7 @@ def _read(records: Any) -> Read:
     )
 
 
-def list_offsets(chance: random.Random) -> Step:
+def list_offsets(chance: random.Random) -> Step[Twin]:
     topic, partition = _place(chance)
     isolation, version = chance.choice([0, 1]), chance.randint(1, 11)
     time_asked = chance.choice([-1, -1, -2, 0, 1_000, 86_400_001])
@@ -151,7 +139,7 @@ def list_offsets(chance: random.Random) -> Step:
     return step
 
 
-def delete_records(chance: random.Random) -> Step:
+def delete_records(chance: random.Random) -> Step[Twin]:
     (topic, partition), offset = _place(chance), chance.choice([0, 1, 2, 5, -1])
 
     def step(twin: Twin) -> Outcome:
@@ -165,7 +153,7 @@ def delete_records(chance: random.Random) -> Step:
     return step
 
 
-def alter_configs(chance: random.Random) -> Step:
+def alter_configs(chance: random.Random) -> Step[Twin]:
     topic, key = chance.choice([*PARTITIONS]), chance.choice([*SETTINGS])
     value, operation = chance.choice(SETTINGS[key]), chance.choice([0, 0, 1])
 
@@ -182,7 +170,7 @@ def alter_configs(chance: random.Random) -> Step:
     return step
 
 
-def init_producer(chance: random.Random) -> Step:
+def init_producer(chance: random.Random) -> Step[Twin]:
     writer, version = chance.choice(["idempotent", *TRANSACTIONAL_IDS]), chance.randint(0, 5)
 
     def step(twin: Twin) -> Outcome:
@@ -207,7 +195,7 @@ def _identity(twin: Twin, writer: str) -> dict[str, object]:
     }
 
 
-def add_partitions(chance: random.Random) -> Step:
+def add_partitions(chance: random.Random) -> Step[Twin]:
     writer, (topic, partition) = chance.choice(TRANSACTIONAL_IDS), _place(chance)
     version = chance.randint(0, 3)
 
@@ -223,7 +211,7 @@ def add_partitions(chance: random.Random) -> Step:
     return step
 
 
-def commit_in_transaction(chance: random.Random) -> Step:
+def commit_in_transaction(chance: random.Random) -> Step[Twin]:
     writer, (topic, partition) = chance.choice(TRANSACTIONAL_IDS), _place(chance)
     group, offset, version = chance.choice(GROUPS), chance.randint(0, 9), chance.randint(0, 5)
     is_added = chance.random() < 0.7
@@ -243,7 +231,7 @@ def commit_in_transaction(chance: random.Random) -> Step:
     return step
 
 
-def end_transaction(chance: random.Random) -> Step:
+def end_transaction(chance: random.Random) -> Step[Twin]:
     writer, committed = chance.choice(TRANSACTIONAL_IDS), chance.random() < 0.6
     version = chance.randint(0, 5)
 
@@ -257,7 +245,7 @@ def end_transaction(chance: random.Random) -> Step:
     return step
 
 
-def join_group(chance: random.Random) -> Step:
+def join_group(chance: random.Random) -> Step[Twin]:
     group, number, protocols = chance.choice(GROUPS), chance.randrange(3), ["range", "roundrobin"]
     version = chance.randint(1, 9)
     chance.shuffle(protocols)
@@ -288,7 +276,7 @@ def join_group(chance: random.Random) -> Step:
     return step
 
 
-def sync_group(chance: random.Random) -> Step:
+def sync_group(chance: random.Random) -> Step[Twin]:
     group, number, version = chance.choice(GROUPS), chance.randrange(3), chance.randint(0, 5)
 
     def step(twin: Twin) -> Outcome:
@@ -308,7 +296,7 @@ def sync_group(chance: random.Random) -> Step:
     return step
 
 
-def heartbeat(chance: random.Random) -> Step:
+def heartbeat(chance: random.Random) -> Step[Twin]:
     group, number, version = chance.choice(GROUPS), chance.randrange(3), chance.randint(0, 4)
 
     def step(twin: Twin) -> Outcome:
@@ -318,7 +306,7 @@ def heartbeat(chance: random.Random) -> Step:
     return step
 
 
-def leave_group(chance: random.Random) -> Step:
+def leave_group(chance: random.Random) -> Step[Twin]:
     group, number, version = chance.choice(GROUPS), chance.randrange(3), chance.randint(0, 2)
 
     def step(twin: Twin) -> Outcome:
@@ -337,7 +325,7 @@ def _membership(twin: Twin, group: str, member: Member) -> dict[str, object]:
     }
 
 
-def commit_offset(chance: random.Random) -> Step:
+def commit_offset(chance: random.Random) -> Step[Twin]:
     group, number, (topic, partition) = chance.choice(GROUPS), chance.randrange(3), _place(chance)
     offset, version = chance.randint(0, 9), chance.randint(2, 9)
 
@@ -362,7 +350,7 @@ def commit_offset(chance: random.Random) -> Step:
     return step
 
 
-def fetch_offsets(chance: random.Random) -> Step:
+def fetch_offsets(chance: random.Random) -> Step[Twin]:
     group, version, stable = chance.choice(GROUPS), chance.randint(1, 7), chance.random() < 0.3
 
     def step(twin: Twin) -> Outcome:
@@ -389,7 +377,7 @@ def fetch_offsets(chance: random.Random) -> Step:
     return step
 
 
-WEIGHTS: dict[Callable[[random.Random], Step], int] = {
+WEIGHTS: Weights[Twin] = {
     produce: 14,
     fetch: 7,
     list_offsets: 5,

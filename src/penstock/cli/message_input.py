@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import wall_clock
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.message_json import MessageError, parsed_message
 
@@ -80,7 +80,7 @@ def _pieces(stream: BufferedIOBase, delimiter: bytes | None) -> Iterator[list[by
 def _record(piece: bytes, shape: Shape) -> Record:
     from penstock.clients.kafka.record_batch import Record
 
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_clock.now_ms()
     if shape.json:
         record = parsed_message(piece, now_ms)
         key = shape.key if record.key is None else record.key

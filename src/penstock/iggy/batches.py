@@ -6,9 +6,9 @@ before, so that the event loop does not stand still meanwhile.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from penstock import wall_clock
 from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, MessageForm, read_batch_header
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.limits import IGGY_RESTATED_AT_ONCE_BYTES
@@ -87,7 +87,7 @@ def append(partition: Partition, batch: Checked) -> int:
     """
     from penstock.records.iggy.batch import stamp_iggy_batch  # noqa: PLC0415  # numpy
 
-    now_us = time.time_ns() // 1000
+    now_us = wall_clock.now_us()
     # Nothing is awaited between here and the append, so this is the offset that the log gives.
     expected_offset = partition.end_offset
     stamp_iggy_batch(batch.body, partition.index, expected_offset, now_us)

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from penstock import limits
+from penstock import limits, wall_clock
 from penstock.broker.settings import Anonymous
 from penstock.iggy.kept import Kept
 from penstock.iggy.last_write import LastWrite
@@ -18,6 +18,7 @@ from penstock.iggy.restated import RestatedPolls
 from penstock.iggy.silence import Silence
 from penstock.requests import call
 from penstock.requests.call import ANONYMOUS, Principal, PrincipalKind
+from penstock.requests.queue import Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,9 @@ class Client(call.Client):
         self.has_heartbeat = True
         """Whether it is never silent for long while it is there."""
         self.last_write = LastWrite()
+        self.sends = Queue()
+        """Where a send waits for a log to be opened or for a look at its batch, and those behind it
+        for their turn."""
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
@@ -85,7 +89,7 @@ class IggyServer:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.clients: dict[int, Client] = {}
-        self.started_at_us = time.time_ns() // 1000
+        self.started_at_us = wall_clock.now_us()
         self.started = time.monotonic()
         self._client_ids = itertools.count(1)
         self._sessions = itertools.count(1)

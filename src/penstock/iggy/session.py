@@ -2,13 +2,17 @@
 
 Three dialects arrive on the same port. A connection's first bytes choose the codec of its own, and
 nothing here or in a handler asks again which one it is.
+
+Requests are carried out one after another, but for sends: what a client sends without waiting is
+written in its order, and shares flushes.
 """
 
 from __future__ import annotations
 
 import logging
+from enum import IntEnum
 from types import CoroutineType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.iggy.errors import as_iggy_error
 from penstock.iggy.handlers import HANDLERS
@@ -16,7 +20,7 @@ from penstock.iggy.server import Call, IggyServer
 from penstock.iggy.wire.codec import CHOICE_BYTES, choose
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.requests.call import ANONYMOUS
-from penstock.session import ONE_AFTER_ANOTHER, PeerError, in_memory
+from penstock.session import PeerError, in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,16 +28,25 @@ if TYPE_CHECKING:
     from penstock.broker.broker import Broker
     from penstock.iggy.wire.codec import AnyCodec
     from penstock.iggy.wire.replies import Reply
-    from penstock.session import Answer, Buffers, Encoded, Transport
+    from penstock.session import Answer, Buffers, Conflicts, Encoded, Transport
 
 logger = logging.getLogger(__name__)
+
+
+class Lane(IntEnum):
+    """The kinds of requests of which the order differs."""
+
+    SENDS = 0
+    OTHERS = 1
+
+
+CONFLICTS: Final[Conflicts] = ((Lane.OTHERS,), (Lane.OTHERS, Lane.SENDS))
 
 
 class IggyRequest:
     """Implements penstock.session.Request."""
 
-    __slots__ = ("asked", "call", "codec", "repetition")
-    lane = 0
+    __slots__ = ("asked", "call", "codec", "lane", "repetition")
     held_bytes = 0
 
     def __init__(self, codec: AnyCodec, asked: object, call: Call) -> None:
@@ -42,13 +55,16 @@ class IggyRequest:
         self.call = call
         self.repetition = codec.repetition(asked)
         """Taken as it comes: a batch is stamped where it lies."""
+        self.lane = Lane.SENDS if codec.is_send(asked) else Lane.OTHERS
+        if self.repetition is not None and call.client.last_write.came(self.repetition):
+            self.lane = Lane.OTHERS  # What it repeats may still be under way.
 
     def begin(self) -> Answer[Reply]:
         """Find out what is asked, after all that was asked before; see penstock.session."""
         handler = HANDLERS[self.codec.command(self.asked)]
         if not handler.without_login and not self._may_ask():
             raise IggyError(ErrorCode.UNAUTHENTICATED)
-        if self.repetition is not None and self.call.client.last_write.is_repeated(self.repetition):
+        if self.repetition is not None and self.call.client.last_write.begins(self.repetition):
             return self.call.client.last_write.reply()
         return handler.handle(self.codec.decode(self.asked, handler.request), self.call)
 
@@ -80,9 +96,9 @@ class IggyRequest:
 
 
 class IggySession:
-    """Implements penstock.session.Session. Requests are carried out one after another."""
+    """Implements penstock.session.Session."""
 
-    conflicts = ONE_AFTER_ANOTHER
+    conflicts = CONFLICTS
 
     def __init__(self, server: IggyServer, transport: Transport) -> None:
         self._client = server.connect(transport)

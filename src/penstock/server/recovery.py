@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from penstock import wall_clock
 from penstock.broker.errors import DataFolderError
 from penstock.broker.topics.identity import NodeIdentity, PartitionIdentity, TopicIdentity
 from penstock.broker.topics.names import NamespaceName
@@ -92,7 +93,7 @@ async def accept_loss(data_folder: Path, names: Collection[str]) -> list[str]:
             if name in names:
                 identity = PartitionIdentity(
                     *(cluster_id, folder_name, topic.kafka_name, index, partition_id),
-                    time.time_ns() // 1000,
+                    wall_clock.now_us(),
                 )
                 is_whole = missing[name].problem is Problem.LOG_MISSING
                 folder = _folder_for(data_folder, identity, make_anew=is_whole)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import wall_clock
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.clients.kafka import record_batch
 from penstock.clients.kafka.partitioner import partition_of
@@ -128,7 +128,7 @@ async def produce(
         index = 0 if record.key is None else partition_of(record.key, len(topic.partitions))
     partition = topic.partition(index)
     await partition.opened()
-    stamped = record._replace(timestamp_ms=record.timestamp_ms or time.time_ns() // 1_000_000)
+    stamped = record._replace(timestamp_ms=record.timestamp_ms or wall_clock.now_ms())
     offset = partition.append([record_batch.encode_batch([stamped])])
     await partition.durable(offset)
     headers = tuple(record.headers)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from penstock import wall_clock
 from penstock.broker.creations import partition_creations
 from penstock.broker.errors import (
     BrokerError,
@@ -335,7 +335,7 @@ class Topics:
             iggy_topic_id=self._index.take_iggy_id(asked.name.in_namespace, asked.iggy_topic_id),
             partitioned=asked.partitioned,
             config=asked.config,
-            created_at_us=time.time_ns() // 1000,
+            created_at_us=wall_clock.now_us(),
         )
         insert = partial(self._repository.insert, row)
         return NewPartitions(self._topic(row), asked.partitions, insert, is_new_topic=True)

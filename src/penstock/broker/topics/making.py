@@ -5,10 +5,10 @@ a time. What fails leaves nothing behind.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock import wall_clock
 from penstock.broker.topics.folders import NewFolders
 from penstock.broker.topics.identity import PartitionIdentity, TopicIdentity
 from penstock.broker.topics.partition import Partition
@@ -54,7 +54,7 @@ class Identities:
         self, topic: OwnTopic, ids: Mapping[int, int]
     ) -> dict[int, PartitionIdentity]:
         """Return those of partitions that may be yet to be made; `ids` are by index."""
-        now, topic_id, name = time.time_ns() // 1000, topic.id.hex, topic.name.kafka
+        now, topic_id, name = wall_clock.now_us(), topic.id.hex, topic.name.kafka
         return {
             index: PartitionIdentity(self._cluster_id, topic_id, name, index, partition_id, now)
             for index, partition_id in ids.items()

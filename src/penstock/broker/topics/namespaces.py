@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock import wall_clock
 from penstock.broker.creations import namespace_creations
 from penstock.broker.errors import (
     BrokerError,
@@ -78,7 +78,7 @@ class Namespaces:
         return chosen
 
     async def _create(self, name: NamespaceName, stream_id: int) -> Namespace:
-        namespace = Namespace(name, stream_id, time.time_ns() // 1000)
+        namespace = Namespace(name, stream_id, wall_clock.now_us())
         # Remembered before the write, so that nobody else takes the name meanwhile.
         self._remember(namespace)
         try:

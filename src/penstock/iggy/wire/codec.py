@@ -50,6 +50,9 @@ class Codec(Protocol[AskedT]):
     def command(self, asked: AskedT) -> Command:
         """Return what is asked for; raises IggyError."""
 
+    def is_send(self, asked: AskedT) -> bool:
+        """Whether messages are sent, which may run beside other sends of the connection."""
+
     def decode(self, asked: AskedT, kind: type[MessageT]) -> MessageT:
         """Return the request, of the kind that its command has; raises IggyError."""
 

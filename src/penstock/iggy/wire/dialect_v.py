@@ -84,6 +84,9 @@ class CodecV:
             raise EvictedError(EvictionReason.MALFORMED_LOGIN)
         raise IggyError(ErrorCode.INVALID_COMMAND, f"code {header.code}")
 
+    def is_send(self, asked: Asked) -> bool:
+        return asked.header.operation == Operation.SEND_MESSAGES
+
     def decode(self, asked: Asked, kind: type[MessageT]) -> MessageT:
         return kind.decode(asked.body)
 

@@ -75,6 +75,9 @@ class LegacyCodec:
             raise IggyError(ErrorCode.INVALID_COMMAND, f"code {asked.code}")
         return command
 
+    def is_send(self, asked: Asked) -> bool:
+        return asked.code == Command.SEND_MESSAGES
+
     def decode(self, asked: Asked, kind: type[MessageT]) -> MessageT:
         if not self._dialect.needs_login:
             return read_request(kind, self._dialect.layout(kind), Reader(asked.body))

@@ -20,10 +20,10 @@ Versions 0-11.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.broker.reading.conversion import in_thread
 from penstock.broker.topics.settling import settled
 from penstock.broker.transactions.isolation import Isolation
@@ -170,7 +170,7 @@ async def find_segments(partition: Partition, timestamp: int) -> list[int]:
     else:
         later = await partition.at_time(timestamp + 1, isolation=Isolation.READ_UNCOMMITTED)
         before = end if later is None else later
-        is_yet_to_come = timestamp >= time.time_ns() // 1_000_000
+        is_yet_to_come = timestamp >= wall_clock.now_ms()
     following = [*starts[1:], end]
     found = [start for start, stop in zip(starts, following, strict=True) if stop <= before]
     if is_yet_to_come and end > starts[-1]:

@@ -8,9 +8,9 @@ Deviation: metadata lies in a database and not in a log, so its offsets are 0.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
 from penstock.pace import Pace
@@ -59,7 +59,7 @@ def _partition(topic: str, index: int, call: Call) -> DescribeQuorumResponse.Par
             observers=[],
         )
     leader = call.broker.cluster.this_node
-    now = round(time.time() * 1000)
+    now = wall_clock.now_ms()
     voter = response.ReplicaState(
         replica_id=leader.node_id,
         last_fetch_timestamp=now,

@@ -10,9 +10,9 @@ is open, and has neither a last sequence nor a time.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.broker.producers.idempotence import NO_COORDINATOR
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
@@ -82,7 +82,7 @@ def _producer(
         producer_id=known.id,
         producer_epoch=known.epoch,
         last_sequence=known.last_sequence,
-        last_timestamp=round((time.time() - known.idle_seconds) * 1000),
+        last_timestamp=wall_clock.now_ms() - round(known.idle_seconds * 1000),
         coordinator_epoch=known.coordinator_epoch,
         current_txn_start_offset=NO_TRANSACTION if begun is None else begun.first_offset,
     )

@@ -8,9 +8,9 @@ One that is none is INVALID_REGULAR_EXPRESSION.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
+from penstock import wall_clock
 from penstock.broker.transactions.states import TransactionState
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.wire import ErrorCode, api
@@ -34,7 +34,7 @@ async def list_transactions(
     await call.broker.transactions.loaded()
     states = set(request.state_filters)
     producers = set(request.producer_id_filters)
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_clock.now_ms()
 
     def is_wanted(row: TransactionRow) -> bool:
         return (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
+from penstock.clients.closing import Closed
 from penstock.pipeline.clusters.address import Protocol as Spoken
 from penstock.pipeline.source.cluster import KafkaCluster
 from penstock.pipeline.source.planning import Cluster
@@ -11,7 +12,6 @@ from penstock.pipeline.source.stored import StoredBatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
 
     from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.source.corruption import Damage
@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from penstock.pipeline.source.options import SourceOptions
     from penstock.pipeline.source.planning import Task
     from penstock.session import Buffer
-
-
-class Closed(Protocol):
-    """What is closed when it is left."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
 
 
 class OpenCluster(Cluster, Closed, Protocol):

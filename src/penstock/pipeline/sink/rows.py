@@ -6,13 +6,13 @@ where each key, value and header lies in it.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from penstock import wall_clock
 from penstock.pipeline.sink.errors import SinkError
 from penstock.records import field
 from penstock.records.columns import as_bytes
@@ -80,7 +80,7 @@ def rows_of(batch: pa.RecordBatch, first_row: int) -> Rows:
     keys = fields_of(_column(batch, "key"), count)
     values = fields_of(_column(batch, "value"), count)
     records = np.zeros((field.RECORD_FIELDS, count), np.int64)
-    now = time.time_ns() // 1_000_000 * 1000
+    now = wall_clock.now_ms() * 1000
     records[field.TIMESTAMP] = _times(_column(batch, "timestamp"), count, now)
     records[field.KEY_START], records[field.KEY_SIZE] = keys.starts, keys.sizes
     records[field.VALUE_START] = values.starts + len(keys.data)

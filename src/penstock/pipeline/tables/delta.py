@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from penstock import wall_clock
 from penstock.pipeline.tables.commits import (
     Batch,
     Change,
@@ -169,7 +169,7 @@ class DeltaLakeTable(LakeTable):
         return None
 
     def _apply(self, change: Change) -> None:
-        now = int(time.time() * 1000)
+        now = wall_clock.now_ms()
         rows_change = change.batch is not None
         parts = self._parts()
         actions: list[AddAction | RemoveAction] = [

@@ -8,7 +8,6 @@ wait, it is done in a thread, and what its producer sends behind it waits too.
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -315,7 +314,7 @@ def _checked(request: CommandSend, body: memoryview) -> Entry:
 
 
 def _refuse_what_is_not_served(request: CommandSend, entry: Entry) -> None:
-    if entry.metadata.deliver_at_time > time.time() * 1000:
+    if entry.metadata.deliver_at_time > wall_clock.now_ms():
         raise NotServedError("there is no delayed delivery yet: send it when it is due")
     if request.marker or entry.metadata.HasField("marker_type"):
         raise NotServedError("markers are for brokers that replicate topics, which this one isn't")

@@ -6,12 +6,12 @@ Sources: iggy 0.0.60 (2023) for the early form of messages, apache-iggy 0.5 to 0
 from __future__ import annotations
 
 import os
-import time
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from penstock import wall_clock
 from penstock.records.columns import as_bytes
 from penstock.records.iggy import layout, older_layout
 from penstock.records.iggy.batch import (
@@ -68,7 +68,7 @@ def from_older(messages: Buffer, form: Form, count: int) -> Restated:
     data = as_bytes(messages)
     out = np.empty(layout.BATCH_HEADER_SIZE + _room(form, len(data)), np.uint8)
     facts = np.zeros(4, np.int64)
-    now = time.time_ns() // 1000
+    now = wall_clock.now_us()
     seed = int.from_bytes(os.urandom(8), "little") >> 1
     fault = restate(data, form, count, now, _FROM_FIRST, seed, out, facts)
     if fault == _EARLIER:

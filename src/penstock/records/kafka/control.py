@@ -7,9 +7,9 @@ has the producer's id and epoch, and the bits of a transactional and of a contro
 from __future__ import annotations
 
 import struct
-import time
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.log.header import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_TRANSACTIONAL,
@@ -40,7 +40,7 @@ def end_marker(
     producer_id: int, producer_epoch: int, *, committed: bool, coordinator_epoch: int
 ) -> bytearray:
     """Return the control batch that ends a producer's transaction now, for the log to stamp."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_clock.now_ms()
     kind = _COMMIT if committed else _ABORT
     record = _RECORD.pack(_SIZE, 0, 0, 0, _KEY_SIZE, 0, kind, _VALUE_SIZE, 0, coordinator_epoch, 0)
     header = build_header(

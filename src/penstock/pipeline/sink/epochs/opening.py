@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
+from penstock.clients.closing import Closed
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.transactions import END_EPOCH
 from penstock.pipeline.clusters.address import Protocol as Spoken
@@ -14,26 +15,12 @@ from penstock.pipeline.sink.epochs.penstock import PenstockEpochs
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     import pyarrow as pa
 
     from penstock.clients.asking import Ask
     from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome
     from penstock.pipeline.sink.options import SinkOptions
-
-
-class Closed(Protocol):
-    """What is closed when it is left."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
 
 
 class TaskWriter(Closed, Protocol):

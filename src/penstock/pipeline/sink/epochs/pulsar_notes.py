@@ -6,11 +6,11 @@ A durable subscription keeps a note until it is forgotten, however long nobody a
 from __future__ import annotations
 
 import secrets
-import time
 import urllib.parse
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import wall_clock
 from penstock.clients.pulsar.client import MessageId
 from penstock.clients.pulsar.connection import RefusedError
 from penstock.clients.pulsar.cursor import Cursor
@@ -97,7 +97,7 @@ def entry_of(text: bytes, topic: str, sender: Sender) -> Outgoing:
     metadata = MessageMetadata(
         producer_name=sender.name,
         sequence_id=sender.first,
-        publish_time=time.time_ns() // 1_000_000,
+        publish_time=wall_clock.now_ms(),
     )
     sender.sign(metadata)
     return Outgoing(topic, sender.first, 1, build_entry(metadata, text))
