@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from penstock.broker.rate import Rate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from penstock.broker.subscriptions.consumer import Delivery
+    from penstock.broker.reading.entries import AnyEntry
 
 
 class Traffic:
@@ -26,8 +26,8 @@ class Traffic:
         """Of those that were sent, the ones that had been before."""
         self.acknowledged = Rate(now)
 
-    def note_sent(self, deliveries: Sequence[Delivery]) -> None:
-        """Count batches that go out together."""
+    def note_sent(self, deliveries: Iterable[tuple[AnyEntry, int, int | None]]) -> None:
+        """Count batches that go out together; each is as in a `Delivery`."""
         messages = size = again = 0
         for entry, redelivery_count, open_mask in deliveries:
             count = entry.header.record_count
