@@ -139,10 +139,17 @@ def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, A
 
 
 def start_threads(pool: ThreadPoolExecutor, count: int) -> None:
-    """Have all threads of a pool started: to start one takes the caller milliseconds."""
+    """Have all threads of a pool started: to start one takes the caller milliseconds.
+
+    Raises RuntimeError where the system starts no more.
+    """
     together = threading.Barrier(count + 1)
-    for _ in range(count):
-        pool.submit(together.wait)
+    try:
+        for _ in range(count):
+            pool.submit(together.wait)
+    except RuntimeError:
+        together.abort()  # Those that wait for the others would keep the process from ending.
+        raise
     together.wait()
 
 

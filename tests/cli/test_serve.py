@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -112,6 +113,55 @@ def test_a_taken_port_is_refused(server: BrokerProcess, tmp_path: Path) -> None:
     assert "another program has the port" in ran.stderr
     assert "--kafka-port" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_host_that_is_not_here_is_refused_with_what_would_be_right(tmp_path: Path) -> None:
+    ran = refused(tmp_path, "--host", "[::1]", "--kafka-port", "0")
+    assert ran.returncode == 1
+    assert "--host takes an address or a name of this machine" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+FEW_THREADS = """
+import sys, threading
+start, left = threading.Thread.start, int(sys.argv.pop(1))
+def counted(thread):
+    global left
+    left -= 1
+    if left < 0:
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = counted
+from penstock.cli import main
+main()
+"""
+
+
+def serve_on_free_ports(folder: Path, *how: str, files: int = 256) -> str:
+    """Return the last words of a broker that can't start."""
+    ports = [word for each in PROTOCOLS for word in (f"--{each}-port", "0")]
+    ran = subprocess.run(
+        [sys.executable, *how, "serve", "--data-folder", str(folder), *ports],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),
+    )
+    assert ran.returncode == 1
+    assert "Traceback" not in ran.stderr
+    return ran.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_too_few_threads_end_it_with_what_to_do(tmp_path: Path, threads: int) -> None:
+    said = serve_on_free_ports(tmp_path, "-c", FEW_THREADS, str(threads))
+    assert said.startswith("penstock: the system starts no more threads: raise the limit")
+
+
+def test_too_few_open_files_end_it_with_what_to_do(tmp_path: Path) -> None:
+    said = serve_on_free_ports(tmp_path, "-m", "penstock", files=20)
+    assert said.startswith("penstock: too many files are open: raise `ulimit -n`")
 
 
 def test_a_wrong_configuration_is_refused(tmp_path: Path) -> None:

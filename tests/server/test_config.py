@@ -92,6 +92,8 @@ def test_mistakes_in_the_environment_and_in_flags_are_refused() -> None:
         load_config({}, {"PENSTOCK_KAFKA_PORT": "x"})
     with pytest.raises(ConfigError, match=r'^--kafka-port: "x" is refused'):
         load_config({"kafka_port": "x"}, {})
+    with pytest.raises(ConfigError, match=r'^PENSTOCK_DATA_FOLDER: "" is refused'):
+        load_config({}, {"PENSTOCK_DATA_FOLDER": ""})
 
 
 @pytest.mark.parametrize("service", ["", "KAFKA_", "0_", "HEADLESS_", "SERVICE_", "CONFIG_"])

@@ -36,6 +36,14 @@ def test_a_folder_that_can_not_be_made_is_explained(tmp_path: Path) -> None:
         DataFolderLock(tmp_path / "file" / "data").__enter__()
 
 
+@pytest.mark.parametrize("target", ["file", "missing"])
+def test_what_is_no_folder_is_named_so(tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "data").symlink_to(tmp_path / target)
+    with pytest.raises(DataFolderError, match=r"can't be used: Not a directory; .*--data-folder"):
+        DataFolderLock(tmp_path / "data").__enter__()
+
+
 def test_a_broker_stops_when_its_data_folder_is_removed(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path)
     broker.start()

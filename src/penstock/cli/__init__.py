@@ -14,7 +14,9 @@ def main() -> None:
     # What modules make stays: to look for garbage among it takes a tenth of the time to load them.
     gc.disable()
     from penstock.cli.app import run
+    from penstock.cli.streams import prepare_streams
 
     gc.freeze()
     gc.enable()
+    prepare_streams()
     run()

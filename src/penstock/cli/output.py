@@ -35,20 +35,14 @@ class OutputClosed(Exception):  # noqa: N818 - the reader had enough, which is n
 
 def print_line(text: str) -> None:
     """Print one line at once. Raises OutputClosed."""
-    try:
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError as error:
-        raise OutputClosed from error
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
 
 
 def print_bytes(data: bytes) -> None:
     """Print bytes as they are, at once. Raises OutputClosed."""
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError as error:
-        raise OutputClosed from error
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def counted(number: int, noun: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import inspect
 import logging
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,7 +17,7 @@ import typer
 
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.lines_to_try import heading, line_to_try, read_all
-from penstock.cli.output import Format, FormatOption, print_json, print_line
+from penstock.cli.output import Format, FormatOption, OutputClosed, print_json, print_line
 from penstock.limits import MIB
 from penstock.server.config import SETTINGS, Config, ConfigError, Setting, load_config
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 START_BYTES: Final = MIB
 """More than a start writes: the number of the start, and the database's own files."""
+
+_NO_THREAD: Final = "can't start new thread"
+"""What Python's RuntimeError says, which has no class of its own."""
 
 _ConfigFile: Final = typer.Option(
     "--config",
@@ -67,18 +72,28 @@ def _serve(settings: Config, began: float, output: Format) -> None:
     from penstock.server.serve import serve
 
     def started(ready: Ready) -> None:
-        _announce(ready, time.monotonic() - began, output)
+        with suppress(OutputClosed):  # Clients are served whether somebody reads this or not.
+            _announce(ready, time.monotonic() - began, output)
 
     try:
         uvloop.run(serve(settings, started))
     except (DataFolderError, KernelsError, ListenError) as error:
         raise CommandError(str(error)) from error
     except (MetadataError, OSError) as error:
-        raise CommandError(_disk_failure(settings.data_folder, error)) from error
+        raise CommandError(_failure(settings.data_folder, error)) from error
+    except RuntimeError as error:
+        if str(error) != _NO_THREAD:
+            raise
+        raise CommandError(
+            "the system starts no more threads: raise the limit of processes (`ulimit -u`, the "
+            "control group's pids.max) or of memory (`ulimit -v`) and start again"
+        ) from error
 
 
-def _disk_failure(data_folder: Path, error: Exception) -> str:
+def _failure(data_folder: Path, error: Exception) -> str:
     """Return what to tell of a database or a file that failed: a full disk is what does most."""
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"too many files are open: raise `ulimit -n` and start again ({error})"
     try:
         free = shutil.disk_usage(data_folder).free
     except OSError:

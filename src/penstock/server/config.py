@@ -163,6 +163,10 @@ def _text(text: str) -> str:
     return text
 
 
+def _folder(text: str) -> Path:
+    return Path(_text(text))  # An empty one would be the working directory.
+
+
 def _choice(*choices: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in choices:
@@ -178,7 +182,7 @@ class Config:
 
     data_folder: Path = field(
         default=Path("penstock-data"),
-        metadata=_about(Path, "Folder of all data; made when missing."),
+        metadata=_about(_folder, "Folder of all data; made when missing."),
     )
     host: str = field(
         default="127.0.0.1",

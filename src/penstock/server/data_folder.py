@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -32,8 +33,11 @@ class DataFolderLock:
             self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             self._lock()
         except OSError as error:
+            # `mkdir` says of a file, and of a link to nothing, that it exists.
+            is_folder = not isinstance(error, FileExistsError)
+            reason = error.strerror if is_folder else os.strerror(errno.ENOTDIR)
             raise DataFolderError(
-                f"the data folder {self.folder} can't be used: {error.strerror}; "
+                f"the data folder {self.folder} can't be used: {reason}; "
                 "choose another with --data-folder"
             ) from error
         return self

@@ -112,4 +112,7 @@ def _explain(address: Address, error: OSError) -> str:
         )
     if error.errno == errno.EACCES:
         return f"{what}: ports below 1024 need a right that this user lacks; choose a higher one"
-    return f"{what}: {error.strerror or error}"
+    return (
+        f"{what}: {error.strerror or error}; --host takes an address or a name of this machine, "
+        "and an IPv6 address without brackets"
+    )
