@@ -247,3 +247,14 @@ def test_what_needs_no_broker_loads_next_to_nothing(words: list[str]) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
     assert not loaded & {"asyncio", "rich", "importlib.metadata", "tomllib", "penstock.limits"}
     assert len(loaded) < 180
+
+
+@pytest.mark.parametrize("words", ["pipeline status", "pipeline stop", "import"])
+def test_a_path_that_no_disk_takes_is_told_in_one_line(command: Penstock, words: str) -> None:
+    name = "x" * 300
+    topic = ["orders"] if words == "import" else []
+    said = command(*words.split(), name, *topic, code=1).stderr
+    assert said.startswith("penstock: ")
+    assert name in said
+    assert "can't be used: File name too long" in said
+    assert said.count("\n") == 1

@@ -64,6 +64,10 @@ def run() -> NoReturn:
         _end(failure, EXIT_USAGE)
     except CommandError as failure:
         _end(failure, EXIT_FAILED)
+    except OSError as error:
+        if error.filename is None:  # It is no file that the command line named.
+            raise
+        _end(CommandError(f"{error.filename!r} can't be used: {error.strerror}"), EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except OutputClosed:
