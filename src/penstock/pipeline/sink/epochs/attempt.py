@@ -10,6 +10,7 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.transactions import WRITER_PREFIX
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
+from penstock.pipeline.sink.fingerprints import differ
 from penstock.pipeline.source.errors import SourceError
 
 if TYPE_CHECKING:
@@ -52,6 +53,17 @@ def check_epoch(writer: str, epoch: int, last: int) -> None:
         raise SinkError(
             f"batch {epoch} of {writer} is to be written, and batch {last} was: the checkpoint, or "
             "txnVersion, is older than what the topics hold, and can't go on with them"
+        )
+
+
+def check_fingerprint(writer: str, epoch: int, committed: str, given: str) -> None:
+    """Raise SinkError where an epoch was committed of other rows than it would have now."""
+    if differ(committed, given):
+        raise SinkError(
+            f"batch {epoch} of {writer} was written when it read other rows than it does now, so "
+            "nothing of it is written now: the checkpoint is older than what the topics hold. Put "
+            "its newest copy back; or give a new checkpoint, and starting offsets behind the rows "
+            "that are written"
         )
 
 

@@ -11,7 +11,7 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.coordinator import ProducerState
 from penstock.clients.kafka.transactions import TransactionalProducer, WriterClient
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, once
+from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, check_fingerprint, once
 from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
 
 if TYPE_CHECKING:
@@ -72,9 +72,13 @@ class PenstockEpochs(Closing):
             connection, attempt.transactional_id, self._timeout_ms, self._ask
         )
 
-    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+    def commit(
+        self, writer: str, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = ""
+    ) -> bool:
         producers = [ProducerState._make(each) for each in outcomes]
-        return self._writers.commit_epoch(writer, epoch, producers)
+        ended = self._writers.commit_epoch(writer, epoch, producers, fingerprint)
+        check_fingerprint(writer, epoch, ended.fingerprint, fingerprint)
+        return ended.written
 
     def abort(self, writer: str) -> None:
         self._writers.abort_writer(writer)
