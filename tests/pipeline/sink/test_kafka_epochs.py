@@ -24,6 +24,7 @@ from penstock.pipeline.sink.epochs.attempt import errors_in_words
 from penstock.pipeline.sink.epochs.decision import Decision, last_noted, noted
 from penstock.pipeline.sink.epochs.kafka import KafkaEpochs
 from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.fingerprints import Fingerprint
 from penstock.pipeline.sink.starting import ask_broker
 from penstock.pipeline.source.patience import Patience
 from spark_topics import committed, create
@@ -170,13 +171,15 @@ def test_another_batch_of_that_number_is_refused(
     with monkeypatch.context() as patching:
         patching.setattr(KafkaEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
         with pytest.raises(DeathError):
-            query.commit(0, query.tasks(0), "1:these")
+            query.commit(0, query.tasks(0), "1:these:there")
     with pytest.raises(SinkError, match=r"batch 0 of .* read other rows than it does now"):
-        query.commit(0, query.tasks(0), "1:others")
+        query.commit(0, query.tasks(0), "1:others:there")
     assert query.shows(expected(0)), "what was decided is finished, whoever comes"
-    for same in ("1:these", "", "2:of a later version"):
+    with pytest.raises(SinkError, match=r"batch 0 of .* was written to another topic"):
+        query.commit(0, query.tasks(0), "1:these:elsewhere")
+    for same in ("1:these:there", "1::there", "", "2:of a later version"):
         assert query.commit(0, query.tasks(0), same) is False
-    assert query.commit(1, query.tasks(1), "1:others") is True
+    assert query.commit(1, query.tasks(1), "1:others:there") is True
     assert query.shows(expected(0, 1))
 
 
@@ -265,7 +268,7 @@ def test_a_broker_that_refuses_says_so_before_any_row(address: str) -> None:
 def test_a_decision_is_read_as_it_was_noted() -> None:
     prefix = "penstock-writer/q/"
     producers = [ProducerState(f"{prefix}{n}.0", 1000 + n, n % 3) for n in range(600)]
-    decision = Decision(7, producers, "t", f"1:{uuid.uuid4().hex}")
+    decision = Decision(7, producers, "t", str(Fingerprint(uuid.uuid4().hex, "0" * 16)))
     kept = noted(decision, prefix)
     assert len(kept.metadata) <= 4096
     older = noted(Decision(6, producers[:1], "another"), prefix)

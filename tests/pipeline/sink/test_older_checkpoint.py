@@ -140,6 +140,23 @@ def test_with_nothing_new_it_goes_on(
     assert place.has(30)
 
 
+def test_a_copy_is_of_no_use_with_another_topic(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    source, checkpoint, copy = create(shared_server.kafka), tmp_path / "one", tmp_path / "copy"
+    one, other = (Place(shared_server.kafka, create(shared_server.kafka)) for _ in range(2))
+    rows = rows_of(spark, shared_server, source)
+    fill(shared_server.kafka, source, numbered(0, 10))
+    stream(rows, one, checkpointLocation=str(checkpoint))
+    shutil.copytree(checkpoint, copy)
+    fill(shared_server.kafka, source, numbered(10, 20))
+    stream(rows, one, checkpointLocation=str(checkpoint))
+    with pytest.raises(StreamingQueryException, match="was written to another topic"):
+        stream(rows, other, checkpointLocation=str(copy))
+    assert one.has(20)
+    assert other.has(0)
+
+
 def test_of_files_and_where_a_setting_names_the_checkpoint(
     spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
 ) -> None:

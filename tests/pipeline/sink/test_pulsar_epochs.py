@@ -175,13 +175,15 @@ def test_another_batch_of_that_number_is_refused(
     with monkeypatch.context() as patching:
         patching.setattr(PulsarEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
         with pytest.raises(DeathError):
-            query.commit(0, query.tasks(0), "1:these")
+            query.commit(0, query.tasks(0), "1:these:there")
     with pytest.raises(SinkError, match=r"batch 0 of .* read other rows than it does now"):
-        query.commit(0, query.tasks(0), "1:others")
+        query.commit(0, query.tasks(0), "1:others:there")
     assert query.shows(expected(0)), "what was decided is finished, whoever comes"
-    for same in ("1:these", "", "2:of a later version"):
+    with pytest.raises(SinkError, match=r"batch 0 of .* was written to another topic"):
+        query.commit(0, query.tasks(0), "1:these:elsewhere")
+    for same in ("1:these:there", "1::there", "", "2:of a later version"):
         assert query.commit(0, query.tasks(0), same) is False
-    assert query.commit(1, query.tasks(1), "1:others") is True
+    assert query.commit(1, query.tasks(1), "1:others:there") is True
     assert query.shows(expected(0, 1))
 
 

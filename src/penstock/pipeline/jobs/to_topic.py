@@ -12,7 +12,7 @@ from penstock.pipeline.jobs.access import options_of
 from penstock.pipeline.jobs.gate import TABLE
 from penstock.pipeline.jobs.settings import checkpoint_of, source_options
 from penstock.pipeline.jobs.writing import Stepped, Written, query_of
-from penstock.pipeline.sink.fingerprints import STREAM, fingerprint_of
+from penstock.pipeline.sink.fingerprints import STREAM, rows_of
 from penstock.pipeline.sink.options import parse
 from penstock.pipeline.sink.starting import ask_broker
 from penstock.pipeline.sink.writers import Written as WrittenTask
@@ -78,8 +78,7 @@ class MessageWriter:
         """Make what tasks have written visible at once, by what they yielded. Raises SinkError."""
         writer = _writer(query)
         messages = [WrittenTask(writer, json.loads(each)) for each in outcomes]
-        fingerprint = fingerprint_of(checkpoint, writer, batch)
-        commit(self.options, writer, batch, messages, fingerprint)
+        commit(self.options, writer, batch, messages, rows_of(checkpoint, writer, batch))
 
     def abort(self, query: str) -> None:
         """Give up what is open."""

@@ -1,7 +1,8 @@
-"""What a batch of a stream is made from, in few characters, as the stream's checkpoint has it.
+"""What a batch is made from and where it goes, in few characters.
 
 A number and a query's id don't tell a batch that is done again from another one: a checkpoint that
-is put back as it was before the batch has it planned anew, and more rows may have come.
+is put back as it was before the batch has it planned anew, and more rows may have come; and a copy
+of a checkpoint may be another query's, with another topic.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import json
 import logging
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from penstock.pipeline.sink.errors import SinkError
@@ -24,14 +25,40 @@ _KNOWN: Final = "v1"
 """The form of Spark's offset log whose lines are known: its version, what Spark knows of the batch,
 and how far each source is read."""
 
-_FORM: Final = "1:"
+_FORM: Final = "1"
 """Begins a fingerprint. Those of another form say nothing about those of this one."""
 
-_DIGEST_BYTES: Final = 16
+
+class Fingerprint(NamedTuple):
+    """Of one batch. What is empty is not known."""
+
+    rows: str
+    topic: str
+
+    def __str__(self) -> str:
+        return ":".join((_FORM, *self))
+
+    @classmethod
+    def parse(cls, text: str) -> Fingerprint:
+        """Read what was kept with a batch, also by earlier versions and later ones."""
+        form, *parts = text.split(":")
+        return cls(*parts) if form == _FORM and len(parts) == len(cls._fields) else cls("", "")
+
+    def differs(self, other: Fingerprint) -> str | None:
+        """Return of what another one is different, as far as both are known; None if of nothing."""
+        for name, mine, others in zip(self._fields, self, other, strict=True):
+            if mine and others and mine != others:
+                return name
+        return None
 
 
-def fingerprint_of(checkpoint: str | None, writer: str, batch: int) -> str:
-    """Return that of what a batch of a stream reads, empty where the checkpoint can't be read here.
+def fingerprint_of(rows: str, topic: str | None) -> Fingerprint:
+    """Return that of rows, see `rows_of`, to a topic; None where each row names its own."""
+    return Fingerprint(rows, _digest(topic or "", 8))
+
+
+def rows_of(checkpoint: str | None, writer: str, batch: int) -> str:
+    """Return what a batch of a stream reads, empty where the checkpoint can't be read here.
 
     It is the same whenever the batch is done again. Raises SinkError for a damaged checkpoint.
     """
@@ -47,13 +74,11 @@ def fingerprint_of(checkpoint: str | None, writer: str, batch: int) -> str:
             f"{file} does not say what batch {batch} reads: the checkpoint is damaged. Put back a "
             f"copy of the whole folder as it was ({error})"
         ) from error
-    return _FORM + hashlib.blake2b(_told_by(text).encode(), digest_size=_DIGEST_BYTES).hexdigest()
+    return _digest(_told_by(text), 16)
 
 
-def differ(committed: str, given: str) -> bool:
-    """Whether two fingerprints are of different rows, as far as both are known."""
-    forms = {each.partition(":")[0] for each in (committed, given)}
-    return "" not in forms and len(forms) == 1 and committed != given
+def _digest(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
 
 
 def _local(location: str) -> Path | None:

@@ -19,7 +19,7 @@ from penstock.pipeline.carried import Carried
 from penstock.pipeline.sink.epochs.attempt import UNNAMED, Attempt, errors_in_words, once
 from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError
-from penstock.pipeline.sink.fingerprints import STREAM, fingerprint_of
+from penstock.pipeline.sink.fingerprints import STREAM, fingerprint_of, rows_of
 from penstock.pipeline.sink.writing import write_task
 from penstock.pipeline.source.patience import Patience
 
@@ -89,8 +89,8 @@ class StreamWriter(Carried, DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         task = next((each for each in messages if isinstance(each, Written)), None)
         if task is not None:  # Else there was no task, and so no row.
-            fingerprint = fingerprint_of(task.checkpoint, task.writer, batchId)
-            commit(self._options, task.writer, batchId, messages, fingerprint)
+            rows = rows_of(task.checkpoint, task.writer, batchId)
+            commit(self._options, task.writer, batchId, messages, rows)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         writer = writer_of(messages)
@@ -117,9 +117,13 @@ def commit(
     writer: str,
     epoch: int,
     messages: Sequence[WriterCommitMessage | None],
-    fingerprint: str = "",
+    rows: str = "",
 ) -> None:
-    """Make all that the tasks have written visible at once. Raises SinkError."""
+    """Make all that the tasks have written visible at once. Raises SinkError.
+
+    The rows are those of the fingerprint, see `rows_of`; empty where nobody knows.
+    """
+    fingerprint = str(fingerprint_of(rows, options.topic))
     outcomes = [
         each.outcome for each in messages if isinstance(each, Written) and each.outcome is not None
     ]

@@ -10,7 +10,7 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.transactions import WRITER_PREFIX
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
-from penstock.pipeline.sink.fingerprints import differ
+from penstock.pipeline.sink.fingerprints import Fingerprint
 from penstock.pipeline.source.errors import SourceError
 
 if TYPE_CHECKING:
@@ -57,14 +57,10 @@ def check_epoch(writer: str, epoch: int, last: int) -> None:
 
 
 def check_fingerprint(writer: str, epoch: int, committed: str, given: str) -> None:
-    """Raise SinkError where an epoch was committed of other rows than it would have now."""
-    if differ(committed, given):
-        raise SinkError(
-            f"batch {epoch} of {writer} was written when it read other rows than it does now, so "
-            "nothing of it is written now: the checkpoint is older than what the topics hold. Put "
-            "its newest copy back; or give a new checkpoint, and starting offsets behind the rows "
-            "that are written"
-        )
+    """Raise SinkError where an epoch was committed of other rows than now, or to another topic."""
+    different = Fingerprint.parse(committed).differs(Fingerprint.parse(given))
+    if different is not None:
+        raise SinkError(_DIFFERENT[different].format(f"batch {epoch} of {writer}"))
 
 
 def ended_too_soon(transaction: object, time_option: str) -> SinkError:
@@ -115,6 +111,20 @@ def refusals_in_words(who: str, refusal: type[Exception], login: str) -> Iterato
     except refusal as error:
         raise SinkError(f"{who} refuses: {error}") from error
 
+
+_DIFFERENT: Final = {
+    "rows": (
+        "{} was written when it read other rows than it does now, so nothing of it is written now: "
+        "the checkpoint is older than what the topics hold. Put its newest copy back; or give a "
+        "new checkpoint, and starting offsets behind the rows that are written"
+    ),
+    "topic": (
+        "{} was written to another topic, so nothing of it is written now: a checkpoint, or "
+        "txnAppId, belongs to one topic. Name the topic as it was; or give one of its own to what "
+        "writes to this one"
+    ),
+}
+"""What to say, by what was different of an epoch that was committed before."""
 
 _RIGHTS: Final = (
     "{}: this sink needs the rights Write and Describe on the topics and on transactional ids that "
