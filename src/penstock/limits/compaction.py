@@ -27,6 +27,13 @@ COMPACTION_PROCESS_BYTES: Final = Limit(
     when_hit="the log is not compacted, which the broker's log says, and looked at again later",
 )
 
+COMPACTED_VIEW_BYTES: Final = Limit(
+    8 * MIB,
+    "bytes that say what Pulsar's compacted view of a partition leaves out, a bit for each message",
+    protects="memory",
+    when_hit="all messages behind the first 67,108,864 are in the view",
+)
+
 COMPACTION_RETRY_SECONDS: Final = Limit(
     600,
     "seconds after which a log is looked at again that could not be compacted",

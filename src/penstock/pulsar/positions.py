@@ -54,8 +54,9 @@ async def entry_before(partition: Partition, position: int) -> int:
     return base_offset
 
 
-async def last_message_id(partition: Partition) -> MessageIdData:
-    """Return the id of the last message that is not damaged, and committed.
+async def last_message_id(partition: Partition, *, compacted: bool = False) -> MessageIdData:
+    """Return the id of the last message that is not damaged, and committed, and, where it is the
+    last of the `compacted` view, not left out there.
 
     Both numbers are the highest while there is none, or none any more: a reader would wait for it.
     Where it is damaged, it is the last offset.
@@ -68,12 +69,14 @@ async def last_message_id(partition: Partition) -> MessageIdData:
     last = MessageIdData(ledgerId=partition.id, entryId=end - 1, partition=index)
     damaged = hidden = 0
     while damaged < PULSAR_LOOK_UPS_TOGETHER and hidden < PULSAR_HIDDEN_BATCHES:
+        if compacted:
+            end = partition.compaction.view.end_of_what_is_left(end)
         if end <= partition.start_offset:
             return last if damaged else none
         extent = await _extent_at(partition, end - 1)
         if extent is None:
             break
-        found = await _name_last_message(partition, extent[0], last)
+        found = await _name_last_message(partition, extent[0], end, last)
         if found is _Found.MESSAGE:
             break
         damaged += found is _Found.DAMAGE
@@ -89,11 +92,15 @@ class _Found(Enum):
     DAMAGE = auto()
 
 
-async def _name_last_message(partition: Partition, offset: int, last: MessageIdData) -> _Found:
-    """Set `last` to the last message of the batch at `offset`, if consumers get one there."""
+async def _name_last_message(
+    partition: Partition, offset: int, end: int, last: MessageIdData
+) -> _Found:
+    """Set `last` to the last message below `end` of the batch at `offset`, if consumers get one
+    there.
+    """
     try:
-        (batch,), _, end = await partition.read_on(offset, 1, Magic.PULSAR)
-        committed = partition.committed_in(offset, end)
+        (batch,), _, next_offset = await partition.read_on(offset, 1, Magic.PULSAR)
+        committed = partition.committed_in(offset, next_offset)
     except (CorruptBatchError, MalformedBatchError):
         return _Found.DAMAGE
     except OffsetOutOfRangeError:
@@ -104,7 +111,7 @@ async def _name_last_message(partition: Partition, offset: int, last: MessageIdD
     last.entryId = offset
     # A batch of one is a batch, which only its own metadata tells.
     if read_entry(memoryview(batch)[HEADER_SIZE:]).is_batch:
-        last.batch_index = header.record_count - 1
+        last.batch_index = min(header.record_count, end - offset) - 1
     return _Found.MESSAGE
 
 

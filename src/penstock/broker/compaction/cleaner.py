@@ -73,6 +73,7 @@ class Cleaner:
         self._throttle = throttle
         self._judge = sound_prefix
         self._remember = cleaning.remember
+        self._left_out = cleaning.left_out
         dirty = sum(each.source_bytes for each in job.rewritings if each.end > job.dirty_from)
         size = min(int(COMPACTION_MAP_BYTES), max(_SMALLEST_MAP_BYTES, dirty))
         self._offsets: OffsetMap = OffsetMap(size)
@@ -115,6 +116,18 @@ class Cleaner:
             return False
         rewriting.seal()
         return True
+
+    def look_over(self, rewriting: Rewriting) -> bytes:
+        """Return what a compacted view leaves out of a run of segments: bit i, of which the lowest
+        of each byte comes first, stands for the offset i places after its start.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        found = np.zeros(rewriting.end - rewriting.start, np.bool_)
+        for chunk in self._chunks(rewriting):
+            for offsets in self._left_out(chunk, self._offsets):
+                found[offsets - rewriting.start] = True
+        return np.packbits(found, bitorder="little").tobytes()
 
     def _chunks(self, rewriting: Rewriting) -> Iterator[memoryview]:
         for chunk in rewriting.batches(_CHUNK_BYTES, self._judge):

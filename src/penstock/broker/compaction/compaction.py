@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from penstock import wall_clock
 from penstock.broker.compaction.cleaner import Job, StoppedError, Throttle
 from penstock.broker.compaction.closed import ClosedLogs
-from penstock.broker.compaction.due import Due, find_due
+from penstock.broker.compaction.due import Due, find_due, find_unseen
 from penstock.broker.compaction.process import CleaningProcess, cleaner_of
 from penstock.broker.errors import UnknownTopicError
 from penstock.broker.topics.opening import open_all
@@ -29,7 +29,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection
 
     from penstock.broker.compaction.cleaner import Cleaner
     from penstock.broker.compaction.process import RemoteCleaner
@@ -104,9 +104,10 @@ class Compaction:
                 for partition in due:
                     # It may have changed while others had their turn.
                     if (found := await self._due(partition)) is not None:
-                        await self._compact(partition, found)
+                        await self._try(self._compact, partition, found)
                         if partition.compaction.known.cleaned_to >= found.end:
                             done.add(partition.id)
+            await self._bring_views_up()
             if self._process.is_running:
                 await self._in_thread(self._process.end)
 
@@ -188,11 +189,34 @@ class Compaction:
         positions = self._subscriptions.durable_positions(partition)
         return min([partition.readable_end(), *positions])
 
-    async def _compact(self, partition: Partition, due: Due) -> None:
-        before = partition.size_bytes
-        began = time.monotonic()
+    async def _bring_views_up(self) -> None:
+        """Have the compacted views leave out what ordinary readers are still to find."""
+        for topic in self._topics.all():
+            if topic.config.compaction.requested_ms:
+                for partition in topic.partitions:
+                    while (due := await self._unseen(partition)) is not None:
+                        seen_to = partition.compaction.view.end
+                        await self._try(self._look_over, partition, due)
+                        if partition.compaction.view.end == seen_to:
+                            break
+
+    async def _unseen(self, partition: Partition) -> Due | None:
+        if not partition.is_open or partition.deleted or self._is_refused(partition):
+            return None
+        policy, compaction = partition.topic.config.compaction, partition.compaction
         try:
-            records, kept = await self._pass(partition, due)
+            segments = await compaction.segments()
+        except LogError as error:
+            self._refuse(partition, error)
+            return None
+        ends = compaction.view.end, partition.readable_end()
+        return find_unseen(segments, compaction.known, *ends, policy)
+
+    async def _try(
+        self, work: Callable[[Partition, Due], Awaitable[None]], partition: Partition, due: Due
+    ) -> None:
+        try:
+            await work(partition, due)
         except OvertakenError as error:
             logger.info("%s is looked at again: %s", partition.name, error)
         except (LogError, OSError) as error:
@@ -207,12 +231,36 @@ class Compaction:
         except Exception as error:  # Of one log, and the others are compacted as well.
             logger.exception("what is in %s can't be compacted", partition.name)
             self._refuse(partition, error)
-        else:
-            logger.info(
-                "%s: compacted up to offset %d: %d of %d records left, %d bytes of %d, in %.1f s",
-                *(partition.name, partition.compaction.known.cleaned_to, kept, records),
-                *(partition.size_bytes, before, time.monotonic() - began),
-            )
+
+    async def _compact(self, partition: Partition, due: Due) -> None:
+        before = partition.size_bytes
+        began = time.monotonic()
+        records, kept = await self._pass(partition, due)
+        logger.info(
+            "%s: compacted up to offset %d: %d of %d records left, %d bytes of %d, in %.1f s",
+            *(partition.name, partition.compaction.known.cleaned_to, kept, records),
+            *(partition.size_bytes, before, time.monotonic() - began),
+        )
+
+    async def _look_over(self, partition: Partition, due: Due) -> None:
+        """Bring a view up as far as there is room for keys. Raises what `_pass` does."""
+        rewritings = await self._rewritings(partition, due)
+        if not rewritings:
+            raise LogError("its segments have changed")
+        job = self._job(partition, due, rewritings)
+        cleaner = await self._in_thread(cleaner_of, job, self._throttle, self._process)
+        known_to = await self._in_thread(cleaner.map_keys)
+        found = [
+            (each.start, await self._in_thread(cleaner.look_over, each))
+            for each in rewritings
+            if each.start < known_to
+        ]
+        view = partition.compaction.view
+        view = await self._in_thread(view.extended, rewritings[0].start, known_to, found)
+        if partition.deleted:
+            raise UnknownTopicError(f"{partition.name} was deleted")
+        await partition.compaction.show(view)
+        logger.info("%s: its compacted view was made up to offset %d", partition.name, known_to)
 
     async def _pass(self, partition: Partition, due: Due) -> tuple[int, int]:
         """Do as much as the keys that there is room for; return how many records were met and kept.

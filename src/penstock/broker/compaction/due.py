@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.limits import COMPACTED_VIEW_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -83,3 +85,25 @@ def find_due(
     total = sum(each.size_bytes for each in due.segments)
     is_due = is_asked_for or is_late or due.dirty_bytes > policy.min_dirty_ratio * total
     return due if is_due else None
+
+
+def find_unseen(
+    segments: Sequence[StoredSegment],
+    known: Known,
+    seen_to: int,
+    stable_end: int,
+    policy: CompactionPolicy,
+) -> Due | None:
+    """Return what a compacted view is to be made of that ends at `seen_to` by now: all that was
+    asked for. A log that is compacted by itself, for all readers, has no view of its own.
+    """
+    if policy.is_on or seen_to >= known.asked_to:
+        return None
+    end = min(known.asked_to, stable_end)
+    end = min(end, segments[0].base_offset + 8 * COMPACTED_VIEW_BYTES) if segments else end
+
+    def is_in_it(segment: StoredSegment) -> bool:
+        return not segment.is_active and segment.end_offset <= end
+
+    due = Due(list(takewhile(is_in_it, segments)), seen_to)
+    return due if due.segments and due.end > seen_to else None

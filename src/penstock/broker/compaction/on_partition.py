@@ -6,7 +6,9 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.compaction.due import Known
+from penstock.broker.compaction.view import CompactedView
 from penstock.log.errors import OffsetOutOfRangeError
+from penstock.memory import Holding
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 OWNER: Final = "compaction"
 """Whose state it is in a checkpoint."""
+_VIEW: Final = "compacted-view"
+"""And that of the view."""
 
 _STATE: Final = struct.Struct(">Bqqq")
 _VERSION: Final = 1
@@ -34,6 +38,9 @@ class PartitionCompaction:
 
     def __init__(self, conversions: ConversionCache) -> None:
         self.known = Known(0, 0)
+        self.view = CompactedView()
+        """What Pulsar's compacted view of the log leaves out."""
+        self._held = Holding(conversions.memory.metadata)
         self._answered_ms = 0
         """The last time at which somebody asked, of those that have been heard."""
         self._rolled_ms = 0
@@ -46,6 +53,10 @@ class PartitionCompaction:
         self._log = log
         state, _ = log.register_state(OWNER, self.snapshot)
         self.known, self._answered_ms = read_state(state)
+        state, _ = log.register_state(_VIEW, lambda: self.view.state)
+        view = CompactedView(state)
+        # What the disk has lost of the log gets its offsets again.
+        self._show(view if view.end <= log.end_offset else CompactedView())
 
     def snapshot(self) -> bytes:
         """Return the state for the log's next checkpoint."""
@@ -55,6 +66,16 @@ class PartitionCompaction:
         """All below an offset was compacted, as far as keys are known from there."""
         self.known = self.known._replace(cleaned_to=max(end, self.known.cleaned_to))
         self._opened.keep_states()
+
+    async def show(self, view: CompactedView) -> None:
+        """Have another view, also after a crash. Raises LogError."""
+        self._show(view)
+        self._opened.keep_states()
+        await self._opened.finish()
+
+    def close(self) -> None:
+        """The topic is gone: give back what is held."""
+        self._held.set(0)
 
     async def prepare(self, policy: CompactionPolicy, now_ms: int) -> None:
         """Have the last segment closed where what is in it is to be compacted. Raises LogError."""
@@ -101,6 +122,10 @@ class PartitionCompaction:
             # Whoever converts now hands it out and sees by `Log.replacements` not to keep it.
             self._conversions.forget(self._opened)
         return is_replaced
+
+    def _show(self, view: CompactedView) -> None:
+        self.view = view
+        self._held.set(len(view.state))
 
     async def _is_late(self, offset: int, policy: CompactionPolicy, now_ms: int) -> bool:
         if policy.max_lag_ms >= now_ms or offset >= self._opened.flushed_offset:

@@ -133,6 +133,11 @@ class RemoteCleaner:
         rewriting.take(cleaned.sealed)
         return True
 
+    def look_over(self, rewriting: Rewriting) -> bytes:
+        """Do as `Cleaner.look_over`."""
+        found: bytes = self._process.call("look_over", self._rewritings.index(rewriting))
+        return found
+
 
 def cleaner_of(job: Job, throttle: Throttle, process: CleaningProcess) -> Cleaner | RemoteCleaner:
     """Return what does a job: in this process where it is small, for to start one takes longer."""

@@ -70,6 +70,10 @@ class Worker:
         rewriting.discard()
         return Cleaned(None, tally)
 
+    def look_over(self, number: int) -> bytes:
+        """Do as `Cleaner.look_over` with one of the rewritings."""
+        return self._begun.look_over(self._rewritings[number])
+
     @property
     def _begun(self) -> Cleaner:
         assert self._cleaner is not None, "a pass is begun first"

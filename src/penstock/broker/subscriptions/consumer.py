@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.subscriptions.leases import Holder
+from penstock.broker.subscriptions.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +54,28 @@ class Consumer(Holder):
     """One consumer of a subscription. Lower `priority` is served first.
 
     `permits` is how many messages it asked for and did not get; `stalled` is set while its
-    connection takes no more, and `blocked` while it holds too many messages.
+    connection takes no more, and `blocked` while it holds too many messages. One that
+    `reads_compacted` has what the compacted view of its partition leaves out acknowledged unseen.
     """
 
-    __slots__ = ("blocked", "permits", "priority", "receiver", "stalled")
+    __slots__ = (
+        "blocked",
+        "permits",
+        "priority",
+        "reads_compacted",
+        "receiver",
+        "stalled",
+        "traffic",
+    )
 
-    def __init__(self, receiver: Receiver, name: str, priority: int = 0) -> None:
+    def __init__(
+        self, receiver: Receiver, name: str, priority: int = 0, *, reads_compacted: bool = False
+    ) -> None:
         super().__init__(name)
         self.receiver = receiver
         self.priority = priority
+        self.reads_compacted = reads_compacted
+        self.traffic = Traffic()
         self.permits = 0
         self.stalled = False
         self.blocked = False

@@ -137,9 +137,17 @@ class Engine:
         return None
 
     def acquire(
-        self, holder: Holder, start: int, end: int, deadline: float | None = None
+        self,
+        holder: Holder,
+        start: int,
+        end: int,
+        deadline: float | None = None,
+        left_out: int = 0,
     ) -> HandedOut | None:
         """Lease to a holder what is open of a range; None where nothing is.
+
+        What it is not to see of it is acknowledged: offset `start` + i where bit i of `left_out` is
+        set.
 
         The range is what comes next: of what came back, the beginning of the first range, which
         may be split; else what follows at `fresh`.
@@ -149,6 +157,9 @@ class Engine:
             self.fresh = end
         else:
             deliveries = self._withdraw(start, end)
+        if left_out:
+            self.cursor.acknowledge_set(start, left_out & self.open_mask(start, end))
+            self._has_moved()
         open_count = self.cursor.open_count(start, end)
         if open_count and self.pending.blocks:
             open_count -= self.pending.open_count(self.cursor, start, end)

@@ -136,7 +136,9 @@ class Push:
     def _acquire(self, consumer: Consumer, entry: AnyEntry) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""
         start, end = entry.header.base_offset, entry.header.next_offset
-        share = self._engine.acquire(consumer, start, end)
+        view = self._partition.compaction.view
+        left_out = view.left_out(start, end) if consumer.reads_compacted else 0
+        share = self._engine.acquire(consumer, start, end, left_out=left_out)
         if share is None:
             return None
         if share.open_count == end - start:
@@ -147,6 +149,7 @@ class Push:
 
     def _send(self, consumer: Consumer, deliveries: Sequence[Delivery]) -> None:
         consumer.receiver.deliver(deliveries)
+        consumer.traffic.note_sent(deliveries)
         consumer.stalled = True
         self._tasks.start(self._relieve(consumer), "wait for a consumer to take more")
 

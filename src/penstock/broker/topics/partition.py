@@ -286,6 +286,7 @@ class Partition(Readable):
         assert self.deleted, "it was refused from before its rows were gone"
         self._conversions.forget(self._log)
         self.producers.close()
+        self.compaction.close()
         self.transactions.close()
         self._notify()
 

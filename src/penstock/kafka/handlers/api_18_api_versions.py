@@ -31,20 +31,32 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 @handles(api("ApiVersions"), 0, 4)
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    response = api("ApiVersions").response
     if call.version >= FIRST_VERSION_WITH_SOFTWARE and not all(
         map(_SOFTWARE.fullmatch, (request.client_software_name, request.client_software_version))
     ):
-        return response(error_code=ErrorCode.INVALID_REQUEST)
+        return api("ApiVersions").response(error_code=ErrorCode.INVALID_REQUEST)
+    return _served(call.version >= FIRST_VERSION_WITH_LEVEL_0)
+
+
+def unsupported_version(_request: ApiVersionsRequest, _call: Call) -> ApiVersionsResponse:
+    """The answer, in version 0, to a version of this request that is not known."""
+    own = _range(HANDLERS[API_VERSIONS])
+    return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
+
+
+@cache
+def _served(takes_level_0: bool) -> ApiVersionsResponse:
+    # Made once: every connection of every client begins with this request.
+    response = api("ApiVersions").response
     return response(
-        api_keys=_all_ranges(),
+        api_keys=[_range(HANDLERS[key]) for key in sorted(HANDLERS)],
         supported_features=[
             response.SupportedFeatureKey(
                 name=each.name, min_version=each.first, max_version=each.last
             )
             for each in FEATURES.values()
             # Clients of older versions take no range that begins with 0.
-            if each.first > 0 or call.version >= FIRST_VERSION_WITH_LEVEL_0
+            if each.first > 0 or takes_level_0
         ],
         finalized_features_epoch=features.EPOCH,
         finalized_features=[
@@ -56,18 +68,6 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
             for each in FEATURES.values()
         ],
     )
-
-
-def unsupported_version(_request: ApiVersionsRequest, _call: Call) -> ApiVersionsResponse:
-    """The answer, in version 0, to a version of this request that is not known."""
-    own = _range(HANDLERS[API_VERSIONS])
-    return api("ApiVersions").response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[own])
-
-
-@cache
-def _all_ranges() -> list[ApiVersionsResponse.ApiVersion]:
-    # Made once: every connection of every client begins with this request.
-    return [_range(HANDLERS[key]) for key in sorted(HANDLERS)]
 
 
 def _range(handler: Handler) -> ApiVersionsResponse.ApiVersion:

@@ -85,7 +85,9 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
     await check_to_read(client, partition, request.schema, is_used=is_used)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
     consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
-    consumer.member = Consumer(consumer, name, request.priority_level)
+    consumer.member = Consumer(
+        consumer, name, request.priority_level, reads_compacted=request.read_compacted
+    )
     wanted = SubscribeRequest(
         name=request.subscription,
         kind=kind,
@@ -118,6 +120,10 @@ def _check(request: CommandSubscribe) -> SubscriptionKind:
     if kind is None:
         raise RefusedError(
             ServerError.NotAllowedError, "Key_Shared subscriptions are not there yet; use Shared"
+        )
+    if request.keySharedMeta.hashRanges:
+        raise RefusedError(
+            ServerError.NotAllowedError, "readers of some keys are not there yet; read all of them"
         )
     if request.read_compacted and kind is SubscriptionKind.SHARED:
         raise RefusedError(

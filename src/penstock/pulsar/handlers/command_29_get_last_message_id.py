@@ -24,7 +24,7 @@ async def handle(request: CommandGetLastMessageId, call: Call) -> BaseCommand:
     partition = consumer.partition
     response = CommandGetLastMessageIdResponse(
         request_id=request.request_id,
-        last_message_id=await last_message_id(partition),
+        last_message_id=await last_message_id(partition, compacted=consumer.member.reads_compacted),
         consumer_mark_delete_position=MessageIdData(
             ledgerId=partition.id,
             entryId=await entry_before(partition, consumer.subscription.cursor.position),

@@ -60,6 +60,18 @@ def countable(columns: Columns, transactions: Transactions) -> Mask:
     return _is_keyed(columns) & ~_of_rows(columns, _aborted(columns, transactions))
 
 
+def superseded(columns: Columns, offsets: OffsetMap) -> Mask:
+    """Return which records a compacted view leaves out: all but the last of each key, and that one
+    too where it deletes the key, as Pulsar's own compaction does.
+    """
+    keyed = _is_keyed(columns)
+    rows_magic = _of_rows(columns, columns.batches[field.MAGIC])
+    left_out: Mask = columns.offsets < offsets.latest(columns, keyed)
+    left_out |= keyed & _has_no_value(columns, rows_magic)
+    left_out &= ~_of_rows(columns, _sealed(columns))
+    return left_out
+
+
 def choose(
     columns: Columns, offsets: OffsetMap, transactions: Transactions, rules: Rules
 ) -> Choice:

@@ -23,6 +23,7 @@ from penstock.records.compaction.choosing import (
     choose,
     countable,
     is_data,
+    superseded,
 )
 from penstock.records.compaction.remaking import remade
 from penstock.records.compaction.tally import Tally
@@ -31,7 +32,7 @@ from penstock.records.decoding import decode, in_pieces
 from penstock.records.errors import MalformedBatchError
 
 if TYPE_CHECKING:
-    from penstock.records.columns import Columns
+    from penstock.records.columns import Columns, Numbers
     from penstock.records.compaction.aborted import Transactions
     from penstock.records.compaction.assembling import Cleaned
     from penstock.records.compaction.offset_map import OffsetMap
@@ -93,6 +94,13 @@ def remember(batches: memoryview, offsets: OffsetMap, transactions: Transactions
             batch = int(np.searchsorted(columns.batches[field.FIRST_RECORD], row, "right")) - 1
             return int(columns.batches[field.BASE_OFFSET, batch])
     return None
+
+
+def left_out(batches: memoryview, offsets: OffsetMap) -> Iterator[Numbers]:
+    """Yield the offsets of the records that a compacted view leaves out, ascending."""
+    for _, columns in _decoded(batches):
+        if columns is not None:
+            yield columns.offsets[superseded(columns, offsets)]
 
 
 def _decoded(batches: memoryview) -> Iterator[tuple[memoryview, Columns | None]]:
