@@ -52,7 +52,8 @@ def check_epoch(writer: str, epoch: int, last: int) -> None:
     if epoch < last:
         raise SinkError(
             f"batch {epoch} of {writer} is to be written, and batch {last} was: the checkpoint, or "
-            "txnVersion, is older than what the topics hold, and can't go on with them"
+            "txnVersion, is older than what the topics hold, and can't go on with them; or another "
+            "run of the same query is at work"
         )
 
 
@@ -96,7 +97,8 @@ def errors_in_words(servers: str) -> Iterator[None]:
             f"{error}. Correct the options kafka.sasl.mechanism and kafka.sasl.jaas.config"
         ) from error
     except OSError as error:
-        raise UnreachableError(f"the broker at {servers} does not answer: {error}") from error
+        words = f"the broker at {servers} does not answer as it should: {error}"
+        raise UnreachableError(words) from error
 
 
 @contextmanager

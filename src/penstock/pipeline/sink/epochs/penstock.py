@@ -11,7 +11,14 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.coordinator import ProducerState
 from penstock.clients.kafka.transactions import TransactionalProducer, WriterClient
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, check_fingerprint, once
+from penstock.kafka.wire import ErrorCode
+from penstock.pipeline.sink.epochs.attempt import (
+    CLIENT_ID,
+    TIMEOUT_S,
+    check_epoch,
+    check_fingerprint,
+    once,
+)
 from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
 
 if TYPE_CHECKING:
@@ -76,7 +83,12 @@ class PenstockEpochs(Closing):
         self, writer: str, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = ""
     ) -> bool:
         producers = [ProducerState._make(each) for each in outcomes]
-        ended = self._writers.commit_epoch(writer, epoch, producers, fingerprint)
+        try:
+            ended = self._writers.commit_epoch(writer, epoch, producers, fingerprint)
+        except KafkaError as error:
+            if error.code == ErrorCode.INVALID_TXN_STATE:
+                check_epoch(writer, epoch, self.last(writer))
+            raise
         check_fingerprint(writer, epoch, ended.fingerprint, fingerprint)
         return ended.written
 
