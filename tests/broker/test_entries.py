@@ -44,8 +44,7 @@ def foreign(body: bytes, count: int = 1, attributes: int = 0) -> list[bytearray 
 
 def reader_of(partition: Any, position: int = 0) -> tuple[EntryReader, list[tuple[int, int]]]:
     skipped: list[tuple[int, int]] = []
-    note = lambda start, end: skipped.append((start, end))  # noqa: E731 - too small for a name
-    return EntryReader(partition, position, Magic.PULSAR, note), skipped
+    return EntryReader(partition, position, Magic.PULSAR, skipped.extend), skipped
 
 
 async def taken(reader: EntryReader, max_bytes: int = 1 << 20) -> list[int]:

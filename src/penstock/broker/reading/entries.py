@@ -18,7 +18,7 @@ from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import BatchHeader
@@ -56,9 +56,9 @@ class EntryReader:
     """`position` is the offset of what comes next.
 
     With `from_file`, large batches come as ranges of a file where they can be.
-    `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, or
-    was never a message. Nobody can acknowledge it. What is damaged is one entry that its reader
-    finds damaged.
+    `skipped` is called with ranges of offsets, ascending, that hold nothing to read: they fell to
+    retention, or were never a message. Nobody can acknowledge them. What is damaged is one entry
+    that its reader finds damaged.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class EntryReader:
         partition: Partition,
         position: int,
         magic: Magic,
-        skipped: Callable[[int, int], None],
+        skipped: Callable[[Sequence[tuple[int, int]]], None],
     ) -> None:
         self.position = position
         self.from_file = False
@@ -76,6 +76,8 @@ class EntryReader:
         self._ahead: deque[AnyEntry] = deque()
         # What was read and is not split yet: a large read has batches for a tenth of a second.
         self._unsplit: Iterator[Entry] = iter(())
+        self._gaps: list[tuple[int, int]] = []
+        """Of the batches that are being split."""
         self._rewinds = 0
         self._edition = (-1, -1)
         """The partition's when all that is read ahead was read."""
@@ -170,6 +172,9 @@ class EntryReader:
     def _split(self) -> bool:
         """Have the next batches of what was read ready; False where there are none."""
         self._ahead.extend(islice(self._unsplit, ENTRIES_TOGETHER))
+        if self._gaps:
+            self._skipped(self._gaps)
+            self._gaps.clear()
         if self._ahead:
             self.position = max(self.position, self._ahead[0].header.base_offset)
         else:
@@ -178,6 +183,7 @@ class EntryReader:
 
     def _entries(self, buffers: list[Buffer], committed: Committed) -> Iterator[Entry]:
         expected = following = self.position
+        gaps = self._gaps
         for buffer in buffers:
             view = memoryview(buffer)
             for at, header in walk(view):
@@ -185,11 +191,11 @@ class EntryReader:
                 if header.record_count == 0 or committed.hides(header):
                     continue
                 if header.base_offset > expected:
-                    self._skipped(expected, header.base_offset)
+                    gaps.append((expected, header.base_offset))
                 yield Entry(header, view[at : at + header.size])
                 expected = following
         if following > expected and not self._ahead:
-            self._skipped(expected, following)
+            gaps.append((expected, following))
             self.position = max(self.position, following)
 
     def _damaged(self, start: int, end: int) -> tuple[Committed, list[Buffer]]:
@@ -199,7 +205,7 @@ class EntryReader:
     def _skip(self, start: int, end: int) -> None:
         if self.position == start and end > start:
             self.position = end
-            self._skipped(start, end)
+            self._skipped([(start, end)])
 
 
 def _is_plain(committed: Committed, batch: StoredBatch) -> bool:
