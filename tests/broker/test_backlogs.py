@@ -4,6 +4,7 @@ topic says: Pulsar's TTL and backlog quotas."""
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ async def test_what_is_too_old_is_acknowledged_in_every_subscription(
             "t-0: 5 messages of subscription reader are acknowledged, for they are too old",
         ]
         assert partition.start_offset == 0
+        rates = [each.expired.a_second(time.monotonic()) for each in (old, reader, ahead)]
+        assert rates[0] > rates[1] > rates[2] == 0
         broker.retention.now_ms = lambda: NOW_MS + DAY_MS
         await broker.retention.check()
         assert [each.cursor.position for each in (old, reader, ahead)] == [12, 12, 12]

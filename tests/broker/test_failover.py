@@ -58,3 +58,21 @@ def test_a_ring_keeps_most_topics_with_their_consumer_when_one_comes() -> None:
     moved = [new for old, new in zip(before, after, strict=True) if new is not old]
     assert 20 < len(moved) < 100
     assert {member.name for member in moved if member} == {"d"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "names", "active"),
+    [
+        ("failover-02aad-0", "c430 c776 c911", "c911"),
+        ("failover-02aad-0", "c430 c776 c911 d310", "c911"),
+        ("failover-02aad-0", "c430 c776 c911 d223 d310 d633", "c911"),
+        ("failover-02aad-3", "c606 d734", "d734"),
+        ("failover-02aad-4", "c105 d283", "c105"),
+    ],
+)
+def test_the_ring_is_that_of_the_real_broker(topic: str, names: str, active: str) -> None:
+    """As Pulsar 4.0.0 chose."""
+    members = [consumer(name) for name in names.split()]
+    chosen = choose_active(partition(0, partitioned=False, topic=topic), members)
+    assert chosen is not None
+    assert chosen.name == active

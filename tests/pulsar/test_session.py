@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -318,6 +319,12 @@ async def test_silence_ends_a_connection(broker: Broker, monkeypatch: pytest.Mon
         peer.lose()
 
 
+async def consumer_stats(peer: Peer) -> api.CommandConsumerStatsResponse:
+    asked = api.CommandConsumerStats(consumer_id=1, request_id=1)
+    command = Command(type=Command.CONSUMER_STATS, consumerStats=asked)
+    return await peer.ask(command, Command.CONSUMER_STATS_RESPONSE)
+
+
 async def test_consumer_stats(peer: Peer) -> None:
     await peer.producer("t")
     for sequence_id in range(3):
@@ -325,15 +332,34 @@ async def test_consumer_stats(peer: Peer) -> None:
     await peer.subscribe("t", consumer_name="me", initialPosition=api.CommandSubscribe.Earliest)
     peer.flow(2)
     await peer.hear(Command.MESSAGE)
-    stats = await peer.ask(
-        Command(
-            type=Command.CONSUMER_STATS,
-            consumerStats=api.CommandConsumerStats(consumer_id=1, request_id=1),
-        ),
-        Command.CONSUMER_STATS_RESPONSE,
-    )
+    stats = await consumer_stats(peer)
     assert (stats.consumerName, stats.type) == ("me", "Exclusive")
     assert (stats.msgBacklog, stats.unackedMessages, stats.availablePermits) == (3, 2, 0)
+    connected = datetime.fromisoformat(stats.connectedSince)
+    assert abs(datetime.now(UTC) - connected) < timedelta(minutes=10)
+
+
+async def test_rates_of_a_consumer(peer: Peer) -> None:
+    await peer.producer("t")
+    for sequence_id in range(4):
+        await peer.publish(entry(), sequence_id=sequence_id)
+    earliest = api.CommandSubscribe.Earliest
+    await peer.subscribe("t", subType=api.CommandSubscribe.Shared, initialPosition=earliest)
+    peer.flow(4)
+    ids = [(await peer.hear(Command.MESSAGE)).message_id for _ in range(4)]
+    stats = await consumer_stats(peer)
+    assert stats.msgThroughputOut / stats.msgRateOut == pytest.approx(len(entry()))
+    assert (stats.msgRateRedeliver, stats.messageAckRate, stats.msgRateExpired) == (0, 0, 0)
+    peer.acknowledge(ids[0])
+    again = api.CommandRedeliverUnacknowledgedMessages(consumer_id=1, message_ids=ids[1:])
+    kind = Command.REDELIVER_UNACKNOWLEDGED_MESSAGES
+    peer.say(Command(type=kind, redeliverUnacknowledgedMessages=again))
+    peer.flow(4)
+    for _ in range(3):
+        await peer.hear(Command.MESSAGE)
+    stats = await consumer_stats(peer)
+    assert stats.msgRateRedeliver / stats.msgRateOut == pytest.approx(3 / 7)
+    assert stats.messageAckRate / stats.msgRateOut == pytest.approx(1 / 7)
 
 
 async def test_topics_of_a_namespace_and_their_hash(peer: Peer, broker: Broker) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from penstock import wall_clock
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.log.header import ATTRIBUTE_LOG_APPEND_TIME
 from penstock.pulsar.wire.frames import encode_entry_metadata, encode_payload_command
@@ -75,6 +76,8 @@ class PulsarConsumer:
     ) -> None:
         self.id = consumer_id
         self.partition = partition
+        self.since_ms = wall_clock.now_ms()
+        """When it came."""
         self._owner = owner
         self._kind = kind
         self._is_known = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from penstock.log.errors import CorruptBatchError
@@ -47,9 +48,11 @@ async def expire(
         if each.cursor.position < first:
             backlog = each.backlog
             await each.pass_below(first)
+            expired = backlog - each.backlog
+            each.expired.add(expired, time.monotonic())
             logger.info(
                 "%s: %d messages of subscription %s are acknowledged, for they are too old",
-                *(partition.name, backlog - each.backlog, each.name),
+                *(partition.name, expired, each.name),
             )
 
 

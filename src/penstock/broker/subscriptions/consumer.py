@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.broker.subscriptions.leases import Holder
+from penstock.broker.subscriptions.traffic import Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,15 @@ class Consumer(Holder):
     `reads_compacted` has what the compacted view of its partition leaves out acknowledged unseen.
     """
 
-    __slots__ = ("blocked", "permits", "priority", "reads_compacted", "receiver", "stalled")
+    __slots__ = (
+        "blocked",
+        "permits",
+        "priority",
+        "reads_compacted",
+        "receiver",
+        "stalled",
+        "traffic",
+    )
 
     def __init__(
         self, receiver: Receiver, name: str, priority: int = 0, *, reads_compacted: bool = False
@@ -66,6 +75,7 @@ class Consumer(Holder):
         self.receiver = receiver
         self.priority = priority
         self.reads_compacted = reads_compacted
+        self.traffic = Traffic()
         self.permits = 0
         self.stalled = False
         self.blocked = False

@@ -149,6 +149,7 @@ class Push:
 
     def _send(self, consumer: Consumer, deliveries: Sequence[Delivery]) -> None:
         consumer.receiver.deliver(deliveries)
+        consumer.traffic.note_sent(deliveries)
         consumer.stalled = True
         self._tasks.start(self._relieve(consumer), "wait for a consumer to take more")
 

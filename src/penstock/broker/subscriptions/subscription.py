@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from penstock.broker.errors import (
     TransactionConflictError,
     UnknownTopicError,
 )
+from penstock.broker.rate import Rate
 from penstock.broker.subscriptions.bitmaps import BLOCK, FULL, span
 from penstock.broker.subscriptions.engine import Engine
 from penstock.broker.subscriptions.push import Push
@@ -118,6 +120,8 @@ class Subscription:
         # Held while the log is asked where a batch ends: such acknowledgements keep their order.
         self._looking_up = asyncio.Lock()
         self._resets = 0
+        self.expired = Rate(time.monotonic())
+        """Of messages that are acknowledged because of their age."""
         partition.add_trim_listener(self._pass_what_was_given_up)
 
     @property
@@ -127,8 +131,12 @@ class Subscription:
     @property
     def backlog(self) -> int:
         """Messages that are not acknowledged."""
-        behind = self.partition.readable_end() - self.cursor.position
-        return behind - self.cursor.acknowledged_above
+        return self.partition.readable_end() - self.acknowledged
+
+    @property
+    def acknowledged(self) -> int:
+        """How many offsets of the log are acknowledged."""
+        return self.cursor.position + self.cursor.acknowledged_above
 
     async def make_room(self, kind: SubscriptionKind) -> None:
         """Check that a consumer of this kind may come.

@@ -65,7 +65,7 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
             consumer.partition.topic.name.pulsar,
             CommandAck.ValidationError.Name(request.validation_error),
         )
-    position = _take_at_once(consumer, request, 0)
+    position = _take(consumer, request, 0)
     if position < len(request.message_id):
         return _acknowledged(call, consumer, request, position)
     return _saved(call, consumer, request) if request.HasField("request_id") else None
@@ -79,6 +79,14 @@ def _refuse_cumulative(request: CommandAck, call: Call) -> None:
     client = call.client
     extra = {"address": client.address}
     logger.warning("an acknowledgement of %s: %s", client.transport.peer, reason, extra=extra)
+
+
+def _take(consumer: PulsarConsumer, request: CommandAck, first: int) -> int:
+    """Do as `_take_at_once`, and count what was open."""
+    before = consumer.subscription.acknowledged
+    position = _take_at_once(consumer, request, first)
+    consumer.member.traffic.note_acknowledged(consumer.subscription.acknowledged - before)
+    return position
 
 
 def _take_at_once(consumer: PulsarConsumer, request: CommandAck, first: int) -> int:
@@ -134,7 +142,7 @@ async def _acknowledged(
         if done >= PULSAR_LOOK_UPS_TOGETHER:
             await asyncio.sleep(0)  # Others have work too.
             done = 0
-        following = _take_at_once(consumer, request, position)
+        following = _take(consumer, request, position)
         if following > position:
             done += PULSAR_LOOK_UPS_TOGETHER
         else:
@@ -155,10 +163,13 @@ async def _acknowledged_in_transaction(
 async def _look_up(consumer: PulsarConsumer, request: CommandAck, position: int) -> None:
     message_id = request.message_id[position]
     subscription = consumer.subscription
+    before = subscription.acknowledged
     if request.ack_type == _CUMULATIVE:
         await subscription.acknowledge_through(message_id.entryId, _open_mask(message_id))
     else:
         await subscription.acknowledge(message_id.entryId, _open_mask(message_id))
+    # A reset meanwhile may have taken others back.
+    consumer.member.traffic.note_acknowledged(max(subscription.acknowledged - before, 0))
 
 
 async def _saved(call: Call, consumer: PulsarConsumer, request: CommandAck) -> BaseCommand:

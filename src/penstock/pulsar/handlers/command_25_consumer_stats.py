@@ -1,7 +1,9 @@
-"""CONSUMER_STATS: what the broker knows about one consumer. Rates are not kept yet."""
+"""CONSUMER_STATS: what the broker knows about one consumer. Rates are a second's."""
 
 from __future__ import annotations
 
+import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.pulsar.errors import RefusedError
@@ -32,14 +34,27 @@ def handle(request: CommandConsumerStats, call: Call) -> BaseCommand:
             ServerError.ConsumerNotFound, f"consumer {request.consumer_id} not found"
         )
     member, subscription = consumer.member, consumer.subscription
+    traffic, now = member.traffic, time.monotonic()
     response = CommandConsumerStatsResponse(
         request_id=request.request_id,
+        msgRateOut=traffic.sent.a_second(now),
+        msgThroughputOut=traffic.bytes_sent.a_second(now),
+        msgRateRedeliver=traffic.redelivered.a_second(now),
         consumerName=member.name,
         availablePermits=max(member.permits, 0),
         unackedMessages=member.unacknowledged,
         blockedConsumerOnUnackedMsgs=member.blocked,
         address=call.client.transport.peer,
+        connectedSince=_written(consumer.since_ms),
         type=subscription.kind.name.capitalize(),
+        msgRateExpired=subscription.expired.a_second(now),
         msgBacklog=subscription.backlog,
+        messageAckRate=traffic.acknowledged.a_second(now),
     )
     return BaseCommand(type=BaseCommand.CONSUMER_STATS_RESPONSE, consumerStatsResponse=response)
+
+
+def _written(time_ms: int) -> str:
+    """Return a time as Pulsar's broker writes it."""
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
 
 POINTS_PER_CONSUMER: Final = 100
+_RING: Final = 1 << 31
+"""Pulsar drops the highest bit of its hashes, which are signed."""
 
 
 def choose_active(partition: Partition, consumers: Sequence[Consumer]) -> Consumer | None:
@@ -31,7 +33,9 @@ def choose_active(partition: Partition, consumers: Sequence[Consumer]) -> Consum
         candidates.sort(key=lambda consumer: consumer.name)
         return candidates[partition.index % len(candidates)]
     topic = partition.topic.name.pulsar
-    return min(candidates, key=lambda consumer: (_distance(topic, consumer.name), consumer.name))
+    # Of two at one point of the ring, the later name is there.
+    candidates.sort(key=lambda consumer: consumer.name, reverse=True)
+    return min(candidates, key=lambda consumer: _distance(topic, consumer.name))
 
 
 @lru_cache(maxsize=4 * SUBSCRIPTION_CONSUMERS)
@@ -40,4 +44,4 @@ def _distance(topic: str, name: str) -> int:
     # Each consumer's by itself: the ring of a thousand of them has a hundred thousand points.
     at = murmur3_32(topic.encode())
     points = (murmur3_32(f"{name}{point}".encode()) for point in range(POINTS_PER_CONSUMER))
-    return min((point - at) % (1 << 32) for point in points)
+    return min((point - at) % _RING for point in points)
