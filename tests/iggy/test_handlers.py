@@ -24,6 +24,7 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
+from penstock.iggy.wire.options import Typed
 from penstock.xxh32 import xxh32
 
 READER = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
@@ -279,3 +280,31 @@ async def test_segments_are_deleted(dialog: Dialog) -> None:
     assert unknown.status == ErrorCode.PARTITION_NOT_FOUND
     unknown = await dialog.ask(Command.DELETE_SEGMENTS, asked(0, Identifier("missing")))
     assert unknown.status == ErrorCode.TOPIC_ID_NOT_FOUND
+
+
+async def test_bounds_are_judged_before_what_is_named_is_sought(dialog: Dialog) -> None:
+    nobody = Identifier("nobody")
+    unheard_of = {"unheard_of": Typed.text("x")}
+    for command, request, code in [
+        (
+            Command.CREATE_TOPIC,
+            requests.CreateTopic(nobody, 1, "t", unheard_of),
+            ErrorCode.UNSUPPORTED_OPTION_KEY,
+        ),
+        (
+            Command.UPDATE_TOPIC,
+            requests.UpdateTopic(STREAM, nobody, "t", unheard_of),
+            ErrorCode.UNSUPPORTED_OPTION_KEY,
+        ),
+        (
+            Command.CREATE_PARTITIONS,
+            requests.CreatePartitions(STREAM, nobody, 0),
+            ErrorCode.TOO_MANY_PARTITIONS,
+        ),
+        (
+            Command.DELETE_PARTITIONS,
+            requests.DeletePartitions(STREAM, nobody, 0),
+            ErrorCode.TOO_MANY_PARTITIONS,
+        ),
+    ]:
+        assert (await dialog.ask(command, request)).rejected == code
