@@ -47,7 +47,7 @@ class ApacheIggyServer:
     def __enter__(self) -> Self:
         settings = variables(self._folder / "data", self._port) | SETTINGS
         environment = os.environ | settings
-        del environment[VARIABLE]  # A server ends at a setting of Iggy's that it does not know.
+        del environment[VARIABLE]  # One that is built to be debugged ends at what it does not know.
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [self._program], cwd=self._folder, stdout=log, stderr=log, env=environment
