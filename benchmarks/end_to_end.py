@@ -28,7 +28,8 @@ from penstock.demo.processes import running_broker
 
 TIMEOUT_SECONDS = 60
 STAMP = struct.Struct("d")
-WARM_UP_SECONDS = 0.5
+WARM_UP_SECONDS = 1.0
+"""librdkafka's consumer begins half a second late, and then catches up."""
 FLOOR = "one write and flush"
 
 Send = Callable[[bytes], None]

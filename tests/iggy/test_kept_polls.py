@@ -23,13 +23,16 @@ from penstock.iggy.polling import Wanted, poll
 from penstock.iggy.server import Call, IggyServer
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.errors import IggyError
 from penstock.iggy.wire.identifiers import (
     Consumer,
     ConsumerKind,
     Identifier,
+    Partitioning,
     PollingKind,
     PollingStrategy,
 )
+from penstock.iggy.wire.message import Message
 
 READER = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
 
@@ -169,3 +172,24 @@ def test_polls_are_remembered_but_for_those_with_more_behind_them() -> None:
         behind = number.to_bytes(100_000, "little")
         assert requests.PollMessages.decode(body + behind) == asked_for
     assert requests._polled.cache_info().currsize == remembered
+
+
+@pytest.mark.parametrize("size", [0, 3, 4, 5, 15, 16, 17, 22, 400, 2**32 - 1])
+def test_sends_are_read_the_same_whatever_they_say_of_their_size(size: int) -> None:
+    to = (STREAM, TOPIC, Partitioning.partition(3))
+    body = bytes(requests.SendMessages(size, *to, 2, memoryview(b"batch")).encode())
+    for _ in range(2):  # of which the second one may be known
+        read = requests.SendMessages.decode(body)
+        assert read == Message.decode.__func__(requests.SendMessages, body)  # type: ignore[attr-defined]
+        assert read.batch == b"batch"
+    for end in range(len(body) - len(b"batch")):
+        with pytest.raises(IggyError):
+            requests.SendMessages.decode(body[:end])
+
+
+def test_a_place_of_sends_is_read_once() -> None:
+    to = (STREAM, TOPIC, Partitioning.partition(3))
+    bodies = [requests.SendMessages(16, *to, 1, memoryview(each)).encode() for each in (b"a", b"b")]
+    first, second = map(requests.SendMessages.decode, bodies)
+    assert first.partitioning is second.partitioning
+    assert (first.batch, second.batch) == (b"a", b"b")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind
-from penstock.limits import IGGY_POLLED_PLACES, IGGY_REQUEST_PARTITIONS
+from penstock.limits import IGGY_KNOWN_PLACES, IGGY_REQUEST_PARTITIONS
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -57,7 +57,7 @@ def find_topic(broker: Broker, stream: Identifier, topic: Identifier) -> Topic:
     return found
 
 
-@lru_cache(IGGY_POLLED_PLACES)
+@lru_cache(IGGY_KNOWN_PLACES)
 def _topic_name(stream: str, topic: str) -> TopicName:
     return TopicName(*NamespaceName.from_iggy(stream), topic)
 

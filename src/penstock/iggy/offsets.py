@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.broker.errors import UnknownPartitionError
 from penstock.broker.groups.offsets import CommittedOffset, OffsetOwner
 from penstock.iggy.wire.identifiers import ConsumerKind
-from penstock.limits import IGGY_POLLED_PLACES
+from penstock.limits import IGGY_KNOWN_PLACES
 from penstock.xxh32 import xxh32
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def owner_of(broker: Broker, topic: Topic, consumer: Consumer) -> OffsetOwner:
     return _consumer_owner(consumer.id.value)
 
 
-@lru_cache(IGGY_POLLED_PLACES)
+@lru_cache(IGGY_KNOWN_PLACES)
 def _consumer_owner(name: int | str) -> OffsetOwner:
     # A consumer's name stands for the number that it hashes to: both find the same offset.
     return OffsetOwner(CONSUMER, str(xxh32(name.encode()) if isinstance(name, str) else name))

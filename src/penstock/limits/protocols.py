@@ -328,11 +328,12 @@ IGGY_REPEATED_REPLY_BYTES: Final = Limit(
     when_hit="the repeated write is answered with 'request already applied'",
 )
 
-IGGY_POLLED_PLACES: Final = Limit(
+IGGY_KNOWN_PLACES: Final = Limit(
     1024,
-    "polls of Iggy clients, and places in them, whose bytes are remembered, with what they say",
+    "polls of Iggy clients, places in them, and places of sends, whose bytes are remembered, with "
+    "what they say",
     protects="memory, of which one takes up to 2 KiB",
-    when_hit="the one that was polled longest ago is read anew",
+    when_hit="the one that was asked for longest ago is read anew",
 )
 
 IGGY_KEPT_BYTES: Final = Limit(

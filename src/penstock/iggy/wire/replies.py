@@ -28,6 +28,7 @@ from penstock.iggy.wire.options import SizedOptions
 from penstock.session import Buffers
 
 _POLLED: Final = struct.Struct("<IQI")
+_CONFIRMATION: Final = struct.Struct("<IIIQ")
 
 
 class LoggedIn(Message):
@@ -305,6 +306,11 @@ class Confirmation(Message):
     topic_id: U32
     partition_id: U32
     base_offset: U64
+
+    def write(self, out: bytearray) -> None:
+        """Append the fields at once: there is one for each batch that is sent."""
+        place = (self.stream_id, self.topic_id, self.partition_id)
+        out += _CONFIRMATION.pack(*place, self.base_offset)
 
 
 class Confirmations(Message):

@@ -7,8 +7,9 @@ What has a default is said in older dialects only; their bytes are declared besi
 from __future__ import annotations
 
 import struct
-from functools import lru_cache
-from typing import Annotated, Final, Self, TypeAlias, cast
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Annotated, Any, Final, Self, TypeAlias, cast
 
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.errors import IggyError
@@ -35,7 +36,7 @@ from penstock.iggy.wire.identifiers import (
 )
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Options
-from penstock.limits import IGGY_POLLED_PLACES
+from penstock.limits import IGGY_KNOWN_PLACES
 
 ChosenNumber: TypeAlias = Annotated[int | None, unsaid(None)]
 """The number that a client wants for what it creates; None where the broker gives one."""
@@ -268,7 +269,7 @@ class PollMessages(Message):
         return super().decode(body)
 
 
-_polled: Final = lru_cache(IGGY_POLLED_PLACES)(PollMessages.decode_anew)
+_polled: Final = lru_cache(IGGY_KNOWN_PLACES)(PollMessages.decode_anew)
 _LONGEST_POLL: Final = 800
 """Bytes of a poll with the longest names that there are, or more."""
 _POLL_END: Final = struct.Struct("<BQIB")
@@ -285,19 +286,6 @@ class _PolledPlace(Message):
     partition_id: OptionalU32
 
 
-@lru_cache(IGGY_POLLED_PLACES)
-def _polled_place(data: bytes) -> tuple[Consumer, Identifier, Identifier, int | None] | None:
-    """Read the place of a poll; None where there is none, or more than that."""
-    reader = Reader(data)
-    try:
-        place = _PolledPlace.read(reader)
-    except IggyError:
-        return None
-    if reader.remaining:
-        return None
-    return place.consumer, place.stream, place.topic, place.partition_id
-
-
 class SendMessages(Message):
     """Append one batch to one partition."""
 
@@ -309,6 +297,47 @@ class SendMessages(Message):
     messages_count: U32
     batch: RestView
     form: InBatches = MessageForm.BATCH
+
+    @classmethod
+    def decode(cls, body: bytes | bytearray | memoryview) -> Self:
+        """Read it; a client sends to one place again and again, which is read once."""
+        if len(body) >= _U32.size:
+            (size,) = _U32.unpack_from(body)
+            if _U32.size < size <= min(_LONGEST_SENT_PLACE, len(body) - _U32.size):
+                place = _sent_place(bytes(body[_U32.size : size]))
+                if place is not None:
+                    (count,) = _U32.unpack_from(body, size)
+                    return cls(size, *place, count, memoryview(body)[size + _U32.size :])
+        return super().decode(body)  # The size says nothing that has to be so.
+
+
+_U32: Final = struct.Struct("<I")
+_LONGEST_SENT_PLACE: Final = 800
+"""Bytes of the longest names and the longest key that there are, or more."""
+
+
+class _SentPlace(Message):
+    """What a send begins with, behind a size."""
+
+    stream: Identifier
+    topic: Identifier
+    partitioning: Partitioning
+
+
+def _place(kind: type[Message], data: bytes) -> tuple[Any, ...] | None:
+    """Read what a request begins with; None where it is not that, or more."""
+    reader = Reader(data)
+    try:
+        place = kind.read(reader)
+    except IggyError:
+        return None
+    return None if reader.remaining else tuple(vars(place).values())
+
+
+_polled_place: Callable[[bytes], tuple[Consumer, Identifier, Identifier, int | None] | None]
+_polled_place = lru_cache(IGGY_KNOWN_PLACES)(partial(_place, _PolledPlace))
+_sent_place: Callable[[bytes], tuple[Identifier, Identifier, Partitioning] | None]
+_sent_place = lru_cache(IGGY_KNOWN_PLACES)(partial(_place, _SentPlace))
 
 
 class Anything(Message):

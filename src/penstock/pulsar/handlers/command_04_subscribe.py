@@ -121,6 +121,10 @@ def _check(request: CommandSubscribe) -> SubscriptionKind:
         raise RefusedError(
             ServerError.NotAllowedError, "Key_Shared subscriptions are not there yet; use Shared"
         )
+    if request.keySharedMeta.hashRanges:
+        raise RefusedError(
+            ServerError.NotAllowedError, "readers of some keys are not there yet; read all of them"
+        )
     if request.read_compacted and kind is SubscriptionKind.SHARED:
         raise RefusedError(
             ServerError.NotAllowedError, "a compacted view is for Exclusive and Failover"
