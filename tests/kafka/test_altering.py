@@ -94,6 +94,25 @@ async def test_each_resource_stands_by_itself(dialog: Dialog) -> None:
     assert explicit(dialog) == {"segment_bytes": "2000000"}
 
 
+NODE = 4
+OF_NODE = [
+    ("0", [("leader.replication.throttled.rate", DELETE, None)], 0),
+    ("", [("node.id", DELETE, None), ("no.such", DELETE, None)], 0),
+    ("0", [], 0),
+    ("9", [], ErrorCode.INVALID_REQUEST),
+    ("0", [("log.cleaner.threads", SET, "2")], ErrorCode.INVALID_REQUEST),
+    ("0", [("node.id", DELETE, None), ("advertised.listeners", APPEND, "a")], 42),
+]
+
+
+@pytest.mark.parametrize(("name", "changes", "code"), OF_NODE)
+async def test_a_node_is_left_as_it_is(
+    dialog: Dialog, name: str, changes: list[tuple[str, int, str | None]], code: int
+) -> None:
+    """The tool that moves partitions takes back what slows them down, also where nothing does."""
+    assert await alter(dialog, resource(*changes, name=name, kind=NODE)) == [code]
+
+
 async def test_validating_changes_nothing(dialog: Dialog) -> None:
     await dialog.create_topic()
     asked = resource(("segment.bytes", SET, "2000000"))

@@ -12,6 +12,7 @@ from kafka_dialog import Dialog, kafka_broker
 from penstock.broker.settings import Flush
 from penstock.broker.topics.settings import SETTINGS
 from penstock.kafka.handlers.config_entries import NODE_KEYS
+from penstock.kafka.handlers.node_meanings import MEANINGS
 from penstock.kafka.topic_configs import SETTING_OF_KEY
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.log import LogConfig
@@ -89,12 +90,15 @@ async def test_keys_say_what_they_mean_to_who_asks(tmp_path: Path) -> None:
         await dialog.create_topic("orders")
         of_topic = await entries(dialog, TOPIC, "orders", include_documentation=True)
         of_node = await entries(dialog, BROKER, "0", include_documentation=True)
+        of_group = await entries(dialog, GROUP, "g", include_documentation=True)
         unasked = await entries(dialog, TOPIC, "orders")
     meanings = {key: SETTINGS[name].meaning for key, name in SETTING_OF_KEY.items()}
     assert {name: entry.documentation for name, entry in of_topic.items()} == meanings
     assert {key: of_node[node_key].documentation for key, node_key in NODE_KEYS.items()} == {
         key: meanings[key] for key in NODE_KEYS
     }
+    assert all(entry.documentation for entry in of_node.values())
+    assert {entry.documentation for entry in of_group.values()} <= set(MEANINGS.values())
     assert {entry.documentation for entry in unasked.values()} == {None}
 
 

@@ -46,6 +46,7 @@ async def described(dialog: Dialog, *components: tuple[str, int, str | None], **
     response = await dialog.ask("DescribeClientQuotas", components=asked, **fields)
     if response.error_code:
         return response.error_code
+    assert response.error_message == ""
     return [
         (
             {part.entity_type: part.entity_name for part in entry.entity},
@@ -75,6 +76,8 @@ async def test_what_is_set_is_found(dialog: Dialog) -> None:
     ("components", "code"),
     [
         ([("planet", ANY, None)], ErrorCode.UNSUPPORTED_VERSION),
+        ([("", ANY, None)], ErrorCode.INVALID_REQUEST),
+        ([("ip", ANY, None), ("user", ANY, None)], ErrorCode.INVALID_REQUEST),
         ([("user", ANY, None), ("user", DEFAULT, None)], ErrorCode.INVALID_REQUEST),
         ([("user", EXACTLY, None)], ErrorCode.INVALID_REQUEST),
         ([("user", ANY, "a")], ErrorCode.INVALID_REQUEST),

@@ -203,6 +203,8 @@ async def test_every_key_of_a_topic_is_listed(dialog: Dialog) -> None:
     assert (policy.value, policy.config_source) == ("delete", 5)
     some = await describe(dialog, 2, "orders", configuration_keys=["cleanup.policy", "no.such"])
     assert [each.name for each in some.configs] == ["cleanup.policy"]
+    everything = await describe(dialog, 2, "orders", configuration_keys=[])
+    assert everything.configs == result.configs
 
 
 async def test_the_first_version_says_what_is_a_default(dialog: Dialog) -> None:

@@ -375,6 +375,8 @@ async def test_transactions_are_described(producer: TransactionalProducer) -> No
     assert {each.error_code for each in others} == {ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
     answer = await dialog.ask("DescribeTransactions", 0, transactional_ids=[ID, ID])
     assert {each.error_code for each in answer.transaction_states} == {ErrorCode.INVALID_REQUEST}
+    answer = await dialog.ask("DescribeTransactions", 0, transactional_ids=[""])
+    assert [each.error_code for each in answer.transaction_states] == [ErrorCode.INVALID_REQUEST]
     await producer.end(committed=False)
     answer = await dialog.ask("DescribeTransactions", 0, transactional_ids=[ID])
     (known,) = answer.transaction_states

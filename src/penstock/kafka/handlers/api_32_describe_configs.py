@@ -1,9 +1,9 @@
 """DescribeConfigs: the configuration of topics, of the broker, of groups and of clients' metrics.
 
-Versions 0-4. All keys are listed with their defaults, or those that were asked for. An unknown
-topic is 3, an illegal name 17, another node than this one 42; what has no name and other kinds of
-resources are 42 too. A group, or a subscription to metrics, need not be there, as in Kafka. What is
-not a topic's is read-only.
+Versions 0-4. All keys are listed with their defaults, or those that were asked for; an empty list
+asks for all, as in Kafka. An unknown topic is 3, an illegal name 17, another node than this one 42;
+what has no name and other kinds of resources are 42 too. A group, or a subscription to metrics,
+need not be there, as in Kafka. What is not a topic's is read-only.
 
 Deviation: what a request asks for more than once is 42 each time. The answer to a small request
 would have no bound otherwise, and clients ask for sets.
@@ -18,7 +18,7 @@ from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.config_entries import ConfigEntry, ConfigSource, topic_entries
 from penstock.kafka.handlers.node_configs import client_metrics_entries, group_entries, node_entries
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import check_asked_once, topic_by_legal_name
+from penstock.kafka.handlers.topics import check_asked_once, check_node, topic_by_legal_name
 from penstock.kafka.wire import ErrorCode, api
 from penstock.kafka.wire.config_resources import ConfigResource
 from penstock.pace import Pace
@@ -50,7 +50,7 @@ async def describe_configs(request: DescribeConfigsRequest, call: Call) -> Descr
             result.error_code, result.error_message = refusal(error)
         else:
             asked = resource.configuration_keys
-            keys = None if asked is None else await pace.counted(asked)
+            keys = await pace.counted(asked) if asked else None
             result.configs = await pace.each(
                 [entry for entry in entries if keys is None or entry.name in keys],
                 partial(_describe, resource.resource_type, request),
@@ -67,9 +67,7 @@ def _entries(
     if resource.resource_type == ConfigResource.TOPIC:
         return topic_entries(topic_by_legal_name(call.broker, name).config)
     if resource.resource_type == ConfigResource.BROKER:
-        this_node = call.broker.cluster.this_node.node_id
-        if name not in ("", str(this_node)):
-            raise RequestError(ErrorCode.INVALID_REQUEST, f"there is no node {name}")
+        check_node(name, call.broker)
         # Without a name it asks for what was changed for all nodes while they run: nothing.
         return node_entries(call) if name else []
     if resource.resource_type == ConfigResource.GROUP:

@@ -34,9 +34,13 @@ async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfig
         )
         return lambda _config: explicit
 
+    async def sets_nothing(resource: AlterConfigsRequest.AlterConfigsResource) -> bool:
+        return not resource.configs
+
     results = await alter(
         request.resources,
         change_of,
+        sets_nothing,
         response.AlterConfigsResourceResponse,
         call,
         pace,

@@ -39,9 +39,14 @@ async def incremental_alter_configs(
         changes = await pace.each(resource.configs, lambda each: _change(each, times[each.name]))
         return lambda config: changed(config, changes)
 
+    async def sets_nothing(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> bool:
+        operations = await pace.counted(each.config_operation for each in resource.configs)
+        return operations.keys() <= {Operation.DELETE}
+
     results = await alter(
         request.resources,
         change_of,
+        sets_nothing,
         response.AlterConfigsResourceResponse,
         call,
         pace,

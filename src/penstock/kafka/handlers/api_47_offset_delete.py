@@ -73,12 +73,10 @@ async def _subscription(group_id: str, call: Call, pace: Pace) -> set[str] | Non
         raise RequestError(ErrorCode.NON_EMPTY_GROUP, "its members are no consumers")
     for metadata in members:
         try:
-            subscription = await consumer_protocol.decode_in_steps(
-                consumer_protocol.subscription_type(), metadata
-            )
+            subscribed = await consumer_protocol.subscribed_topics(metadata)
         except MalformedMessageError:
             return None
-        await pace.each(subscription.topics, topics.add)
+        await pace.each(subscribed, topics.add)
     return topics
 
 

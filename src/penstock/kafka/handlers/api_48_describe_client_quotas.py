@@ -1,8 +1,8 @@
 """DescribeClientQuotas: the quotas of entities that match what is asked for (KIP-546).
 
 Versions 0-1. Entities are users, client ids, and users with client ids. Addresses have no quotas,
-and a type that Kafka does not know either is UNSUPPORTED_VERSION. A type that is named twice and a
-match that there is not are INVALID_REQUEST.
+and a type that Kafka does not know either is UNSUPPORTED_VERSION. INVALID_REQUEST are: a type that
+is named twice or has no name, an address together with others, and a match that there is not.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ async def describe_client_quotas(
                 request.components, lambda each: _component(each, times[each.entity_type])
             )
         )
+        _check_together(wanted)
     except Exception as error:
         code, message = refusal(error)
         return response(error_code=code, error_message=message, entries=None)
@@ -54,7 +55,7 @@ async def describe_client_quotas(
             entries.append(_entry(entity, values))
         if pace.is_over():
             await pace.others()
-    return response(error_message=None, entries=entries)
+    return response(entries=entries)
 
 
 def _component(
@@ -63,6 +64,8 @@ def _component(
     """Return a type of entity, and the part that is wanted of it; None for any."""
     check_asked_once(times)
     kind = component.entity_type
+    if not kind:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "the type of an entity has no name")
     if kind not in TYPES:
         raise RequestError(ErrorCode.UNSUPPORTED_VERSION, f"no entity is a {kind}")
     if component.match_type == EXACTLY and component.match is not None:
@@ -73,6 +76,11 @@ def _component(
         ErrorCode.INVALID_REQUEST,
         f"match {component.match!r} of type {component.match_type} is none",
     )
+
+
+def _check_together(wanted: dict[str, str | None]) -> None:
+    if IP in wanted and len(wanted) > 1:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "an address is no part of another entity")
 
 
 def _matches(entity: Entity, wanted: dict[str, str | None], *, strict: bool) -> bool:

@@ -1,8 +1,8 @@
 """DescribeTransactions: what is known of transactional ids (KIP-664).
 
-Version 0. One that nobody has is TRANSACTIONAL_ID_NOT_FOUND, one that is asked for twice
-INVALID_REQUEST. Topics are those of the transaction that is open; groups are not listed, which are
-partitions of an internal topic in Kafka.
+Version 0. One that nobody has is TRANSACTIONAL_ID_NOT_FOUND; one that is empty, and one that is
+asked for twice, INVALID_REQUEST. Topics are those of the transaction that is open; groups are not
+listed, which are partitions of an internal topic in Kafka.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ def _describe(
 ) -> DescribeTransactionsResponse.TransactionState:
     response = api("DescribeTransactions").response
     state = response.TransactionState(transactional_id=transactional_id)
+    if not transactional_id:
+        state.error_code = ErrorCode.INVALID_REQUEST
+        return state
     found = call.broker.transactions.describe(transactional_id)
     if found is None:
         state.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

@@ -19,6 +19,7 @@ from penstock.kafka.handlers.config_entries import (
     default_entries,
     synonyms,
 )
+from penstock.kafka.handlers.node_meanings import MEANINGS
 from penstock.kafka.topic_configs import ConfigType
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def group_entries() -> list[ConfigEntry]:
     all that there are, say themselves how long theirs is.
     """
     return [
-        ConfigEntry(name, kind, synonyms(f"group.{name}", value, value))
+        _entry(name, kind, synonyms(f"group.{name}", value, value))
         for name, value, kind in _OF_GROUPS
     ]
 
@@ -87,13 +88,16 @@ def group_entries() -> list[ConfigEntry]:
 def client_metrics_entries() -> list[ConfigEntry]:
     """The keys of any subscription to clients' metrics (KIP-714), of which there are none."""
     return [
-        ConfigEntry(name, kind, synonyms(name, value, value))
-        for name, value, kind in _OF_CLIENT_METRICS
+        _entry(name, kind, synonyms(name, value, value)) for name, value, kind in _OF_CLIENT_METRICS
     ]
 
 
+def _entry(name: str, kind: ConfigType, values: list[Synonym]) -> ConfigEntry:
+    return ConfigEntry(name, kind, values, MEANINGS[name])
+
+
 def _always() -> list[ConfigEntry]:
-    return [ConfigEntry(name, kind, synonyms(name, value, value)) for name, value, kind in _ALWAYS]
+    return [_entry(name, kind, synonyms(name, value, value)) for name, value, kind in _ALWAYS]
 
 
 def _own(call: Call) -> list[ConfigEntry]:
@@ -108,7 +112,7 @@ def _own(call: Call) -> list[ConfigEntry]:
         ("node.id", node_id, ConfigType.INT),
     ]
     return [
-        ConfigEntry(name, kind, [Synonym(name, value, ConfigSource.STATIC_BROKER)])
+        _entry(name, kind, [Synonym(name, value, ConfigSource.STATIC_BROKER)])
         for name, value, kind in own
     ]
 
@@ -117,7 +121,7 @@ def _settable(settings: BrokerSettings) -> list[ConfigEntry]:
     """What an operator may have set."""
     now, built_in = _values(settings), _values(_BUILT_IN)
     return [
-        ConfigEntry(name, kind, synonyms(name, value, built_in[name][0]))
+        _entry(name, kind, synonyms(name, value, built_in[name][0]))
         for name, (value, kind) in now.items()
     ]
 

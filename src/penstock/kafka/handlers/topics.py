@@ -82,6 +82,12 @@ def check_replicas(node_ids: Sequence[int], broker: Broker) -> None:
         )
 
 
+def check_node(name: str, broker: Broker) -> None:
+    """Refuse a node that is not this one; a name that is empty stands for all nodes."""
+    if name not in ("", str(broker.cluster.this_node.node_id)):
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"there is no node {name}")
+
+
 def isolation_of(level: int) -> Isolation:
     """Return what a request's isolation level stands for: 0 uncommitted, else committed."""
     return Isolation.READ_COMMITTED if level else Isolation.READ_UNCOMMITTED

@@ -49,10 +49,15 @@ def decode(message_type: MessageType[Message], data: Buffer) -> Message:
     return message_type.decode(data, _version(data), _VERSION.size)
 
 
-async def decode_in_steps(message_type: MessageType[Message], data: Buffer) -> Message:
-    """As `decode`, between the turns of others where there are many elements."""
-    message, _ = await message_type.decode_in_steps(data, _version(data), _VERSION.size)
-    return message
+async def subscribed_topics(metadata: Buffer) -> list[str]:
+    """Return the topics that a member subscribes to, read between the turns of others.
+
+    Read as the first version, as Kafka's coordinator does: clients that say that theirs is a later
+    one leave out what that has behind the topics. Raises MalformedMessageError.
+    """
+    _version(metadata)
+    subscription, _ = await subscription_type().decode_in_steps(metadata, 0, _VERSION.size)
+    return subscription.topics
 
 
 def encode(
