@@ -67,6 +67,18 @@ def test_tells_what_is_open_in_a_batch(
 
 
 @settings(max_examples=200)
+@given(ACKS, st.sets(OFFSETS))
+def test_takes_many_ranges_at_once(acks: list[tuple[bool, int, int]], boundaries: set[int]) -> None:
+    cursor, model = played(acks)
+    ordered = sorted(boundaries)
+    ranges = list(zip(ordered[::2], ordered[1::2], strict=False))
+    cursor.acknowledge_all(ranges)
+    model.update(*(range(start, end) for start, end in ranges))
+    assert acknowledged(cursor) == model
+    assert cursor.acknowledged_above == len(model) - cursor.position
+
+
+@settings(max_examples=200)
 @given(ACKS, OFFSETS, st.sets(OFFSETS))
 def test_takes_any_messages_of_a_batch_at_once(
     acks: list[tuple[bool, int, int]], start: int, places: set[int]

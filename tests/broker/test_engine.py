@@ -221,18 +221,36 @@ def test_an_acknowledged_message_is_not_leased_and_a_message_has_one_holder() ->
 def test_offsets_without_messages_are_passed_over() -> None:
     engine, holder = engine_of(), Holder("a")
     engine.acquire(holder, 0, 5)
-    engine.skip(5, 8)
+    engine.skip([(5, 8)])
     assert engine.fresh == 8
-    engine.skip(10, 12)
+    engine.skip([(10, 12)])
     assert engine.fresh == 8
     assert list(engine.cursor.ranges) == [(5, 8), (10, 12)]
+
+
+@pytest.mark.parametrize("out", [0, 2, 4, 6, 8, 9])
+def test_many_gaps_are_passed_over_as_one_after_the_other(out: int) -> None:
+    gaps = [(0, 1), (3, 5), (8, 9), (1020, 1030), (2000, 4000)]
+    together, apart = engine_of(), engine_of()
+    for engine in (together, apart):
+        if out:
+            engine.acquire(Holder("a"), 0, out)
+    together.skip(gaps)
+    for gap in gaps:
+        apart.skip([gap])
+    for engine in (together, apart):
+        assert not engine.cursor.open_count(8, 9)
+    assert list(together.cursor.ranges) == list(apart.cursor.ranges)
+    assert together.cursor.position == apart.cursor.position
+    assert together.fresh == apart.fresh
+    assert together.leases.unacknowledged == apart.leases.unacknowledged
 
 
 def test_messages_with_nothing_open_between_them_are_one_lease() -> None:
     engine, holder = engine_of(), Holder("a")
     for start in range(0, 60, 3):  # As behind the marker of each transaction.
         engine.acquire(holder, start, start + 1)
-        engine.skip(start + 1, start + 3)
+        engine.skip([(start + 1, start + 3)])
     assert len(engine.leases) == 1
     assert holder.unacknowledged == 20
     assert engine.extent(3) == (3, 4)
@@ -255,7 +273,7 @@ def test_what_is_open_or_far_between_messages_is_no_part_of_a_lease() -> None:
     engine.cursor.acknowledge(2, 3)
     engine.acquire(holder, 3, 4)
     assert len(engine.leases) == 2
-    engine.skip(4, 5000)
+    engine.skip([(4, 5000)])
     engine.acquire(holder, 5000, 5001)
     assert [(each.start, each.end) for each in engine.leases] == [(0, 1), (3, 4), (5000, 5001)]
 

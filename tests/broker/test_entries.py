@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from partition_logs import log_of
 from penstock.broker.broker import Broker
+from penstock.broker.reading import entries
 from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -44,8 +46,7 @@ def foreign(body: bytes, count: int = 1, attributes: int = 0) -> list[bytearray 
 
 def reader_of(partition: Any, position: int = 0) -> tuple[EntryReader, list[tuple[int, int]]]:
     skipped: list[tuple[int, int]] = []
-    note = lambda start, end: skipped.append((start, end))  # noqa: E731 - too small for a name
-    return EntryReader(partition, position, Magic.PULSAR, note), skipped
+    return EntryReader(partition, position, Magic.PULSAR, skipped.extend), skipped
 
 
 async def taken(reader: EntryReader, max_bytes: int = 1 << 20) -> list[int]:
@@ -151,6 +152,48 @@ async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Parti
     assert await taken(reader) == [0, 2]
     assert skipped == [(1, 2), (3, 4)]
     assert reader.position == 4
+
+
+async def test_others_run_while_many_markers_are_passed(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "SPLIT_TOGETHER", 2)
+    control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
+    for _ in range(20):
+        partition.append(list(map(bytearray, control)))
+    partition.append(message_batch())
+    await partition.flushed()
+    reader, skipped = reader_of(partition)
+    filling = asyncio.ensure_future(reader.fill())
+    turns = 0
+    while not filling.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert await filling
+    assert turns >= 10
+    assert (reader.position, skipped) == (20, [(0, 20)])
+
+
+async def test_a_rewind_among_markers_begins_anew(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "SPLIT_TOGETHER", 2)
+    control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
+    partition.append(message_batch())
+    for _ in range(8):
+        partition.append(list(map(bytearray, control)))
+    partition.append(message_batch())
+    await partition.flushed()
+    reader, skipped = reader_of(partition, position=1)
+    filling = asyncio.ensure_future(reader.fill())
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert not filling.done()
+    reader.rewind(0)
+    assert await filling
+    assert (reader.position, skipped) == (0, [])
+    assert await taken(reader) == [0, 9]
+    assert skipped == [(1, 9)]
 
 
 async def test_a_reader_stands_at_the_message_that_it_found(partition: Partition) -> None:

@@ -19,7 +19,7 @@ from penstock.broker.errors import (
     TooManyTransactionsError,
     UnknownTransactionError,
 )
-from penstock.broker.transactions.epochs import NO_EPOCH
+from penstock.broker.transactions.epochs import NO_EPOCH, Decided
 from penstock.broker.transactions.states import Producer
 from penstock.log.errors import LogFailedError
 from penstock.metadata.errors import MetadataError
@@ -58,13 +58,13 @@ def visible(house: House) -> list[int]:
 async def test_an_epoch_is_visible_once_it_is_committed(house: House) -> None:
     first = await written(house, 0)
     assert visible(house) == []
-    assert await house.epochs.commit(WRITER, 0, first) is True
+    assert (await house.epochs.commit(WRITER, 0, first)).written
     assert visible(house) == [0, 1, 2]
     assert [house.partitions[each].visible() for each in (1, 2, 3)] == [[0], [1], [2]]
-    assert await house.epochs.commit(WRITER, 5, await written(house, 5)) is True
+    assert (await house.epochs.commit(WRITER, 5, await written(house, 5))).written
     assert visible(house) == [0, 1, 2, 50, 51, 52]
     assert await house.epochs.seen(WRITER) == 5
-    assert await house.epochs.commit(WRITER, 6, {}) is True
+    assert (await house.epochs.commit(WRITER, 6, {})).written
     assert await house.epochs.seen(WRITER) == 6
     assert await house.epochs.seen("another") == NO_EPOCH
 
@@ -74,7 +74,7 @@ async def test_a_replayed_epoch_is_recognised_and_not_written_twice(house: House
     for _ in range(2):
         await house.restart()
         again = await written(house, 3)
-        assert await house.epochs.commit(WRITER, 3, again) is False
+        assert not (await house.epochs.commit(WRITER, 3, again)).written
         assert visible(house) == [30, 31, 32]
         assert not house.coordinator.of_writer(WRITER), "what came again is aborted"
     for epoch in (2, -1):
@@ -83,12 +83,26 @@ async def test_a_replayed_epoch_is_recognised_and_not_written_twice(house: House
     assert visible(house) == [30, 31, 32]
 
 
+async def test_an_epoch_is_known_by_what_it_was_made_of(house: House) -> None:
+    made = await house.epochs.commit(WRITER, 3, await written(house, 3), "of these")
+    assert made == Decided(written=True, fingerprint="of these")
+    for given in ("of these", "of others", ""):
+        await house.restart()
+        again = await house.epochs.commit(WRITER, 3, await written(house, 3), given)
+        assert again == Decided(written=False, fingerprint="of these"), "it is what was committed"
+    assert visible(house) == [30, 31, 32]
+    await house.epochs.commit(WRITER, 4, await written(house, 4))
+    assert (await house.epochs.commit(WRITER, 4, {}, "of others")).fingerprint == ""
+    too_long = "x" * (limits.FINGERPRINT_CHARACTERS + 1)
+    assert await refused(house.epochs.commit(WRITER, 5, {}, too_long)) is InvalidEpochError
+
+
 async def test_a_late_replay_leaves_the_next_epoch_alone(house: House) -> None:
     first = await written(house, 1)
     await house.epochs.commit(WRITER, 1, first)
     following = await written(house, 2)
-    assert await house.epochs.commit(WRITER, 1, first) is False
-    assert await house.epochs.commit(WRITER, 2, following) is True
+    assert not (await house.epochs.commit(WRITER, 1, first)).written
+    assert (await house.epochs.commit(WRITER, 2, following)).written
     assert visible(house) == [10, 11, 12, 20, 21, 22]
 
 
@@ -139,7 +153,7 @@ async def test_what_is_not_safe_or_not_stored_is_not_committed(house: House) -> 
     assert await refused(house.epochs.commit(WRITER, 1, producers)) is MetadataError
     house.database_fails = False
     assert visible(house) == []
-    assert await house.epochs.commit(WRITER, 0, producers) is True
+    assert (await house.epochs.commit(WRITER, 0, producers)).written
     assert visible(house) == [0, 1, 2]
 
 
@@ -160,7 +174,7 @@ async def test_a_writer_at_work_may_take_as_long_as_it_wants(house: House) -> No
     house.now_ms += TIMEOUT_MS
     await house.restart()  # which took as long as one that says nothing would have had
     await house.coordinator.check_times()
-    assert await house.epochs.commit(WRITER, 0, producers) is True
+    assert (await house.epochs.commit(WRITER, 0, producers)).written
     producers = await written(house, 1)
     house.now_ms += TIMEOUT_MS + 1
     await house.coordinator.check_times()
@@ -221,9 +235,9 @@ async def test_writers_and_their_producers_are_bounded(
     for each in range(3):
         await house.epochs.commit(f"w{each}", 0, {})
     assert await refused(house.epochs.commit("w3", 0, {})) is TooManyTransactionsError
-    assert await house.epochs.commit("w2", 1, {}) is True
+    assert (await house.epochs.commit("w2", 1, {})).written
     house.now_ms += limits.TRANSACTIONAL_ID_IDLE_SECONDS * 1000 + 1
-    assert await house.epochs.commit("w3", 0, {}) is True
+    assert (await house.epochs.commit("w3", 0, {})).written
     assert 0 < house.epochs._held.size < 1_000, "what was forgotten is given back"
     assert [await house.epochs.seen(f"w{each}") for each in range(4)] == [-1, -1, -1, 0]
     house.now_ms += house.settings.id_expiration_ms + 1

@@ -199,7 +199,7 @@ def _as_a_client(batches: bytes, named: list[tuple[int, int]]) -> Messages:
 async def pulsar_sees(partition: Partition, max_bytes: int) -> Messages:
     found: Messages = []
     skipped: list[tuple[int, int]] = []
-    reader = EntryReader(partition, 0, Magic.PULSAR, lambda *each: skipped.append(each))
+    reader = EntryReader(partition, 0, Magic.PULSAR, skipped.extend)
     seen: list[tuple[int, int]] = []
     while await reader.fill(max_bytes):
         while (taken := reader.take()) is not None:

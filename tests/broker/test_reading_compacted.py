@@ -120,7 +120,7 @@ async def test_what_is_converted_meanwhile_is_not_kept(
 
 async def test_entries_that_were_read_ahead(broker: Broker, partition: Partition) -> None:
     skipped: list[tuple[int, int]] = []
-    reader = EntryReader(partition, 0, Magic.PULSAR, lambda *gap: skipped.append(gap))
+    reader = EntryReader(partition, 0, Magic.PULSAR, skipped.extend)
     assert await reader.fill()
     first = reader.take()
     assert first is not None

@@ -1,7 +1,8 @@
 """Record what apache-iggy's Python client and a broker say to each other, into `golden`.
 
-Run it with the client that the files shall be named after: `python record_golden.py`, from
-anywhere. A frame is a line: C or S for who sent it, and its bytes in hexadecimal.
+Run it with the client that the files shall be named after: `python record_golden.py [ADDRESS]`,
+from anywhere; the address is that of a broker, a new Penstock where none is named. A frame is a
+line: C or S for who sent it, and its bytes in hexadecimal.
 """
 
 from __future__ import annotations
@@ -31,32 +32,23 @@ from penstock.iggy.wire.frame import HEADER_SIZE, START_SIZE, frame_size
 FOLDER = Path(__file__).parent / "golden"
 
 
-async def main() -> None:
+async def session(address: str) -> list[str]:
     """Play one session through a relay that writes down every frame."""
     lines: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        broker = BrokerProcess(Path(folder))
-        broker.start()
-        try:
-            host, port = broker.iggy.split(":")
+    host, port = address.split(":")
 
-            async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
-                async with contextlib.AsyncExitStack() as stack:
-                    stack.enter_context(contextlib.suppress(asyncio.CancelledError))
-                    tasks = await stack.enter_async_context(asyncio.TaskGroup())
-                    tasks.create_task(copy(reader, upstream_writer, "C", lines))
-                    tasks.create_task(copy(upstream_reader, writer, "S", lines))
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(contextlib.suppress(asyncio.CancelledError))
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks.create_task(copy(reader, upstream_writer, "C", lines))
+            tasks.create_task(copy(upstream_reader, writer, "S", lines))
 
-            server = await asyncio.start_server(relay, "127.0.0.1", 0)
-            relay_port = server.sockets[0].getsockname()[1]
-            await play(f"127.0.0.1:{relay_port}")
-            server.close()
-        finally:
-            broker.end()
-    FOLDER.mkdir(exist_ok=True)
-    file = FOLDER / f"apache-iggy-{version('apache-iggy')}.hex"
-    file.write_text("\n".join(lines) + "\n")
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    await play(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    server.close()
+    return lines
 
 
 async def copy(
@@ -156,5 +148,20 @@ async def play_groups(client: IggyClient) -> None:
     await client.delete_consumer_group("store", "bills", "billing")
 
 
+def main(address: str | None = None) -> None:
+    """Record one session, with Penstock where no other broker is named."""
+    with tempfile.TemporaryDirectory() as folder:
+        broker = BrokerProcess(Path(folder))
+        if address is None:
+            broker.start()
+        try:
+            lines = asyncio.run(session(address or broker.iggy))
+        finally:
+            broker.end()
+    FOLDER.mkdir(exist_ok=True)
+    file = FOLDER / f"apache-iggy-{version('apache-iggy')}.hex"
+    file.write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main(*sys.argv[1:])

@@ -1,7 +1,9 @@
 """Record what an older client of apache-iggy and a broker say to each other, into `golden/older`.
 
-`python record_older.py CLIENT_PYTHON`, where the Python that is named has the wheel of a version
-from 0.5 to 0.8. A frame is a line: C or S for who sent it, and its bytes in hexadecimal.
+`python record_older.py CLIENT_PYTHON [ADDRESS]`, where the Python that is named has the wheel of a
+version from 0.5 to 0.8, and the address is that of a broker, a new Penstock where none is named.
+What the file of 0.8.0 has was said by apache-iggy's own server 0.8.0. A frame is a line: C or S for
+who sent it, and its bytes in hexadecimal.
 """
 
 from __future__ import annotations
@@ -22,32 +24,26 @@ FOLDER = Path(__file__).parent / "golden" / "older"
 VERSION = "import importlib.metadata as m; print(m.version('apache-iggy'))"
 
 
-async def session(client_python: str) -> list[str]:
+async def session(client_python: str, address: str) -> list[str]:
     """Have the client do all that it can through a relay that writes down every frame."""
     lines: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        broker = BrokerProcess(Path(folder))
-        broker.start()
-        try:
-            host, port = broker.iggy.split(":")
+    host, port = address.split(":")
 
-            async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
-                async with contextlib.AsyncExitStack() as stack:
-                    stack.enter_context(contextlib.suppress(asyncio.CancelledError))
-                    tasks = await stack.enter_async_context(asyncio.TaskGroup())
-                    tasks.create_task(copy(reader, upstream_writer, "C", 4, lines))
-                    tasks.create_task(copy(upstream_reader, writer, "S", 8, lines))
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
+        async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(contextlib.suppress(asyncio.CancelledError))
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            tasks.create_task(copy(reader, upstream_writer, "C", 4, lines))
+            tasks.create_task(copy(upstream_reader, writer, "S", 8, lines))
 
-            server = await asyncio.start_server(relay, "127.0.0.1", 0)
-            address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            client = await asyncio.create_subprocess_exec(
-                client_python, str(SUPPORT / "older_iggy_client.py"), address
-            )
-            assert await client.wait() == 0
-            server.close()
-        finally:
-            broker.end()
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    relayed = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    client = await asyncio.create_subprocess_exec(
+        client_python, str(SUPPORT / "older_iggy_client.py"), relayed
+    )
+    assert await client.wait() == 0
+    server.close()
     return lines
 
 
@@ -70,7 +66,19 @@ async def copy(
         writer.write(frame)
 
 
+def main(client_python: str, address: str | None = None) -> None:
+    """Record one session, with Penstock where no other broker is named."""
+    version = subprocess.check_output([client_python, "-c", VERSION], text=True).strip()
+    with tempfile.TemporaryDirectory() as folder:
+        broker = BrokerProcess(Path(folder))
+        if address is None:
+            broker.start()
+        try:
+            lines = asyncio.run(session(client_python, address or broker.iggy))
+        finally:
+            broker.end()
+    (FOLDER / f"apache-iggy-{version}.hex").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
-    version = subprocess.check_output([sys.argv[1], "-c", VERSION], text=True).strip()
-    recorded = asyncio.run(session(sys.argv[1]))
-    (FOLDER / f"apache-iggy-{version}.hex").write_text("\n".join(recorded) + "\n")
+    main(*sys.argv[1:])

@@ -24,6 +24,7 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
+from penstock.iggy.wire.options import Typed
 from penstock.xxh32 import xxh32
 
 READER = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
@@ -46,10 +47,11 @@ def poll(
     *,
     consumer: Consumer = READER,
     partition: int | None = 0,
+    count: int = 10,
     auto_commit: bool = False,
 ) -> requests.PollMessages:
     strategy = PollingStrategy(kind, value)
-    return requests.PollMessages(consumer, STREAM, TOPIC, partition, strategy, 10, auto_commit)
+    return requests.PollMessages(consumer, STREAM, TOPIC, partition, strategy, count, auto_commit)
 
 
 async def payloads(dialog: Dialog, request: requests.PollMessages) -> list[bytes]:
@@ -148,6 +150,24 @@ async def test_polls_without_messages_say_where_the_partition_is(dialog: Dialog)
     assert await payloads(dialog, poll(PollingKind.TIMESTAMP, 2**64 - 1)) == []
     assert await payloads(dialog, poll(PollingKind.NEXT, auto_commit=True)) == [b"0"]
     assert await payloads(dialog, poll(PollingKind.NEXT, auto_commit=True)) == []
+    for kind in PollingKind:
+        answer = await dialog.ask(Command.POLL_MESSAGES, poll(kind, count=0))
+        assert answer == (0, replies.Polled(0, 0, 0).packed(), 0)
+
+
+async def test_auto_commit_never_goes_back(dialog: Dialog) -> None:
+    await dialog.produce(producer_batch(b"0"), 1)
+    await dialog.produce(producer_batch(b"1"), 1)
+    await dialog.produce(producer_batch(b"2"), 1)
+    again = poll(PollingKind.FIRST, count=1, auto_commit=True)
+    going_on = poll(PollingKind.NEXT, count=1, auto_commit=True)
+    assert await payloads(dialog, going_on) == [b"0"]
+    assert await payloads(dialog, going_on) == [b"1"]
+    assert await payloads(dialog, again) == [b"0"]
+    assert await payloads(dialog, going_on) == [b"2"]
+    back = requests.StoreConsumerOffset(READER, STREAM, TOPIC, 0, 0, 1)
+    assert not (await dialog.ask(Command.STORE_CONSUMER_OFFSET, back)).rejected
+    assert await payloads(dialog, going_on) == [b"1"]
 
 
 async def test_group_polls_its_own_partitions_only(dialog: Dialog) -> None:
@@ -178,8 +198,17 @@ async def test_what_is_missing_is_an_empty_reply_to_a_look_up(dialog: Dialog) ->
         (Command.GET_TOPIC, requests.TopicRequest(nobody, TOPIC)),
         (Command.GET_CONSUMER_GROUP, requests.ConsumerGroupRequest(STREAM, TOPIC, nobody)),
         (Command.GET_USER, requests.UserRequest(nobody)),
+        (Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset(READER, nobody, TOPIC, 0)),
+        (Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset(READER, STREAM, nobody, 0)),
+        (Command.SYNC_CONSUMER_GROUP, requests.ConsumerGroupRequest(STREAM, nobody, nobody)),
     ]:
         assert (await dialog.ask(command, request)) == (0, b"", 0)
+    for stream, topic, code in [
+        (nobody, TOPIC, ErrorCode.STREAM_ID_NOT_FOUND),
+        (STREAM, nobody, ErrorCode.TOPIC_ID_NOT_FOUND),
+    ]:
+        sought = requests.ConsumerGroupRequest(stream, topic, nobody)
+        assert (await dialog.ask(Command.GET_CONSUMER_GROUP, sought)).status == code
     answer = await dialog.ask(Command.GET_TOPICS, requests.StreamRequest(nobody))
     assert replies.Topics.decode(answer.body).topics == []
     answer = await dialog.ask(Command.DESCRIBE_OPTIONS, requests.DescribeOptions(4))
@@ -251,3 +280,31 @@ async def test_segments_are_deleted(dialog: Dialog) -> None:
     assert unknown.status == ErrorCode.PARTITION_NOT_FOUND
     unknown = await dialog.ask(Command.DELETE_SEGMENTS, asked(0, Identifier("missing")))
     assert unknown.status == ErrorCode.TOPIC_ID_NOT_FOUND
+
+
+async def test_bounds_are_judged_before_what_is_named_is_sought(dialog: Dialog) -> None:
+    nobody = Identifier("nobody")
+    unheard_of = {"unheard_of": Typed.text("x")}
+    for command, request, code in [
+        (
+            Command.CREATE_TOPIC,
+            requests.CreateTopic(nobody, 1, "t", unheard_of),
+            ErrorCode.UNSUPPORTED_OPTION_KEY,
+        ),
+        (
+            Command.UPDATE_TOPIC,
+            requests.UpdateTopic(STREAM, nobody, "t", unheard_of),
+            ErrorCode.UNSUPPORTED_OPTION_KEY,
+        ),
+        (
+            Command.CREATE_PARTITIONS,
+            requests.CreatePartitions(STREAM, nobody, 0),
+            ErrorCode.TOO_MANY_PARTITIONS,
+        ),
+        (
+            Command.DELETE_PARTITIONS,
+            requests.DeletePartitions(STREAM, nobody, 0),
+            ErrorCode.TOO_MANY_PARTITIONS,
+        ),
+    ]:
+        assert (await dialog.ask(command, request)).rejected == code

@@ -65,12 +65,11 @@ def test_blocks_that_are_not_legal_are_refused() -> None:
         ("max_topic_size", Typed.text("1.5 GiB"), "retention_topic_bytes", "1610612736"),
         ("max_topic_size", Typed.text("unlimited"), "retention_topic_bytes", "-1"),
         ("max_topic_size", Typed.u64((1 << 64) - 1), "retention_topic_bytes", "-1"),
-        ("max_topic_size", Typed.text("server_default"), "retention_topic_bytes", "-1"),
         ("message_expiry", Typed.text("1day 2h"), "retention_ms", str(26 * 3600 * 10**3)),
         ("message_expiry", Typed.text("never"), "retention_ms", "-1"),
         ("message_expiry", Typed.u64(5000), "retention_ms", "5"),
-        ("message_expiry", Typed.u64(0), "retention_ms", "-1"),
         ("compression_algorithm", Typed.text("GZIP"), "compression_label", "gzip"),
+        ("compression_algorithm", Typed(ValueKind.UINT8, b"\2"), "compression_label", "gzip"),
         ("durability", Typed.text("persisted"), "flush", "acknowledged"),
         (
             "consumer_offset_durability",
@@ -94,6 +93,19 @@ def test_option_is_a_setting_and_back(name: str, value: Typed, setting: str, kep
     # What goes out can come in again and means the same.
     assert topic_options.settings_of(dict([explicit]), NODE) == settings
     assert name not in topic_options.derived(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("message_expiry", Typed.u64(0)),
+        ("max_topic_size", Typed.text("server_default")),
+        ("segment_size", Typed.u64(0)),
+        ("size_of_messages_required_to_save", Typed.u64(0)),
+    ],
+)
+def test_what_is_left_to_the_server_is_not_set(name: str, value: Typed) -> None:
+    assert topic_options.settings_of({name: value}, NODE) == {}
 
 
 def test_durability_that_asks_for_less_than_is_given_sets_nothing() -> None:
@@ -149,6 +161,12 @@ def test_defaults_of_the_node_are_derived() -> None:
         ("message_expiry", Typed(ValueKind.INT64, bytes(8)), ErrorCode.INVALID_OPTION_VALUE),
         ("compression_algorithm", Typed.text("zip"), ErrorCode.INVALID_OPTION_VALUE),
         ("compression_algorithm", Typed.u32(1), ErrorCode.INVALID_OPTION_VALUE),
+        ("compression_algorithm", Typed(ValueKind.UINT8, b"\3"), ErrorCode.INVALID_OPTION_VALUE),
+        ("segment_size", Typed.u32(1 << 20), ErrorCode.INVALID_OPTION_VALUE),
+        ("segment_size", Typed(ValueKind.UINT64, b"\0\0\x10"), ErrorCode.INVALID_OPTION_VALUE),
+        ("messages_required_to_save", Typed.u32(0), ErrorCode.INVALID_OPTION_VALUE),
+        ("messages_required_to_save", Typed.u32(1 << 25), ErrorCode.INVALID_OPTION_VALUE),
+        ("preallocate_segments", Typed(ValueKind.BOOL, b"\2"), ErrorCode.INVALID_OPTION_VALUE),
         ("durability", Typed.text("none"), ErrorCode.INVALID_OPTION_VALUE),
         ("durability", Typed(ValueKind.STRING, b"\xff"), ErrorCode.INVALID_UTF8),
         ("preallocate_segments", Typed.u32(1), ErrorCode.INVALID_OPTION_VALUE),

@@ -73,6 +73,10 @@ async def test_login_is_judged_and_may_be_tried_again(dialog: Dialog) -> None:
     assert answer.evicted == reason.INVALID_TOKEN
     answer = await dialog.ask(Command.LOGIN_REGISTER, b"\1", Operation.REGISTER)
     assert answer.evicted == reason.MALFORMED_LOGIN
+    for nameless in (("", "0.11.0", "iggy"), ("rust-sdk", "", "iggy"), ("rust-sdk", "0.11.0", "")):
+        login = requests.LoginRegister(0x2C00, *nameless, "iggy", "")
+        answer = await dialog.ask(Command.LOGIN_REGISTER, login, Operation.REGISTER)
+        assert answer.evicted == reason.MALFORMED_LOGIN
     for command in (Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN):
         answer = await dialog.ask(command, b"", Operation.NON_REPLICATED)
         assert answer.evicted == reason.MALFORMED_LOGIN

@@ -40,8 +40,13 @@ async def test_epochs_are_committed_once(dialog: Dialog, monkeypatch: pytest.Mon
     aborted = await dialog.ask("EndEpoch", 0, writer="q", epoch=9, committed=False, producers=[])
     assert (aborted.error_code, aborted.written) == (ErrorCode.NONE, False)
 
+    made_of = {"committed": True, "producers": [], "fingerprint": "of these"}
+    for epoch, found in ((4, ""), (5, "of these")):
+        answer = await dialog.ask("EndEpoch", 1, writer="q", epoch=epoch, **made_of)
+        assert (answer.written, answer.fingerprint) == (epoch == 5, found)
+
     async def fail(*_: object) -> bool:
         raise LogFailedError("the disk is gone")
 
     monkeypatch.setattr(dialog.broker.epochs, "commit", fail)
-    assert await end(dialog, 5) == (ErrorCode.TRANSACTION_ABORTABLE, False)
+    assert await end(dialog, 6) == (ErrorCode.TRANSACTION_ABORTABLE, False)

@@ -176,6 +176,17 @@ def test_acknowledged_ranges_become_blocks(file: Path) -> None:
     assert len(read(file, "SELECT * FROM subscriptions")) == 4
 
 
+def test_epochs_of_earlier_versions_stay_and_say_not_what_they_were_made_of(
+    old: SqliteDatabase, file: Path
+) -> None:
+    names = [step.__name__ for step in STEPS]
+    step = names.index("_keep_fingerprints_of_epochs")
+    migrate(old, "here", STEPS[:step])
+    run(old, "INSERT INTO writer_epochs VALUES ('query', 7, 1700000000000)")
+    migrate(old, "here")
+    assert read(file, "SELECT * FROM writer_epochs") == [("query", 7, 1700000000000, "")]
+
+
 def test_an_older_database_takes_every_step_that_it_lacks(old: SqliteDatabase, file: Path) -> None:
     migrate(old, "here", [add_colour])
     assert version(file) == "2"

@@ -39,9 +39,9 @@ class EpochQuery:
     def tasks(self, epoch: int) -> list[Any]:
         return [each for task in range(2) if (each := self.task(epoch, task)) is not None]
 
-    def commit(self, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+    def commit(self, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = "") -> bool:
         with errors_in_words(self.servers), self.epochs() as epochs:
-            return epochs.commit(self.writer, epoch, outcomes)
+            return epochs.commit(self.writer, epoch, outcomes, fingerprint)
 
     def epochs(self) -> Epochs:
         return open_epochs(self.options, Patience(answered=True).ask)

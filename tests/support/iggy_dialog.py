@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.session import Buffers
 
 CLIENT = b"client-of-a-test"
-_OPERATION_OF = {command: operation for operation, command in COMMAND_OF.items()}
+OPERATION_OF = {command: operation for operation, command in COMMAND_OF.items()}
 ORIGIN_US = 1_700_000_000_000_000
 
 
@@ -100,7 +100,7 @@ class Dialog:
         """Send a request and read the answer."""
         body = request if isinstance(request, bytes) else bytes(request.encode())
         if operation is None:
-            operation = _OPERATION_OF.get(command, Operation.NON_REPLICATED)
+            operation = OPERATION_OF.get(command, Operation.NON_REPLICATED)
         self.number += 1
         header = frame.RequestHeader(CLIENT, bytes(16), 0, self.number, operation, 1, command)
         answer = await self.send(b"".join(frame.build_request(header, body)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock.broker.retention.policy import NO_LIMIT
@@ -69,9 +70,10 @@ def _same(value: Value) -> OptionValue:
 class TopicOption(NamedTuple):
     """One option, and the setting that it is.
 
-    `parse` brings what a client wrote as text into the option's own kind. `to_setting` and
-    `from_setting` go between that and the setting's values; None sets nothing. `unset` is what the
-    option says where nothing is set, if it is not what the setting's default says.
+    `parse` brings what a client wrote as text into the option's own kind; `names` are what a byte
+    may say instead of a text. `to_setting` and `from_setting` go between that and the setting's
+    values; None sets nothing. `unset` is what the option says where nothing is set, if it is not
+    what the setting's default says.
     """
 
     setting: str
@@ -84,6 +86,7 @@ class TopicOption(NamedTuple):
     updatable: bool = False
     zero_is_default: bool = False
     allowed: Callable[[int], bool] = lambda _: True
+    names: Mapping[int, str] = MappingProxyType({})
 
     def default(self, node: BrokerSettings) -> OptionValue:
         """Return what the option says where nothing is set."""
@@ -99,6 +102,7 @@ class TopicOption(NamedTuple):
 
 
 _SIZES: Final = {ValueKind.BOOL: 1, ValueKind.UINT32: 4, ValueKind.UINT64: 8}
+_BITS: Final = {ValueKind.BOOL: 1, ValueKind.UINT32: 32, ValueKind.UINT64: 64}
 
 
 def _size(text: str) -> int:
@@ -167,6 +171,7 @@ OPTIONS: Final[Mapping[str, TopicOption]] = {
         "A label for consumers: none or gzip",
         _one_of(*_COMPRESSIONS),
         updatable=True,
+        names={code: name for name, code in _COMPRESSIONS.items()},
     ),
     "message_expiry": TopicOption(
         "retention_ms",
@@ -193,6 +198,7 @@ OPTIONS: Final[Mapping[str, TopicOption]] = {
         _U64,
         "Bytes at which a new segment begins",
         _size,
+        zero_is_default=True,
         allowed=lambda size: _MIB <= size <= _GIB and size % _SECTOR == 0,
     ),
     "durability": TopicOption(
@@ -215,9 +221,15 @@ OPTIONS: Final[Mapping[str, TopicOption]] = {
         ValueKind.UINT32,
         "Messages that are gathered before they are written",
         int,
+        allowed=lambda messages: 1 <= messages <= 16 * _MIB,
     ),
     "size_of_messages_required_to_save": TopicOption(
-        "save_after_bytes", _U64, "Bytes that are gathered before they are written", _size
+        "save_after_bytes",
+        _U64,
+        "Bytes that are gathered before they are written",
+        _size,
+        zero_is_default=True,
+        allowed=lambda size: size <= _GIB,
     ),
     "preallocate_segments": TopicOption(
         "preallocate", ValueKind.BOOL, "Whether a segment's space is taken at once", _truth
@@ -237,7 +249,12 @@ def settings_of(
         option = OPTIONS.get(name)
         if option is None or (update and not option.updatable):
             raise IggyError(ErrorCode.UNSUPPORTED_OPTION_KEY, name)
-        value = option.to_setting(_canonical(name, option, typed, node))
+        said = _canonical(name, option, typed)
+        if option.zero_is_default and said == SERVER_DEFAULT:
+            if not update:
+                continue
+            said = option.default(node)
+        value = option.to_setting(said)
         if value is not None:
             settings[option.setting] = SETTINGS[option.setting].write(value)
     return settings
@@ -292,22 +309,24 @@ def compression_code(config: TopicConfig) -> int:
     return _COMPRESSIONS[str(option_value(config, "compression_algorithm"))]
 
 
-def _canonical(name: str, option: TopicOption, value: Typed, node: BrokerSettings) -> OptionValue:
+def _canonical(name: str, option: TopicOption, value: Typed) -> OptionValue:
     try:
         if value.kind is ValueKind.STRING:
             parsed = option.parse(value.as_text())
-        elif value.kind is ValueKind.BOOL and option.kind is ValueKind.BOOL:
-            parsed = value.data != b"\0"
-        elif option.kind in {ValueKind.UINT32, ValueKind.UINT64}:
-            parsed = value.as_number()
+        elif value.kind is ValueKind.UINT8 and option.names:
+            parsed = option.names[int.from_bytes(value.data, "little")]
+        elif value.kind is option.kind and len(value.data) == _SIZES[option.kind]:
+            parsed = int.from_bytes(value.data, "little")
         else:
             raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name} as {value.kind.name}")
         if isinstance(parsed, int) and not _fits(option, parsed):
             raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name} of {parsed}")
     except (ValueError, KeyError) as error:
         raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{name}: {error}") from error
-    return option.default(node) if parsed == SERVER_DEFAULT and option.zero_is_default else parsed
+    return bool(parsed) if option.kind is ValueKind.BOOL else parsed
 
 
 def _fits(option: TopicOption, number: int) -> bool:
-    return number >> (8 * _SIZES[option.kind]) == 0 and option.allowed(number)
+    if number >> _BITS[option.kind]:
+        return False
+    return (option.zero_is_default and number == SERVER_DEFAULT) or option.allowed(number)

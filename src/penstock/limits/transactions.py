@@ -72,6 +72,13 @@ WRITER_CHARACTERS: Final = Limit(
     when_hit="the request is refused",
 )
 
+FINGERPRINT_CHARACTERS: Final = Limit(
+    64,
+    "characters of the fingerprint of a writer's epoch",
+    protects="memory",
+    when_hit="the request is refused",
+)
+
 TRANSACTION_CHECK_SECONDS: Final = Limit(
     1,
     "seconds",

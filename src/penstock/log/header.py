@@ -104,10 +104,12 @@ def walk(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     The lengths are trusted only as far as they stay inside the buffer; checksums are not looked at.
     """
     position, end = 0, len(memoryview(buffer))
+    unpack = HEADER.unpack_from
     while position + HEADER_SIZE <= end:
-        header = read_header(buffer, position)
-        following = position + header.size
-        if header.size < HEADER_SIZE or following > end:
+        header = _new_tuple(BatchHeader, unpack(buffer, position))
+        size = header.length + PREFIX_SIZE
+        following = position + size
+        if size < HEADER_SIZE or following > end:
             return
         yield position, header
         position = following

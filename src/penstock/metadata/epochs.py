@@ -24,6 +24,8 @@ class EpochRow(NamedTuple):
     writer: str
     epoch: int
     changed_at_ms: int
+    fingerprint: str
+    """Of what the epoch was made from; empty where nobody said."""
 
 
 class EpochRepository:

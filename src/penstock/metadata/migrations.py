@@ -217,6 +217,28 @@ def _keep_writer_epochs(database: Database) -> None:
     )
 
 
+_KEEP_FINGERPRINTS: Final = (
+    """ALTER TABLE "writer_epochs" RENAME TO "known_writers" """,
+    """INSERT INTO "writer_epochs" SELECT "writer", "epoch", "changed_at_ms", ''
+    FROM "known_writers" """,
+    """DROP TABLE "known_writers" """,
+)
+
+
+def _keep_fingerprints_of_epochs(database: Database) -> None:
+    """Have epochs keep what they were made of; of earlier ones nobody knows."""
+    text, big = database.words[Kind.TEXT], database.words[Kind.BIGINT]
+    rename, fill, drop = _KEEP_FINGERPRINTS
+    _run(database, rename)
+    _run(
+        database,
+        f"""CREATE TABLE "writer_epochs" ("writer" {text} NOT NULL, "epoch" {big} NOT NULL,
+        "changed_at_ms" {big} NOT NULL, "fingerprint" {text} NOT NULL, PRIMARY KEY ("writer"))""",
+    )
+    _run(database, fill)
+    _run(database, drop)
+
+
 def _run(database: Database, sql: str) -> None:
     database.execute(Statement("", sql))
 
@@ -233,6 +255,7 @@ STEPS: Final[tuple[Step, ...]] = (
     _keep_transactions,
     _keep_pending_acknowledgements,
     _keep_writer_epochs,
+    _keep_fingerprints_of_epochs,
 )
 """The first one makes version 2 of version 1. A step that was released is never changed; it writes
 its SQL out and uses nothing of `tables.py`, which goes on changing."""

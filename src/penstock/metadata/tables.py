@@ -259,6 +259,7 @@ WRITER_EPOCHS: Final = Table(
         Column("writer", Kind.TEXT),
         Column("epoch", Kind.BIGINT),
         Column("changed_at_ms", Kind.BIGINT),
+        Column("fingerprint", Kind.TEXT),
     ),
     key=("writer",),
 )

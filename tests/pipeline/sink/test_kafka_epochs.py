@@ -7,6 +7,7 @@ objects. `soak` has the same with two brokers of Apache Kafka.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ from penstock.pipeline.sink.epochs.attempt import errors_in_words
 from penstock.pipeline.sink.epochs.decision import Decision, last_noted, noted
 from penstock.pipeline.sink.epochs.kafka import KafkaEpochs
 from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.fingerprints import Fingerprint
 from penstock.pipeline.sink.starting import ask_broker
 from penstock.pipeline.source.patience import Patience
 from spark_topics import committed, create
@@ -162,6 +164,25 @@ def test_what_is_decided_is_committed_before_the_next_epoch(
     assert query.shows(expected(0))
 
 
+def test_another_batch_of_that_number_is_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Writing(address)
+    with monkeypatch.context() as patching:
+        patching.setattr(KafkaEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
+        with pytest.raises(DeathError):
+            query.commit(0, query.tasks(0), "1:these:there")
+    with pytest.raises(SinkError, match=r"batch 0 of .* read other rows than it does now"):
+        query.commit(0, query.tasks(0), "1:others:there")
+    assert query.shows(expected(0)), "what was decided is finished, whoever comes"
+    with pytest.raises(SinkError, match=r"batch 0 of .* was written to another topic"):
+        query.commit(0, query.tasks(0), "1:these:elsewhere")
+    for same in ("1:these:there", "1::there", "", "2:of a later version"):
+        assert query.commit(0, query.tasks(0), same) is False
+    assert query.commit(1, query.tasks(1), "1:others:there") is True
+    assert query.shows(expected(0, 1))
+
+
 def test_a_driver_that_was_taken_for_dead_decides_nothing(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,14 +268,22 @@ def test_a_broker_that_refuses_says_so_before_any_row(address: str) -> None:
 def test_a_decision_is_read_as_it_was_noted() -> None:
     prefix = "penstock-writer/q/"
     producers = [ProducerState(f"{prefix}{n}.0", 1000 + n, n % 3) for n in range(600)]
-    kept = noted(Decision(7, producers, "t"), prefix)
+    decision = Decision(7, producers, "t", str(Fingerprint(uuid.uuid4().hex, "0" * 16)))
+    kept = noted(decision, prefix)
     assert len(kept.metadata) <= 4096
     older = noted(Decision(6, producers[:1], "another"), prefix)
-    assert last_noted([kept, older], prefix) == Decision(7, producers, "t")
+    assert last_noted([kept, older], prefix) == decision
     assert last_noted([], prefix) is None
-    for metadata in ("", "penstock-1:", "penstock-1:AAAA", "x"):
+    for metadata in ("", "penstock-1:", "penstock-2:", "penstock-2:AAAA", "penstock-3:", "x"):
         with pytest.raises(SinkError, match="the group penstock-writer/q keeps an offset of t"):
             last_noted([KeptOffset("t", 0, 1, metadata)], prefix)
+
+
+def test_a_decision_of_an_earlier_version_says_what_it_says() -> None:
+    metadata = "penstock-1:eNqLjlYy0DNQ0jE0MDDQMYiNBQAduAOM"
+    prefix = "penstock-writer/q/"
+    found = last_noted([KeptOffset("t", 0, 7, metadata)], prefix)
+    assert found == Decision(7, [ProducerState(f"{prefix}0.0", 1000, 0)], "t")
 
 
 def test_errors_of_rights_name_the_rights() -> None:

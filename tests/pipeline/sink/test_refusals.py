@@ -49,6 +49,8 @@ def test_the_defaults() -> None:
         timeout_ms=None,
         application=None,
         version=0,
+        checkpoint="x",
+        query_name=None,
     )
 
 

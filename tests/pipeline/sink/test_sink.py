@@ -88,6 +88,10 @@ def test_a_batch_that_names_itself_is_written_once(
     for version in ("4", "4", "5"):
         write(frame, shared_server, topic=topic, txnAppId=topic, txnVersion=version)
     assert len(values(shared_server, topic)) == 20
+    with pytest.raises(Exception, match=f"batch 5 of app-{topic} was written to another topic"):
+        write(
+            frame, shared_server, topic=create(shared_server.kafka), txnAppId=topic, txnVersion="5"
+        )
 
 
 def test_a_write_that_fails_shows_nothing(

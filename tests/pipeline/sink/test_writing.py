@@ -46,7 +46,8 @@ def new_writer() -> str:
 def commit(server: BrokerProcess, writer: str, epoch: int, *tasks: ProducerState | None) -> bool:
     connection = ClientConnection(server.kafka, "test", 30)
     with errors_in_words(server.kafka), WriterClient(connection, once) as client:
-        return client.commit_epoch(writer, epoch, [each for each in tasks if each is not None])
+        producers = [each for each in tasks if each is not None]
+        return client.commit_epoch(writer, epoch, producers, "").written
 
 
 def written(

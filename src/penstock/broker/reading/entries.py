@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from functools import partial
@@ -18,7 +19,7 @@ from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import BatchHeader
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 1 << 20
 ONE_BATCH: Final = 1
 """Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
-ENTRIES_TOGETHER: Final = 256
-"""Batches that are split from a read at once."""
+SPLIT_TOGETHER: Final = 512
+"""Batches that are split from a read at once, whether or not anybody sees them."""
 RANGES_BYTES: Final = 8 << 20
 """Bytes of batches that are taken as ranges of a file at once: more than are read, for none is."""
 _ANY_COUNT: Final = 1 << 62
@@ -56,9 +57,9 @@ class EntryReader:
     """`position` is the offset of what comes next.
 
     With `from_file`, large batches come as ranges of a file where they can be.
-    `skipped` is called with a range of offsets that holds nothing to read: it fell to retention, or
-    was never a message. Nobody can acknowledge it. What is damaged is one entry that its reader
-    finds damaged.
+    `skipped` is called with ranges of offsets, ascending, that hold nothing to read: they fell to
+    retention, or were never a message. Nobody can acknowledge them. What is damaged is one entry
+    that its reader finds damaged.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class EntryReader:
         partition: Partition,
         position: int,
         magic: Magic,
-        skipped: Callable[[int, int], None],
+        skipped: Callable[[Sequence[tuple[int, int]]], None],
     ) -> None:
         self.position = position
         self.from_file = False
@@ -75,7 +76,7 @@ class EntryReader:
         self._skipped = skipped
         self._ahead: deque[AnyEntry] = deque()
         # What was read and is not split yet: a large read has batches for a tenth of a second.
-        self._unsplit: Iterator[Entry] = iter(())
+        self._unsplit: Iterator[list[Entry]] = iter(())
         self._rewinds = 0
         self._edition = (-1, -1)
         """The partition's when all that is read ahead was read."""
@@ -97,7 +98,11 @@ class EntryReader:
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
         self._drop_other_editions()
-        while not self._ahead and not self._split():
+        while not self._ahead:
+            if self._split():
+                if not self._ahead:
+                    await asyncio.sleep(0)  # Others have work too, and markers can be many.
+                continue
             if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
             self._edition = self._partition.edition
@@ -168,28 +173,40 @@ class EntryReader:
         return list(takewhile(partial(_is_plain, committed), found))
 
     def _split(self) -> bool:
-        """Have the next batches of what was read ready; False where there are none."""
-        self._ahead.extend(islice(self._unsplit, ENTRIES_TOGETHER))
-        if self._ahead:
-            self.position = max(self.position, self._ahead[0].header.base_offset)
-        else:
+        """Have the next batches of what was read ready, of which none may be for readers; False
+        where there are none.
+        """
+        found = next(self._unsplit, None)
+        if found is None:
             self._held.set(0)
-        return bool(self._ahead)
+            return False
+        if found:
+            self._ahead.extend(found)
+            self.position = max(self.position, found[0].header.base_offset)
+        return True
 
-    def _entries(self, buffers: list[Buffer], committed: Committed) -> Iterator[Entry]:
+    def _entries(self, buffers: list[Buffer], committed: Committed) -> Iterator[list[Entry]]:
+        """Yield what is for readers of some batches after the other, once all before is taken."""
         expected = following = self.position
         for buffer in buffers:
             view = memoryview(buffer)
-            for at, header in walk(view):
-                following = header.next_offset
-                if header.record_count == 0 or committed.hides(header):
-                    continue
-                if header.base_offset > expected:
-                    self._skipped(expected, header.base_offset)
-                yield Entry(header, view[at : at + header.size])
-                expected = following
-        if following > expected and not self._ahead:
-            self._skipped(expected, following)
+            batches = walk(view)
+            while together := list(islice(batches, SPLIT_TOGETHER)):
+                entries: list[Entry] = []
+                gaps: list[tuple[int, int]] = []
+                for at, header in together:
+                    following = header.next_offset
+                    if header.record_count == 0 or committed.hides(header):
+                        continue
+                    if header.base_offset > expected:
+                        gaps.append((expected, header.base_offset))
+                    entries.append(Entry(header, view[at : at + header.size]))
+                    expected = following
+                if gaps:
+                    self._skipped(gaps)
+                yield entries
+        if following > expected:
+            self._skipped([(expected, following)])
             self.position = max(self.position, following)
 
     def _damaged(self, start: int, end: int) -> tuple[Committed, list[Buffer]]:
@@ -199,7 +216,7 @@ class EntryReader:
     def _skip(self, start: int, end: int) -> None:
         if self.position == start and end > start:
             self.position = end
-            self._skipped(start, end)
+            self._skipped([(start, end)])
 
 
 def _is_plain(committed: Committed, batch: StoredBatch) -> bool:

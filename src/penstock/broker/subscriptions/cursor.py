@@ -21,7 +21,7 @@ from penstock.broker.subscriptions.runs import Runs
 from penstock.pace import drop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Self
 
 _BLOCK_BYTES: Final = BLOCK // 8
@@ -143,6 +143,21 @@ class Cursor:
         self.acknowledged_above += count
         return count
 
+    def acknowledge_all(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Mark ranges of offsets, ascending, with one change of each block they lie in."""
+        number = bits = 0
+        for start, end in ranges:
+            its_number, low = divmod(start, BLOCK)
+            high = low + end - start
+            if number != its_number or start <= self.position or high > BLOCK:
+                self._add_to_block(number, bits)
+                number, bits = its_number, 0
+            if start <= self.position or high > BLOCK:
+                self.acknowledge(start, end)
+            else:
+                bits |= BITS[low] if high - low == 1 else span(low, high)
+        self._add_to_block(number, bits)
+
     def acknowledge_set(self, start: int, closed: int) -> int:
         """Mark the offset `start` + i for each bit i that is set; return how many were open."""
         before = self.position + self.acknowledged_above
@@ -153,8 +168,7 @@ class Cursor:
         for number, at in enumerate(range(0, size, _BLOCK_BYTES), first):
             bits = int.from_bytes(data[at : at + _BLOCK_BYTES], "little")
             bits &= ~span(0, min(max(self.position - number * BLOCK, 0), BLOCK))
-            if bits:
-                self._set_block(number, self._bits(number) | bits)
+            self._add_to_block(number, bits)
         if not self.open_count(self.position, self.position + 1):
             self.acknowledge_below(self.position + 1)
         return self.position + self.acknowledged_above - before
@@ -195,6 +209,8 @@ class Cursor:
         number, low = divmod(start, BLOCK)
         if low + end - start <= BLOCK:
             # What is asked most often; the general way takes five times as long.
+            if end - start == 1:
+                return 0 if self._bits(number) & BITS[low] else 1
             bits = self._bits(number) >> low & (1 << (end - start)) - 1
             return end - start - bits.bit_count()
         closed = sum(bits.bit_count() for _, bits in self._parts(start, end))
@@ -281,6 +297,10 @@ class Cursor:
         bits = self._blocks.get(passed, 0)
         if bits & span(0, end % BLOCK):
             self._set_block(passed, bits & ~span(0, end % BLOCK))
+
+    def _add_to_block(self, number: int, bits: int) -> None:
+        if bits:
+            self._set_block(number, self._bits(number) | bits)
 
     def _set_block(self, number: int, bits: int) -> None:
         before = self._bits(number)

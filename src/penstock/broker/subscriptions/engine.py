@@ -24,7 +24,7 @@ from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
 from penstock.memory import Holding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.leases import Holder
@@ -281,16 +281,18 @@ class Engine:
         if start < end and self.open_count(start, end):
             self._returned.add(Returned(start, end, deliveries=1, begins=UNKNOWN_BEGINS))
 
-    def skip(self, start: int, end: int) -> None:
-        """Pass over offsets at which no message is."""
-        if start < self.fresh:
-            self.acknowledge(start, end)
+    def skip(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Pass over ranges of offsets, ascending, at which no message is."""
+        if ranges[0][0] < self.fresh:
+            for each in ranges:
+                self.acknowledge(*each)
         else:
             # Nobody holds what was never out.
-            self.cursor.acknowledge(start, end)
+            self.cursor.acknowledge_all(ranges)
             self._has_moved()
-        if start <= self.fresh < end:
-            self.fresh = end
+        for start, end in ranges:
+            if start <= self.fresh < end:
+                self.fresh = end
 
     def pass_over(self, end: int) -> None:
         """Go on at `end`: nothing that was never out is open before."""

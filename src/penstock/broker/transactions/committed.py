@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
@@ -22,19 +21,23 @@ class Committed:
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int, int]] = ()) -> None:
-        self._of_producer: dict[int, list[tuple[int, int]]] = {}
+        self._of_producer: dict[int, tuple[list[int], list[int]]] = {}
         for producer_id, first_offset, marker_offset in aborted:
-            self._of_producer.setdefault(producer_id, []).append((first_offset, marker_offset))
+            first_offsets, markers = self._of_producer.setdefault(producer_id, ([], []))
+            first_offsets.append(first_offset)
+            markers.append(marker_offset)
 
     def hides(self, header: BatchHeader) -> bool:
         """Whether nobody who reads what is committed sees this batch."""
-        if not header.attributes & (ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL):
+        attributes = header.attributes
+        if not attributes & (ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL):
             return False
-        if header.attributes & ATTRIBUTE_CONTROL:
+        if attributes & ATTRIBUTE_CONTROL:
             return True
         aborted = self._of_producer.get(header.producer_id)
         if aborted is None:
             return False
+        first_offsets, markers = aborted
         # Those of one producer follow one another.
-        number = bisect_right(aborted, header.base_offset, key=itemgetter(0))
-        return number > 0 and header.base_offset < aborted[number - 1][1]
+        number = bisect_right(first_offsets, header.base_offset)
+        return number > 0 and header.base_offset < markers[number - 1]

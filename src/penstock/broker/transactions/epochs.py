@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from penstock import limits, wall_clock
@@ -39,8 +39,17 @@ logger = logging.getLogger(__name__)
 
 NO_EPOCH: Final = -1
 
-_ROW_BYTES: Final = 400
-"""About what a writer takes in memory besides its name."""
+_ROW_BYTES: Final = 500
+"""About what a writer takes in memory besides its name, with a fingerprint."""
+
+
+class Decided(NamedTuple):
+    """What holds of an epoch once it was asked to be committed."""
+
+    written: bool
+    """Whether it was committed now, and not before."""
+    fingerprint: str
+    """Of what was committed; empty where its writer did not say."""
 
 
 class Epochs:
@@ -62,16 +71,20 @@ class Epochs:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._held = Holding(memory.metadata)
 
-    async def commit(self, writer: str, epoch: int, producers: Mapping[str, Producer]) -> bool:
+    async def commit(
+        self, writer: str, epoch: int, producers: Mapping[str, Producer], fingerprint: str = ""
+    ) -> Decided:
         """Commit what producers, by their transactional ids, have open, as one epoch of a writer.
 
-        Whatever else is open of the writer is aborted. Returns False where the epoch was committed
-        before; then what these producers have open is aborted.
+        Whatever else is open of the writer is aborted. Where the epoch was committed before, what
+        these producers have open is aborted. The fingerprint is kept with the epoch, so that who
+        comes with it again can tell whether it is made of the same; up to
+        `limits.FINGERPRINT_CHARACTERS`.
 
         Raises InvalidWriterError, InvalidEpochError, TooManyTransactionsError, and as
         `Coordinator.end`; nothing is committed then.
         """
-        work = self._commit(writer, epoch, producers)
+        work = self._commit(writer, epoch, producers, fingerprint)
         return await uninterrupted(work, "an epoch", refusals=BrokerError)
 
     async def abort(self, writer: str) -> None:
@@ -93,27 +106,30 @@ class Epochs:
             found.seen_at_ms = now
         return rows[writer].epoch if writer in rows else NO_EPOCH
 
-    async def _commit(self, writer: str, epoch: int, producers: Mapping[str, Producer]) -> bool:
+    async def _commit(
+        self, writer: str, epoch: int, producers: Mapping[str, Producer], fingerprint: str
+    ) -> Decided:
         _check_writer(writer)
         _check_producers(writer, producers)
+        _check_fingerprint(fingerprint)
         await self._coordinator.loaded()
         rows = await self._read()
         async with self._turn(writer):
             last = rows[writer].epoch if writer in rows else NO_EPOCH
             if epoch == last:
                 await self._abort_these(writer, producers)
-                return False
+                return Decided(written=False, fingerprint=rows[writer].fingerprint)
             if epoch < last or epoch < 0:
                 raise InvalidEpochError(f"epoch {epoch} was asked for after epoch {last}")
             if last == NO_EPOCH:
                 await self._make_room(rows)
-            row = EpochRow(writer, epoch, self._now_ms())
+            row = EpochRow(writer, epoch, self._now_ms(), fingerprint)
             await self._coordinator.commit_together(producers, [self._repository.saved(row)])
             if rows.pop(writer, None) is None:
                 self._held.grow(_size_of(row))
             rows[writer] = row
             await self._abort_open(writer)
-            return True
+            return Decided(written=True, fingerprint=fingerprint)
 
     async def _abort_open(self, writer: str) -> None:
         found = self._coordinator.of_writer(writer)
@@ -189,6 +205,13 @@ def _check_producers(writer: str, producers: Mapping[str, Producer]) -> None:
     for transactional_id in producers:
         if writer_of(transactional_id) != writer:
             raise InvalidWriterError(f"{transactional_id[:100]!r} is no transactional id of it")
+
+
+def _check_fingerprint(fingerprint: str) -> None:
+    if len(fingerprint) > limits.FINGERPRINT_CHARACTERS:
+        raise InvalidEpochError(
+            f"a fingerprint has at most {limits.FINGERPRINT_CHARACTERS} characters"
+        )
 
 
 def _size_of(row: EpochRow) -> int:

@@ -158,6 +158,15 @@ class TransactionalProducer:
             self._first.close()
 
 
+class EndedEpoch(NamedTuple):
+    """What a broker says of an epoch that was to be committed."""
+
+    written: bool
+    """False where it was committed before."""
+    fingerprint: str
+    """Of what was committed; empty where that is not known."""
+
+
 class WriterClient(Closing):
     """What the driver and the tasks of a writer ask for beside producing; see EndEpoch."""
 
@@ -179,24 +188,36 @@ class WriterClient(Closing):
 
         return self._ask(beat)
 
-    def commit_epoch(self, writer: str, epoch: int, producers: Sequence[ProducerState]) -> bool:
-        """Commit what producers have open; False where that epoch was committed before."""
+    def commit_epoch(
+        self, writer: str, epoch: int, producers: Sequence[ProducerState], fingerprint: str
+    ) -> EndedEpoch:
+        """Commit what producers have open, and keep of what it is made.
+
+        A broker that keeps no fingerprints answers with none.
+        """
         types = END_EPOCH.request
         states = [
             types.ProducerState(transactional_id=name, producer_id=producer, producer_epoch=number)
             for name, producer, number in producers
         ]
-        return self._end(types(writer=writer, epoch=epoch, committed=True, producers=states))
+        request = types(
+            writer=writer,
+            epoch=epoch,
+            committed=True,
+            producers=states,
+            fingerprint=fingerprint,
+        )
+        return self._end(request)
 
     def abort_writer(self, writer: str) -> None:
         """Abort all that a writer has open."""
         self._end(END_EPOCH.request(writer=writer, epoch=-1, committed=False, producers=[]))
 
-    def _end(self, request: EndEpochRequest) -> bool:
-        def end() -> bool:
+    def _end(self, request: EndEpochRequest) -> EndedEpoch:
+        def end() -> EndedEpoch:
             answer = self._connection.send(END_EPOCH, request)
             check_now(answer.error_code, answer.error_message)
-            return answer.written
+            return EndedEpoch(answer.written, answer.fingerprint)
 
         return self._ask(end)
 

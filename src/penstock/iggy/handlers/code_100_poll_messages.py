@@ -23,7 +23,6 @@ from penstock.iggy.restated import restate
 from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.commands import Command
-from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
 from penstock.session import in_memory
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 @handles(Command.POLL_MESSAGES, requests.PollMessages)
 def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.PolledMessages]:
     """Read, and store the offset of the last message where the client wants that."""
-    if request.count == 0:
-        raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT)
     topic = find_topic(call.broker, request.stream, request.topic)
     partition = _choose(call, topic, request)
     if partition is None:
@@ -50,7 +47,7 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
         return _open_and_poll(request, call, topic, partition)
     start = _start(request, call, topic, partition)
     end = partition.readable_end()
-    if start >= end:
+    if start >= end or not request.count:
         return replies.PolledMessages(replies.Polled(partition.index, max(0, end - 1), 0), ())
     wanted = Wanted(start, request.count)
     answer: Polled | Restated | None
@@ -159,7 +156,9 @@ async def _commit(
     answer: Polled | Restated,
 ) -> replies.PolledMessages:
     owner = owner_of(call.broker, topic, request.consumer)
-    await store_offset(call.broker, owner, partition, answer.last_offset)
+    stored = None if request.rewinds else stored_offset(call.broker, owner, partition)
+    if stored is None or stored < answer.last_offset:
+        await store_offset(call.broker, owner, partition, answer.last_offset)
     return _reply(partition, answer)
 
 

@@ -22,10 +22,10 @@ async def create_topic(request: requests.CreateTopic, call: Call) -> replies.Top
 
     It may have no partition, until some are created.
     """
-    stream = find_stream(call.broker, request.stream)
-    check_partitions(request.partitions_count, at_least=0)
     config = settings_of(request.options, call.broker.settings)
+    check_partitions(request.partitions_count, at_least=0)
     check_size(config, call.broker.settings)
+    stream = find_stream(call.broker, request.stream)
     name = TopicName.from_iggy(stream.name.iggy, request.name)
     topic = await call.broker.topics.create(
         name,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @handles(Command.UPDATE_TOPIC, requests.UpdateTopic)
 async def update_topic(request: requests.UpdateTopic, call: Call) -> None:
     """Rename, and set what is given; what is not given stays."""
-    topic = find_topic(call.broker, request.stream, request.topic)
     changes = settings_of(request.options, call.broker.settings, update=True)
+    topic = find_topic(call.broker, request.stream, request.topic)
     if "retention_topic_bytes" in changes:
         check_size({**topic.config.explicit, **changes}, call.broker.settings)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @handles(Command.CREATE_PARTITIONS, requests.CreatePartitions)
 async def create_partitions(request: requests.CreatePartitions, call: Call) -> None:
     """Add partitions behind the ones that are there."""
-    topic = find_topic(call.broker, request.stream, request.topic)
     check_partitions(request.partitions_count, at_least=1)
+    topic = find_topic(call.broker, request.stream, request.topic)
     total = len(topic.partitions) + request.partitions_count
     await call.broker.topics.add_partitions(topic, total, address=call.client.address)

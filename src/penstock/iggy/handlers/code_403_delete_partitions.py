@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 @handles(Command.DELETE_PARTITIONS, requests.DeletePartitions)
 async def delete_partitions(request: requests.DeletePartitions, call: Call) -> None:
     """Delete partitions with their messages and all offsets that were stored for them."""
-    topic = find_topic(call.broker, request.stream, request.topic)
     check_partitions(request.partitions_count, at_least=1)
+    topic = find_topic(call.broker, request.stream, request.topic)
     there = len(topic.partitions)
     if request.partitions_count > there and not request.or_all:
         raise IggyError(ErrorCode.INVALID_PARTITIONS_COUNT, str(request.partitions_count))

@@ -30,7 +30,7 @@ from penstock.iggy.wire.fields import (
     u32_from_one,
     unsaid,
 )
-from penstock.iggy.wire.from_one import IdentifierFromOne
+from penstock.iggy.wire.from_one import IdentifierFromOne, PolledCount
 from penstock.iggy.wire.identifiers import (
     Consumer,
     ConsumerKind,
@@ -234,14 +234,14 @@ class PollMessages(Message):
     topic: IdentifierFromOne
     partition_id: U32FromOne
     strategy: PollingStrategy
-    count: U32
+    count: PolledCount
     auto_commit: Bool
 
     def request(self) -> requests.PollMessages:
         partition_id = _partition(self.consumer, self.partition_id)
         where = (self.consumer, self.stream, self.topic, partition_id)
         what = (self.strategy, self.count, self.auto_commit)
-        return requests.PollMessages(*where, *what, MessageForm.EARLY)
+        return requests.PollMessages(*where, *what, MessageForm.EARLY, rewinds=True)
 
 
 class SendMessages(Message):

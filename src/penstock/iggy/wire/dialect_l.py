@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Form07: TypeAlias = Annotated[MessageForm, unsaid(MessageForm.WITH_RESERVE)]
 Form06: TypeAlias = Annotated[MessageForm, unsaid(MessageForm.WITHOUT_RESERVE)]
+Rewinds: TypeAlias = Annotated[bool, unsaid(True)]
 COMPRESSIONS: Final = {1: "none", 2: "gzip"}
 _SERVER_DEFAULT: Final = 0
 
@@ -160,6 +161,7 @@ class PollMessages(Message):
     count: U32
     auto_commit: Bool
     form: Form07 = MessageForm.WITH_RESERVE
+    rewinds: Rewinds = True
 
 
 class PollMessagesWithoutReserve(Message):
@@ -171,6 +173,7 @@ class PollMessagesWithoutReserve(Message):
     count: U32
     auto_commit: Bool
     form: Form06 = MessageForm.WITHOUT_RESERVE
+    rewinds: Rewinds = True
 
 
 class SendMessages(Message):
@@ -284,12 +287,23 @@ COMMANDS: Final[Mapping[int, Command]] = {
     Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN: Command.LOGIN_REGISTER_WITH_PERSONAL_ACCESS_TOKEN,
 }
 LOOKED_UP: Final = frozenset(
-    {Command.GET_STREAM, Command.GET_TOPIC, Command.GET_CONSUMER_GROUP, Command.GET_CLIENT}
+    {
+        *(Command.GET_STREAM, Command.GET_TOPIC, Command.GET_CONSUMER_GROUP, Command.GET_CLIENT),
+        Command.GET_CONSUMER_OFFSET,
+    }
 )
+_LISTED: Final = frozenset({Command.GET_TOPICS, Command.GET_CONSUMER_GROUPS})
+"""What is a look-up from 0.7 on."""
 ERROR_NUMBERS: Final = {
     # Options have come with 0.9.
     ErrorCode.UNSUPPORTED_OPTION_KEY: int(ErrorCode.FEATURE_UNAVAILABLE),
     ErrorCode.INVALID_OPTION_VALUE: int(ErrorCode.FEATURE_UNAVAILABLE),
+}
+_ERROR_NUMBERS: Final = {
+    **ERROR_NUMBERS,
+    # From 0.6 on what is missing has a number, by whatever it was sought.
+    ErrorCode.STREAM_NAME_NOT_FOUND: int(ErrorCode.STREAM_ID_NOT_FOUND),
+    ErrorCode.TOPIC_NAME_NOT_FOUND: int(ErrorCode.TOPIC_ID_NOT_FOUND),
 }
 REQUESTS: Final[Mapping[type[Message], type[Message]]] = {
     requests.LoginRegister: LoginUser,
@@ -323,8 +337,8 @@ VERSION_0_7: Final = OlderDialect(
     },
     REPLIES,
     MessageForm.WITH_RESERVE,
-    numbers=ERROR_NUMBERS,
-    looked_up=LOOKED_UP,
+    numbers=_ERROR_NUMBERS,
+    looked_up=LOOKED_UP | _LISTED,
 )
 VERSION_0_6: Final = OlderDialect(
     "apache-iggy 0.6",
@@ -336,6 +350,6 @@ VERSION_0_6: Final = OlderDialect(
     },
     REPLIES,
     MessageForm.WITHOUT_RESERVE,
-    numbers=ERROR_NUMBERS,
+    numbers=_ERROR_NUMBERS,
     looked_up=LOOKED_UP,
 )

@@ -18,6 +18,7 @@ from penstock.iggy.wire.dialect_l import (
     REPLIES,
     REQUESTS,
     Form06,
+    Rewinds,
     TopicSettings,
 )
 from penstock.iggy.wire.fields import (
@@ -36,7 +37,12 @@ from penstock.iggy.wire.fields import (
     u32,
     unsaid,
 )
-from penstock.iggy.wire.from_one import ConsumerFromOne, IdentifierFromOne, PartitioningFromOne
+from penstock.iggy.wire.from_one import (
+    ConsumerFromOne,
+    IdentifierFromOne,
+    PartitioningFromOne,
+    PolledCount,
+)
 from penstock.iggy.wire.identifiers import PollingStrategy
 from penstock.iggy.wire.message import Message, laid_out
 from penstock.iggy.wire.older import OlderDialect
@@ -139,9 +145,10 @@ class PollMessages(Message):
     topic: IdentifierFromOne
     partition_id: OptionalFromOne
     strategy: PollingStrategy
-    count: U32
+    count: PolledCount
     auto_commit: Bool
     form: Form06 = MessageForm.WITHOUT_RESERVE
+    rewinds: Rewinds = True
 
 
 class SendMessages(Message):

@@ -34,14 +34,16 @@ _FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
     ErrorCode.INVALID_CREDENTIALS: EvictionReason.INVALID_CREDENTIALS,
     ErrorCode.INVALID_PERSONAL_ACCESS_TOKEN: EvictionReason.INVALID_TOKEN,
 }
-_NOTHING_FOUND: Final[Mapping[int, bytes]] = {
-    Command.GET_CLIENT: b"",
-    Command.GET_STREAM: b"",
-    Command.GET_TOPIC: b"",
-    Command.GET_TOPICS: bytes(4),
-    Command.GET_CONSUMER_GROUP: b"",
+_NOTHING_FOUND: Final[Mapping[int, tuple[frozenset[ErrorCode], bytes]]] = {
+    Command.GET_CLIENT: (NOT_FOUND, b""),
+    Command.GET_STREAM: (NOT_FOUND, b""),
+    Command.GET_TOPIC: (NOT_FOUND, b""),
+    Command.GET_TOPICS: (NOT_FOUND, bytes(4)),
+    Command.GET_CONSUMER_GROUP: (frozenset({ErrorCode.CONSUMER_GROUP_ID_NOT_FOUND}), b""),
+    Command.GET_CONSUMER_OFFSET: (NOT_FOUND, b""),
+    Command.SYNC_CONSUMER_GROUP: (NOT_FOUND, b""),
 }
-"""What the answer to a look-up is where there is nothing."""
+"""What a look-up may miss, and what the answer is then."""
 _NUMBERS: Final[Mapping[ErrorCode, ErrorCode]] = {
     ErrorCode.STREAM_NAME_NOT_FOUND: ErrorCode.STREAM_ID_NOT_FOUND,
     ErrorCode.TOPIC_NAME_NOT_FOUND: ErrorCode.TOPIC_ID_NOT_FOUND,
@@ -120,9 +122,9 @@ class CodecV:
 
     def encode_error(self, asked: Asked, error: IggyError) -> Buffers:
         header = asked.header
-        if header.operation == Operation.NON_REPLICATED and error.code in NOT_FOUND:
-            nothing = _NOTHING_FOUND.get(header.code)
-            if nothing is not None:
+        if header.operation == Operation.NON_REPLICATED and header.code in _NOTHING_FOUND:
+            missed, nothing = _NOTHING_FOUND[header.code]
+            if error.code in missed:
                 return framing.build_reply(header, [nothing])
         eviction = _eviction(header.operation, error)
         if eviction is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
+from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.iggy.wire.fields import (
     U32,
     U64,
@@ -16,6 +17,7 @@ from penstock.iggy.wire.fields import (
     U32FromOne,
     counted,
     to_the_end,
+    u32,
     u32_from_one,
     unsaid,
 )
@@ -32,6 +34,17 @@ if TYPE_CHECKING:
     from penstock.iggy.wire.fields import Reader
 
 U32_MAX: Final = (1 << 32) - 1
+
+
+def _read_polled_count(reader: Reader) -> int:
+    count: int = u32.read(reader)
+    if not count:
+        raise IggyError(ErrorCode.INVALID_MESSAGES_COUNT, "a poll of none")
+    return count
+
+
+PolledCount: TypeAlias = Annotated[int, Field(_read_polled_count, u32.write)]
+"""How many messages a poll wants. From 0.6 on servers answer one that wants none."""
 
 
 def shifted(identifier: Identifier, by: int) -> Identifier:

@@ -31,6 +31,11 @@ _LENGTH: Final = struct.Struct("<I")
 _REQUEST: Final = struct.Struct("<II")
 _REPLY: Final = struct.Struct("<II")
 _CODE_SIZE: Final = 4
+_MISSED: Final = NOT_FOUND | {
+    ErrorCode.PARTITION_NOT_FOUND,
+    ErrorCode.CONSUMER_GROUP_MEMBER_NOT_FOUND,
+}
+"""What a look-up may miss."""
 _LOGINS: Final = frozenset({Command.LOGIN_USER, Command.LOGIN_WITH_PERSONAL_ACCESS_TOKEN})
 
 
@@ -101,7 +106,7 @@ class LegacyCodec:
 
     def encode_error(self, asked: Asked, error: IggyError) -> Buffers | None:
         dialect = self._dialect
-        if asked.code in dialect.looked_up and error.code in NOT_FOUND:
+        if asked.code in dialect.looked_up and error.code in _MISSED:
             return _reply()
         if dialect.hangs_up and error.code in UNREADABLE:
             return None

@@ -75,17 +75,6 @@ class Typed(NamedTuple):
         except UnicodeDecodeError as error:
             raise IggyError(ErrorCode.INVALID_UTF8, str(error)) from error
 
-    def as_number(self) -> int:
-        """The whole number that is not negative; raises IggyError where it is none."""
-        if self.kind not in _UNSIGNED:
-            raise IggyError(ErrorCode.INVALID_OPTION_VALUE, f"{self.kind.name}, not a number")
-        return int.from_bytes(self.data, "little")
-
-
-_UNSIGNED: Final = frozenset(
-    {ValueKind.UINT8, ValueKind.UINT16, ValueKind.UINT32, ValueKind.UINT64, ValueKind.UINT128}
-)
-
 
 class Entry(NamedTuple):
     """One key and its value."""

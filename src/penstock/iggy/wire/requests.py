@@ -61,10 +61,10 @@ class LoginRegister(Message):
 
     protocol_version: U32
     """`major << 20 | minor << 10 | patch`."""
-    sdk_name: ShortText
-    sdk_version: ShortText
-    username: ShortText
-    password: ShortText
+    sdk_name: Name
+    sdk_version: Name
+    username: Name
+    password: Name
     context: Text
 
 
@@ -72,9 +72,9 @@ class LoginRegisterWithToken(Message):
     """Log in with a personal access token and open a session."""
 
     protocol_version: U32
-    sdk_name: ShortText
-    sdk_version: ShortText
-    token: ShortText
+    sdk_name: Name
+    sdk_version: Name
+    token: Name
     context: Text
 
 
@@ -245,6 +245,8 @@ class PollMessages(Message):
     count: U32
     auto_commit: Bool
     form: InBatches = MessageForm.BATCH
+    rewinds: Annotated[bool, unsaid(False)] = False
+    """Whether auto commit may store less than is stored."""
 
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:

@@ -10,8 +10,9 @@ from pyspark.sql import functions as f
 
 from penstock.pipeline.jobs.access import options_of
 from penstock.pipeline.jobs.gate import TABLE
-from penstock.pipeline.jobs.settings import source_options
+from penstock.pipeline.jobs.settings import checkpoint_of, source_options
 from penstock.pipeline.jobs.writing import Stepped, Written, query_of
+from penstock.pipeline.sink.fingerprints import STREAM, rows_of
 from penstock.pipeline.sink.options import parse
 from penstock.pipeline.sink.starting import ask_broker
 from penstock.pipeline.sink.writers import Written as WrittenTask
@@ -73,11 +74,11 @@ class MessageWriter:
         message = written(messages(), _writer(query), batch, self.options)
         yield Piece(json.dumps(message.outcome), rows, 0, (), b"")
 
-    def commit(self, query: str, batch: int, outcomes: Sequence[str]) -> None:
+    def commit(self, query: str, batch: int, outcomes: Sequence[str], checkpoint: str) -> None:
         """Make what tasks have written visible at once, by what they yielded. Raises SinkError."""
         writer = _writer(query)
         messages = [WrittenTask(writer, json.loads(each)) for each in outcomes]
-        commit(self.options, writer, batch, messages)
+        commit(self.options, writer, batch, messages, rows_of(checkpoint, writer, batch))
 
     def abort(self, query: str) -> None:
         """Give up what is open."""
@@ -114,9 +115,10 @@ class ToTopic(Stepped):
 
     def commit(self, query: str, batch: int, lines: Sequence[Row]) -> int:
         written = [line for line in lines if line.into == TABLE]
-        self._messages.commit(query, batch, [line.staged for line in written])
+        checkpoint = str(checkpoint_of(self._config, self.table))
+        self._messages.commit(query, batch, [line.staged for line in written], checkpoint)
         return sum(line.rows for line in written)
 
 
 def _writer(query: str) -> str:
-    return f"query-{query}"
+    return f"{STREAM}{query}"

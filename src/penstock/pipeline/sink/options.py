@@ -54,7 +54,9 @@ NAMES: Final = (
     *address.NAMES,
     *sasl_options.UNDERSTOOD,
 )
-_OF_SPARK: Final = ("checkpointLocation", "path", "queryName")
+CHECKPOINT: Final = "checkpointLocation"
+QUERY_NAME: Final = "queryName"
+_OF_SPARK: Final = (CHECKPOINT, "path", QUERY_NAME)
 """Meant for Spark itself, which hands them on."""
 
 _WRITER_CHARACTERS: Final = 190
@@ -83,6 +85,9 @@ class SinkOptions:
     """How long a transaction may stay open; None for as long as suits the server."""
     application: str | None
     version: int
+    checkpoint: str | None
+    """Where a stream's checkpoint is; None where a setting of Spark's says it."""
+    query_name: str | None
 
     @property
     def servers(self) -> str:
@@ -116,6 +121,8 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         timeout_ms=_count(given, timeout, least=1_000),
         application=application,
         version=version,
+        checkpoint=given.get(CHECKPOINT.lower()),
+        query_name=given.get(QUERY_NAME.lower()),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark import TaskContext
@@ -19,6 +19,7 @@ from penstock.pipeline.carried import Carried
 from penstock.pipeline.sink.epochs.attempt import UNNAMED, Attempt, errors_in_words, once
 from penstock.pipeline.sink.epochs.opening import open_epochs
 from penstock.pipeline.sink.errors import SinkError
+from penstock.pipeline.sink.fingerprints import STREAM, fingerprint_of, rows_of
 from penstock.pipeline.sink.writing import write_task
 from penstock.pipeline.source.patience import Patience
 
@@ -34,7 +35,9 @@ logger = logging.getLogger(__name__)
 
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
-"""Local properties with which Spark runs the tasks of a stream."""
+_CHECKPOINTS: Final = "spark.sql.streaming.checkpointLocation"
+"""Local properties with which Spark runs the tasks of a stream. The last one, a setting, may be
+missing: a folder with the checkpoints of all queries that were given none, by their names."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Written(WriterCommitMessage):
     writer: str
     outcome: Outcome | None
     """Whose open transaction has the rows; None where there were none to write."""
+    checkpoint: str | None = None
+    """Where that of the task's stream is, as far as that is known."""
 
 
 class BatchWriter(Carried, DataSourceArrowWriter):
@@ -78,17 +83,23 @@ class StreamWriter(Carried, DataSourceStreamArrowWriter):
         query, batch = (context.getLocalProperty(each) for each in (_QUERY, _BATCH))
         if query is None or batch is None:
             raise SinkError("this Spark does not say which batch of which query a task belongs to")
-        return written(iterator, f"query-{query}", int(batch), self._options)
+        task = written(iterator, f"{STREAM}{query}", int(batch), self._options)
+        return replace(task, checkpoint=self._checkpoint(context.getLocalProperty(_CHECKPOINTS)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        writer = writer_of(messages)
-        if writer is not None:  # Else there was no task, and so no row.
-            commit(self._options, writer, batchId, messages)
+        task = next((each for each in messages if isinstance(each, Written)), None)
+        if task is not None:  # Else there was no task, and so no row.
+            rows = rows_of(task.checkpoint, task.writer, batchId)
+            commit(self._options, task.writer, batchId, messages, rows)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         writer = writer_of(messages)
         if writer is not None:
             abort(self._options, writer)
+
+    def _checkpoint(self, folder: str | None) -> str | None:
+        named, name = self._options.checkpoint, self._options.query_name
+        return named or (f"{folder}/{name}" if folder and name else None)
 
 
 def written(
@@ -106,14 +117,19 @@ def commit(
     writer: str,
     epoch: int,
     messages: Sequence[WriterCommitMessage | None],
+    rows: str = "",
 ) -> None:
-    """Make all that the tasks have written visible at once. Raises SinkError."""
+    """Make all that the tasks have written visible at once. Raises SinkError.
+
+    The rows are those of the fingerprint, see `rows_of`; empty where nobody knows.
+    """
+    fingerprint = str(fingerprint_of(rows, options.topic))
     outcomes = [
         each.outcome for each in messages if isinstance(each, Written) and each.outcome is not None
     ]
     ask = Patience(answered=True).ask
     with errors_in_words(options.servers), open_epochs(options, ask) as epochs:
-        if not epochs.commit(writer, epoch, outcomes):
+        if not epochs.commit(writer, epoch, outcomes, fingerprint):
             logger.warning("epoch %d of %s was written already", epoch, writer)
 
 

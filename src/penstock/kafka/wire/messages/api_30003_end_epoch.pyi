@@ -8,6 +8,7 @@ class EndEpochRequest(Struct):
     epoch: int = 0
     committed: bool = False
     producers: list[EndEpochRequest.ProducerState] = ...
+    fingerprint: str = ""
 
     class ProducerState(Struct):
         transactional_id: str = ""
@@ -23,6 +24,7 @@ class EndEpochResponse(Struct):
     error_code: int = 0
     error_message: str | None = None
     written: bool = False
+    fingerprint: str = ""
 
 class EndEpochResponseType(MessageType[EndEpochResponse]):
     __call__: type[EndEpochResponse]

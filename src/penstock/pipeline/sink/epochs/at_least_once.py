@@ -23,7 +23,13 @@ class AtLeastOnceEpochs(Closing):
     def at_work(self, writer: str) -> Iterator[int]:  # noqa: ARG002
         yield -1
 
-    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:  # noqa: ARG002
+    def commit(
+        self,
+        writer: str,  # noqa: ARG002
+        epoch: int,  # noqa: ARG002
+        outcomes: Sequence[Outcome],  # noqa: ARG002
+        fingerprint: str = "",  # noqa: ARG002
+    ) -> bool:
         return True
 
     def abort(self, writer: str) -> None:

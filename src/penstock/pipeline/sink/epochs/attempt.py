@@ -10,6 +10,7 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.transactions import WRITER_PREFIX
 from penstock.kafka.wire import ErrorCode
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
+from penstock.pipeline.sink.fingerprints import Fingerprint
 from penstock.pipeline.source.errors import SourceError
 
 if TYPE_CHECKING:
@@ -51,8 +52,16 @@ def check_epoch(writer: str, epoch: int, last: int) -> None:
     if epoch < last:
         raise SinkError(
             f"batch {epoch} of {writer} is to be written, and batch {last} was: the checkpoint, or "
-            "txnVersion, is older than what the topics hold, and can't go on with them"
+            "txnVersion, is older than what the topics hold, and can't go on with them; or another "
+            "run of the same query is at work"
         )
+
+
+def check_fingerprint(writer: str, epoch: int, committed: str, given: str) -> None:
+    """Raise SinkError where an epoch was committed of other rows than now, or to another topic."""
+    different = Fingerprint.parse(committed).differs(Fingerprint.parse(given))
+    if different is not None:
+        raise SinkError(_DIFFERENT[different].format(f"batch {epoch} of {writer}"))
 
 
 def ended_too_soon(transaction: object, time_option: str) -> SinkError:
@@ -88,7 +97,8 @@ def errors_in_words(servers: str) -> Iterator[None]:
             f"{error}. Correct the options kafka.sasl.mechanism and kafka.sasl.jaas.config"
         ) from error
     except OSError as error:
-        raise UnreachableError(f"the broker at {servers} does not answer: {error}") from error
+        words = f"the broker at {servers} does not answer as it should: {error}"
+        raise UnreachableError(words) from error
 
 
 @contextmanager
@@ -103,6 +113,20 @@ def refusals_in_words(who: str, refusal: type[Exception], login: str) -> Iterato
     except refusal as error:
         raise SinkError(f"{who} refuses: {error}") from error
 
+
+_DIFFERENT: Final = {
+    "rows": (
+        "{} was written when it read other rows than it does now, so nothing of it is written now: "
+        "the checkpoint is older than what the topics hold. Put its newest copy back; or give a "
+        "new checkpoint, and starting offsets behind the rows that are written"
+    ),
+    "topic": (
+        "{} was written to another topic, so nothing of it is written now: a checkpoint, or "
+        "txnAppId, belongs to one topic. Name the topic as it was; or give one of its own to what "
+        "writes to this one"
+    ),
+}
+"""What to say, by what was different of an epoch that was committed before."""
 
 _RIGHTS: Final = (
     "{}: this sink needs the rights Write and Describe on the topics and on transactional ids that "

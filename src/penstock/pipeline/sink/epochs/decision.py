@@ -10,7 +10,7 @@ import base64
 import binascii
 import json
 import zlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.clients.kafka.coordinator import KeptOffset, ProducerState
 from penstock.pipeline.sink.errors import SinkError
@@ -18,8 +18,12 @@ from penstock.pipeline.sink.errors import SinkError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_FORM: Final = "penstock-1:"
-"""Begins the metadata; the rest is packed JSON: suffix of the id, producer id and epoch of each."""
+_FORM: Final = "penstock-2:"
+"""Begins the metadata; the rest is packed JSON: the fingerprint, and of each producer the suffix of
+its id, its number and its epoch."""
+
+_FIRST_FORM: Final = "penstock-1:"
+"""Of earlier versions: without a fingerprint, the rest is the list of the producers."""
 
 
 class Decision(NamedTuple):
@@ -30,6 +34,8 @@ class Decision(NamedTuple):
     """Those whose transactions may still be open; none once all are committed."""
     topic: str
     """One that was written to, of whose first partition the group keeps the offset."""
+    fingerprint: str = ""
+    """Of what the epoch is made from; empty where that is not known."""
 
 
 def noted(decision: Decision, prefix: str) -> KeptOffset:
@@ -38,7 +44,8 @@ def noted(decision: Decision, prefix: str) -> KeptOffset:
         [each.transactional_id.removeprefix(prefix), each.producer_id, each.epoch]
         for each in decision.producers
     ]
-    packed = zlib.compress(json.dumps(lines, separators=(",", ":")).encode(), 9)
+    content = json.dumps([decision.fingerprint, lines], separators=(",", ":"))
+    packed = zlib.compress(content.encode(), 9)
     metadata = _FORM + base64.b64encode(packed).decode()
     return KeptOffset(decision.topic, 0, decision.epoch, metadata)
 
@@ -49,12 +56,18 @@ def last_noted(kept: Iterable[KeptOffset], prefix: str) -> Decision | None:
     if last is None:
         return None
     try:
-        packed = base64.b64decode(last.metadata.removeprefix(_FORM), validate=True)
-        lines = json.loads(zlib.decompress(packed))
+        if last.metadata.startswith(_FIRST_FORM):
+            fingerprint, lines = "", _unpacked(last.metadata.removeprefix(_FIRST_FORM))
+        else:
+            fingerprint, lines = _unpacked(last.metadata.removeprefix(_FORM))
         producers = [ProducerState(prefix + suffix, *numbers) for suffix, *numbers in lines]
     except (binascii.Error, zlib.error, ValueError, TypeError) as error:
         raise SinkError(
             f"the group {prefix.rstrip('/')} keeps an offset of {last.topic} that this sink did "
             "not write: its names are reserved, so delete the group where nobody writes"
         ) from error
-    return Decision(last.offset, producers, last.topic)
+    return Decision(last.offset, producers, last.topic, fingerprint)
+
+
+def _unpacked(text: str) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(text, validate=True)))

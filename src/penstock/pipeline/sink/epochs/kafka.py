@@ -24,6 +24,7 @@ from penstock.pipeline.sink.epochs.attempt import (
     CLIENT_ID,
     TIMEOUT_S,
     check_epoch,
+    check_fingerprint,
     ended_too_soon,
     lost,
 )
@@ -109,14 +110,19 @@ class KafkaEpochs(Closing):
             names_partitions=True,
         )
 
-    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+    def commit(
+        self, writer: str, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = ""
+    ) -> bool:
         producers = [ProducerState._make(each) for each in outcomes]
-        decision, is_new, driver = self._decide(writer, Decision(epoch, producers, ""))
+        wanted = Decision(epoch, producers, "", fingerprint)
+        decision, is_new, driver = self._decide(writer, wanted)
         self._finish(writer, decision)
         if decision.producers:
             with suppress(_FencedError):  # Then it is found out anew that all are committed.
                 self._note(writer, driver, decision._replace(producers=()))
         self._abort_but(writer, {each.transactional_id for each in decision.producers})
+        # What was decided is finished first: it would end without its rows before long.
+        check_fingerprint(writer, epoch, decision.fingerprint, fingerprint)
         return is_new
 
     def abort(self, writer: str) -> None:

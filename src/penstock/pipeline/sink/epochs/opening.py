@@ -51,8 +51,13 @@ class Epochs(Closed, Protocol):
     def task(self, attempt: Attempt) -> TaskWriter:
         """Return what writes a task's rows."""
 
-    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
-        """Commit what tasks have left open; False where that epoch was decided before."""
+    def commit(
+        self, writer: str, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = ""
+    ) -> bool:
+        """Commit what tasks have left open; False where that epoch was decided before.
+
+        Raises SinkError where it was with another fingerprint; see `check_fingerprint`.
+        """
 
     def abort(self, writer: str) -> None:
         """Abort all that a writer has open and was not decided."""

@@ -11,7 +11,14 @@ from penstock.clients.kafka.client import KafkaError
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.clients.kafka.coordinator import ProducerState
 from penstock.clients.kafka.transactions import TransactionalProducer, WriterClient
-from penstock.pipeline.sink.epochs.attempt import CLIENT_ID, TIMEOUT_S, once
+from penstock.kafka.wire import ErrorCode
+from penstock.pipeline.sink.epochs.attempt import (
+    CLIENT_ID,
+    TIMEOUT_S,
+    check_epoch,
+    check_fingerprint,
+    once,
+)
 from penstock.pipeline.sink.epochs.transaction import TransactionWriter, check_topic
 
 if TYPE_CHECKING:
@@ -72,9 +79,18 @@ class PenstockEpochs(Closing):
             connection, attempt.transactional_id, self._timeout_ms, self._ask
         )
 
-    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
+    def commit(
+        self, writer: str, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = ""
+    ) -> bool:
         producers = [ProducerState._make(each) for each in outcomes]
-        return self._writers.commit_epoch(writer, epoch, producers)
+        try:
+            ended = self._writers.commit_epoch(writer, epoch, producers, fingerprint)
+        except KafkaError as error:
+            if error.code == ErrorCode.INVALID_TXN_STATE:
+                check_epoch(writer, epoch, self.last(writer))
+            raise
+        check_fingerprint(writer, epoch, ended.fingerprint, fingerprint)
+        return ended.written
 
     def abort(self, writer: str) -> None:
         self._writers.abort_writer(writer)

@@ -29,6 +29,8 @@ class Decision(NamedTuple):
     epoch: int
     transactions: Sequence[TransactionId]
     """Those that may still be open; none once all are committed."""
+    fingerprint: str = ""
+    """Of what the epoch is made from; empty where that is not known."""
 
 
 class Known(NamedTuple):
@@ -65,7 +67,8 @@ class Journal:
         self._add(epoch=epoch, begun=transaction)
 
     def decide(self, decision: Decision) -> None:
-        self._add(epoch=decision.epoch, decided=decision.transactions)
+        epoch, transactions, fingerprint = decision
+        self._add(epoch=epoch, decided=transactions, fingerprint=fingerprint)
 
     def read(self) -> Known:
         """Return what is noted. Raises SinkError too."""
@@ -107,7 +110,9 @@ def known_of(notes: Iterable[Note], topic: str) -> Known:
             if "begun" in note:
                 begun.append((epoch, TransactionId(*note["begun"])))
                 continue
-            found = Decision(epoch, [TransactionId(*each) for each in note["decided"]])
+            decided = [TransactionId(*each) for each in note["decided"]]
+            # Earlier versions noted none.
+            found = Decision(epoch, decided, str(note.get("fingerprint", "")))
         except (ValueError, TypeError, KeyError) as error:
             raise SinkError(
                 f"{topic} holds a message that this sink did not write: its names are reserved, "

@@ -24,7 +24,13 @@ from penstock.clients.pulsar.transactions import (
     NoTransactionsError,
     TransactionId,
 )
-from penstock.pipeline.sink.epochs.attempt import UNNAMED, check_epoch, ended_too_soon, lost
+from penstock.pipeline.sink.epochs.attempt import (
+    UNNAMED,
+    check_epoch,
+    check_fingerprint,
+    ended_too_soon,
+    lost,
+)
 from penstock.pipeline.sink.epochs.pulsar import PulsarTopics, check_topic, in_words, packer_of
 from penstock.pipeline.sink.epochs.pulsar_journal import Decision, Journal
 from penstock.pipeline.sink.epochs.pulsar_notes import unique_sender
@@ -82,8 +88,10 @@ class PulsarEpochs(Closing):
     def task(self, attempt: Attempt) -> TransactionWriter:
         return TransactionWriter(self._client, self._options, attempt, self._ask)
 
-    def commit(self, writer: str, epoch: int, outcomes: Sequence[Outcome]) -> bool:
-        wanted = Decision(epoch, [TransactionId._make(each) for each in outcomes])
+    def commit(
+        self, writer: str, epoch: int, outcomes: Sequence[Outcome], fingerprint: str = ""
+    ) -> bool:
+        wanted = Decision(epoch, [TransactionId._make(each) for each in outcomes], fingerprint)
         journal = self._journal(writer)
         with in_words():
             found = journal.read()
@@ -99,6 +107,8 @@ class PulsarEpochs(Closing):
                 journal.forget(found)
             if writer.startswith(UNNAMED):
                 journal.drop()
+        # What was decided is finished first: it would end without its rows before long.
+        check_fingerprint(writer, epoch, decision.fingerprint, fingerprint)
         return decision is wanted or (bool(wanted.transactions) and decision == wanted)
 
     def abort(self, writer: str) -> None:

@@ -1,0 +1,72 @@
+"""A real server of Iggy, which is published as source only: its caller names one that is built."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from versus.peers.iggy import VARIABLE, variables
+from versus.processes import free_port
+from wire_clients import connect
+
+START_SECONDS = 60
+SETTINGS = {
+    "IGGY_SYSTEM_SHARDING_CPU_ALLOCATION": "1",
+    "IGGY_SYSTEM_SHARDING_PIN_CORES": "false",
+    "IGGY_SYSTEM_MEMORY_POOL_SIZE": "512 MiB",
+    "IGGY_SYSTEM_LOGGING_FILE_ENABLED": "false",
+}
+
+
+class ApacheIggyServer:
+    """One server on a free port, over a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        named = os.environ.get(VARIABLE)
+        if named is None:
+            pytest.skip(f"{VARIABLE} names no iggy-server, and no registry has one")
+        self._program = Path(named).resolve()
+        self._folder = folder
+        self._port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def iggy(self) -> str:
+        """Address, as `host:port`."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Self:
+        settings = variables(self._folder / "data", self._port) | SETTINGS
+        environment = os.environ | settings
+        del environment[VARIABLE]  # One that is built to be debugged ends at what it does not know.
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [self._program], cwd=self._folder, stdout=log, stderr=log, env=environment
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self._is_up():
+            assert time.monotonic() < deadline, self._folder
+            assert self.is_running, self._folder
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _is_up(self) -> bool:
+        try:
+            connect(self.iggy).close()
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,234 @@
+"""What twins of Iggy are asked, of random choices.
+
+Left out is what differs on purpose; docs/iggy.md has the list.
+"""
+
+from __future__ import annotations
+
+import random
+
+from iggy_dialog import producer_batch
+from iggy_twins import Twin
+from penstock.iggy.wire import requests
+from penstock.iggy.wire.commands import Command
+from penstock.iggy.wire.identifiers import (
+    Consumer,
+    ConsumerKind,
+    Identifier,
+    Partitioning,
+    PartitioningKind,
+    PollingKind,
+    PollingStrategy,
+)
+from penstock.iggy.wire.options import Typed
+from side_by_side import Outcome, Step, Weights
+
+NAMES = ("one", "many", "later", "missing")
+NUMBERS = (0, 1, 2, 9)
+GROUPS = ("g", "h")
+READERS = ("r", 7)
+COUNTS = (0, 1, 2, 3, 10, 2**32 - 1)
+OFFSETS = (0, 1, 2, 5, 50, 2**64 - 1)
+KEYS = (b"a", b"key", b"user-1", bytes(8), b"k" * 255)
+TOPIC_OPTIONS = (
+    {},
+    {"message_expiry": Typed.u64(0)},
+    {"message_expiry": Typed.text("1 day")},
+    {"max_topic_size": Typed.u64(0)},
+    {"max_topic_size": Typed.u64(1)},
+    {"max_topic_size": Typed.text("10 GB")},
+    {"segment_size": Typed.u64(0)},
+    {"segment_size": Typed.u64(1 << 20)},
+    {"segment_size": Typed.u64((1 << 20) + 1)},
+    {"segment_size": Typed.u32(1 << 20)},
+    {"compression_algorithm": Typed.text("gzip")},
+    {"compression_algorithm": Typed.text("zip")},
+    {"messages_required_to_save": Typed.u32(0)},
+    {"messages_required_to_save": Typed.u32(7)},
+    {"size_of_messages_required_to_save": Typed.u64(0)},
+    {"unheard_of": Typed.text("x")},
+)
+LEFT_OUT = {Typed.u64(0), Typed.u64(1), Typed.text("1 day"), Typed.text("10 GB")}
+"""Where a topic is changed: what the original shows as it was said, or compares with a topic."""
+PLACES = (Command.GET_TOPIC, Command.GET_CONSUMER_GROUPS)
+OF_GROUPS = (
+    Command.GET_CONSUMER_GROUP,
+    Command.DELETE_CONSUMER_GROUP,
+    Command.JOIN_CONSUMER_GROUP,
+    Command.LEAVE_CONSUMER_GROUP,
+    Command.SYNC_CONSUMER_GROUP,
+)
+
+
+def _topic(chance: random.Random) -> Identifier:
+    return Identifier(chance.choice([*NAMES, *NAMES, *NUMBERS]))
+
+
+def _reader(chance: random.Random) -> Consumer:
+    return Consumer(ConsumerKind.CONSUMER, Identifier(chance.choice(READERS)))
+
+
+def create_topic(chance: random.Random) -> Step[Twin]:
+    name, options = chance.choice(NAMES[:3]), chance.choice(TOPIC_OPTIONS)
+    partitions = chance.choice([0, 1, 3, 1001])
+
+    def step(twin: Twin) -> Outcome:
+        request = requests.CreateTopic(twin.stream, partitions, name, options)
+        return twin.ask(Command.CREATE_TOPIC, request)
+
+    return step
+
+
+def update_topic(chance: random.Random) -> Step[Twin]:
+    topic, name = _topic(chance), chance.choice(NAMES[:3])
+    options = chance.choice([each for each in TOPIC_OPTIONS if not LEFT_OUT & {*each.values()}])
+
+    def step(twin: Twin) -> Outcome:
+        request = requests.UpdateTopic(twin.stream, topic, name, options)
+        return twin.ask(Command.UPDATE_TOPIC, request)
+
+    return step
+
+
+def of_topic(chance: random.Random) -> Step[Twin]:
+    topic, command = _topic(chance), chance.choices([*PLACES, Command.DELETE_TOPIC], [5, 3, 1])[0]
+
+    def step(twin: Twin) -> Outcome:
+        return twin.ask(command, requests.TopicRequest(twin.stream, topic))
+
+    return step
+
+
+def of_stream(chance: random.Random) -> Step[Twin]:
+    command, exists = chance.choice([Command.GET_STREAM, Command.GET_TOPICS]), chance.random() < 0.8
+
+    def step(twin: Twin) -> Outcome:
+        stream = twin.stream if exists else Identifier("nobody")
+        return twin.ask(command, requests.StreamRequest(stream))
+
+    return step
+
+
+def change_partitions(chance: random.Random) -> Step[Twin]:
+    topic, count, grow = _topic(chance), chance.choice([0, 1, 1, 2, 1001]), chance.random() < 0.6
+
+    def step(twin: Twin) -> Outcome:
+        request = requests.CreatePartitions(twin.stream, topic, count)
+        return twin.ask(Command.CREATE_PARTITIONS if grow else Command.DELETE_PARTITIONS, request)
+
+    return step
+
+
+def delete_segments(chance: random.Random) -> Step[Twin]:
+    topic, partition, count = _topic(chance), chance.choice(NUMBERS), chance.choice([0, 1, 5])
+
+    def step(twin: Twin) -> Outcome:
+        request = requests.DeleteSegments(twin.stream, topic, partition, count)
+        return twin.ask(Command.DELETE_SEGMENTS, request)
+
+    return step
+
+
+def send(chance: random.Random) -> Step[Twin]:
+    topic, count = _topic(chance), chance.choice([1, 1, 3, 10])
+    to = chance.choice(
+        [
+            *map(Partitioning.partition, NUMBERS),
+            *(Partitioning(PartitioningKind.MESSAGES_KEY, key) for key in KEYS),
+        ]
+    )
+    seed = chance.getrandbits(32)
+
+    def step(twin: Twin) -> Outcome:
+        batch = memoryview(producer_batch(*(b"%d-%d" % (seed, each) for each in range(count))))
+        place = bytearray()
+        for part in (twin.stream, topic, to):
+            part.write(place)
+        request = requests.SendMessages(len(place) + 4, twin.stream, topic, to, count, batch)
+        return twin.ask(Command.SEND_MESSAGES, request)
+
+    return step
+
+
+def poll(chance: random.Random) -> Step[Twin]:
+    topic, partition, count = _topic(chance), chance.choice(NUMBERS), chance.choice(COUNTS)
+    kind, auto_commit, reader = (
+        chance.choice([*PollingKind]),
+        chance.random() < 0.4,
+        _reader(chance),
+    )
+    # Between the first message and now the two have taken theirs at different times.
+    value = chance.choice([0, 1, 2**63] if kind is PollingKind.TIMESTAMP else OFFSETS)
+
+    def step(twin: Twin) -> Outcome:
+        strategy = PollingStrategy(kind, value)
+        request = requests.PollMessages(
+            reader, twin.stream, topic, partition, strategy, count, auto_commit
+        )
+        return twin.ask(Command.POLL_MESSAGES, request)
+
+    return step
+
+
+def offset(chance: random.Random) -> Step[Twin]:
+    topic, partition, reader = _topic(chance), chance.choice(NUMBERS), _reader(chance)
+    command, at = chance.choice(["GET", "GET", "STORE", "DELETE"]), chance.choice(OFFSETS)
+
+    def step(twin: Twin) -> Outcome:
+        place = (reader, twin.stream, topic, partition)
+        if command == "GET":
+            return twin.ask(Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset(*place))
+        if command == "STORE":
+            store = requests.StoreConsumerOffset(*place, at, 1)
+            return twin.ask(Command.STORE_CONSUMER_OFFSET, store)
+        return twin.ask(Command.DELETE_CONSUMER_OFFSET, requests.DeleteConsumerOffset(*place, 1))
+
+    return step
+
+
+def create_group(chance: random.Random) -> Step[Twin]:
+    topic, name = _topic(chance), chance.choice(GROUPS)
+
+    def step(twin: Twin) -> Outcome:
+        request = requests.CreateConsumerGroup(twin.stream, topic, name)
+        return twin.ask(Command.CREATE_CONSUMER_GROUP, request)
+
+    return step
+
+
+def of_group(chance: random.Random) -> Step[Twin]:
+    topic, command = _topic(chance), chance.choices(OF_GROUPS, [3, 1, 4, 1, 3])[0]
+    group = Identifier(chance.choice([*GROUPS, *GROUPS, 0, 9]))
+
+    def step(twin: Twin) -> Outcome:
+        return twin.ask(command, requests.ConsumerGroupRequest(twin.stream, topic, group))
+
+    return step
+
+
+def cut_look_up(chance: random.Random) -> Step[Twin]:
+    command, share = chance.choice([*PLACES, Command.GET_STREAM]), chance.random()
+
+    def step(twin: Twin) -> Outcome:
+        whole = requests.TopicRequest(twin.stream, Identifier("one")).encode()
+        if command is Command.GET_STREAM:
+            whole = requests.StreamRequest(twin.stream).encode()
+        return twin.ask(command, bytes(whole[: int(share * len(whole))]))
+
+    return step
+
+
+WEIGHTS: Weights[Twin] = {
+    create_topic: 3,
+    update_topic: 2,
+    of_topic: 4,
+    of_stream: 2,
+    change_partitions: 2,
+    delete_segments: 1,
+    send: 14,
+    poll: 14,
+    offset: 10,
+    create_group: 2,
+    of_group: 5,
+    cut_look_up: 1,
+}
