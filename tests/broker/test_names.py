@@ -31,6 +31,12 @@ from penstock.broker.topics.names import NamespaceName, TopicName
             "persistent://acme/shop/orders",
             "acme.shop",
         ),
+        (
+            TopicName("acme", "us-west/shop", "orders"),
+            "acme.us-west_2Fshop.orders",
+            "persistent://acme/us-west/shop/orders",
+            "acme.us-west/shop",
+        ),
     ],
 )
 def test_one_topic_has_three_names(name: TopicName, kafka: str, pulsar: str, stream: str) -> None:

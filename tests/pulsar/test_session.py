@@ -378,6 +378,24 @@ async def test_topics_of_a_namespace_and_their_hash(peer: Peer, broker: Broker) 
     assert (list(none.topics), none.topics_hash) == ([], "00000000")
 
 
+async def test_names_of_before_pulsar_2_have_a_cluster(peer: Peer, broker: Broker) -> None:
+    topic = "persistent://acme/us-west/shop/orders"
+    await peer.producer(topic)
+    await peer.publish(entry())
+    await peer.subscribe(topic, initialPosition=api.CommandSubscribe.Earliest)
+    peer.flow(1)
+    await peer.hear(Command.MESSAGE)
+    await broker.topics.create(TopicName("acme", "us-west/shop", "parts"), 2)
+    await peer.producer("persistent://acme/us-west/shop/parts-partition-1", producer_id=2)
+    listed = await topics_of(peer, namespace="acme/us-west/shop")
+    assert list(listed.topics) == [
+        topic,
+        "persistent://acme/us-west/shop/parts-partition-0",
+        "persistent://acme/us-west/shop/parts-partition-1",
+    ]
+    assert broker.topics.by_kafka_name("acme.us-west_2Fshop.orders") is not None
+
+
 def test_the_hash_of_topics_is_that_of_the_real_broker() -> None:
     names = [f"persistent://my-property/my-ns/pattern-topic-{n}" for n in (1, 2, 3)]
     assert topics_hash(names[:1]) == "0d0602ed"
@@ -434,9 +452,7 @@ async def test_damaged_requests_end_in_an_answer_or_in_a_closed_connection(
 
 async def topics_of(peer: Peer, **options: object) -> api.CommandGetTopicsOfNamespaceResponse:
     asked = api.CommandGetTopicsOfNamespace(
-        request_id=1,
-        namespace="public/default",
-        **options,  # type: ignore[arg-type]
+        **{"request_id": 1, "namespace": "public/default", **options}  # type: ignore[arg-type]
     )
     answer: api.CommandGetTopicsOfNamespaceResponse = await peer.ask(
         Command(type=Command.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=asked),

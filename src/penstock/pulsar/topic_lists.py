@@ -58,11 +58,11 @@ class TopicPattern:
 
 
 def read_namespace(text: str) -> NamespaceName:
-    """Read `tenant/namespace`. Raises RefusedError."""
-    tenant, slash, namespace = text.partition("/")
-    if not (tenant and slash and namespace) or "/" in namespace:
+    """Read `tenant/namespace` or `tenant/cluster/namespace`. Raises RefusedError."""
+    tenant, *parts = text.split("/")
+    if not all((tenant, *parts)) or len(parts) not in {1, 2}:
         raise _refused(f"{text!r}: write tenant/namespace")
-    return NamespaceName(tenant, namespace)
+    return NamespaceName(tenant, "/".join(parts))
 
 
 async def topics_of(

@@ -124,7 +124,8 @@ async def create_topic(
 
 def _topic_name(text: str) -> TopicName:
     name = TopicName.from_pulsar(text)
-    if "/" in name.topic or not all(map(_PART.fullmatch, name.in_namespace)):
+    parts = (name.tenant, *name.namespace.split("/"))
+    if "/" in name.topic or not all(map(_PART.fullmatch, parts)):
         raise InvalidTopicNameError(
             f"{text!r}: write persistent://tenant/namespace/topic or just topic"
         )

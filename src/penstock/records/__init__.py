@@ -65,7 +65,7 @@ def decode_run(batches: Buffer, *, headers: bool = True) -> Iterator[Columns]:
 def convert(batches: Buffer, target: Encoding) -> Iterator[Buffer]:
     """Yield a run of whole stored batches with bodies in the encoding of `target`, piece by piece.
 
-    Offsets are kept, batches that already have that encoding are views of what was given, and
+    Offsets are kept, batches that already have that encoding stay as they are, and of the others
     what holds no records is left out. A batch becomes one batch, or several where its times
     lie too far apart for one batch of Iggy. Message sets of Kafka have the log's header in front
     too, and lose the headers of messages.

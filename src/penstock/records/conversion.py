@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from penstock.log.header import Magic
 from penstock.records import field
 from penstock.records.batch_headers import read_batch_headers, restate_times
-from penstock.records.columns import Columns, as_bytes
+from penstock.records.columns import Columns, Mask, Numbers, as_bytes
 from penstock.records.decoding import decode, in_pieces
 from penstock.records.encoding import Encoding, MessageSetMagic
 from penstock.records.headers.escapes import escape
@@ -21,11 +23,15 @@ from penstock.records.pulsar.gaps import gap_behind, split_at_gaps
 from penstock.records.pulsar.headers import take_pulsar_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.session import Buffer
 
 _PIECE_BYTES: Final = 4 << 20
+_APART_BYTES: Final = 64 << 10
+"""A shorter stretch of batches that stay as they are is copied with what is made around it: a
+conversion of its own between any two of them takes far longer, as between markers.
+"""
 
 
 def convert(batches: Buffer, target: Encoding) -> Iterator[Buffer]:
@@ -34,7 +40,38 @@ def convert(batches: Buffer, target: Encoding) -> Iterator[Buffer]:
         if is_native:
             yield piece
         else:
-            yield from filter(None, in_pieces(piece, partial(_converted, target=target)))
+            yield from filter(None, in_pieces(piece, partial(_converted_among, target=target)))
+
+
+def _converted_among(piece: memoryview, target: Encoding) -> memoryview:
+    """Convert a run, in which batches of `target` stay as they are."""
+    table = read_batch_headers(as_bytes(piece))
+    is_own = table[field.MAGIC] == target
+    if is_own.all():
+        return piece
+    if not is_own.any():
+        return _converted(piece, target)
+    firsts, lasts = _stretches(is_own)
+    places = np.stack([table[field.POSITION, firsts], table[field.BODY_END, lasts]])
+    own = is_own[firsts]
+    others = [piece[start:end] for start, end in places[:, ~own].T.tolist()]
+    made = _converted(memoryview(b"".join(others)), target)
+    offsets = table[field.BASE_OFFSET, firsts[own]]
+    return _put_among(made, offsets, [piece[start:end] for start, end in places[:, own].T.tolist()])
+
+
+def _put_among(made: memoryview, offsets: Numbers, stretches: Iterable[memoryview]) -> memoryview:
+    """Return batches with stretches of others at their places, which begin at these offsets."""
+    table = read_batch_headers(as_bytes(made))
+    following = np.searchsorted(table[field.BASE_OFFSET], offsets)
+    cuts = np.append(table[field.POSITION], len(made))[following].tolist()
+    together, before = bytearray(), 0
+    for cut, stretch in zip(cuts, stretches, strict=True):
+        together += made[before:cut]
+        together += stretch
+        before = cut
+    together += made[before:]
+    return memoryview(together)
 
 
 def _converted(piece: memoryview, target: Encoding) -> memoryview:
@@ -65,9 +102,11 @@ def encode(columns: Columns, target: Magic) -> memoryview:
 
 
 def _pieces(view: memoryview, target: Encoding) -> Iterator[tuple[memoryview, bool]]:
-    """Cut a run where it changes between `target` and the others, and where it gets long."""
+    """Cut a run where it changes between what stays apart as it is and the rest, and where it gets
+    long.
+    """
     table = read_batch_headers(as_bytes(view))
-    native = table[field.MAGIC] == target
+    native = _apart(table, target)
     first = 0
     for batch in range(1, len(native) + 1):
         start = int(table[field.POSITION, first])
@@ -76,3 +115,19 @@ def _pieces(view: memoryview, target: Encoding) -> Iterator[tuple[memoryview, bo
             continue
         yield view[start : int(table[field.BODY_END, batch - 1])], bool(native[first])
         first = batch
+
+
+def _apart(table: Numbers, target: Encoding) -> Mask:
+    """Return which batches stay as they are, and are not copied."""
+    own: Mask = table[field.MAGIC] == target
+    if target == Magic.PULSAR or not len(own):
+        return own  # What is made for Pulsar ends with a gap, which nothing may stand in.
+    firsts, lasts = _stretches(own)
+    sizes = table[field.BODY_END, lasts] - table[field.POSITION, firsts]
+    return np.repeat(own[firsts] & (sizes >= _APART_BYTES), lasts - firsts + 1)
+
+
+def _stretches(own: Mask) -> tuple[Numbers, Numbers]:
+    """Return the first and the last of each stretch of batches that are alike."""
+    edges = np.flatnonzero(np.diff(own))
+    return np.append(0, edges + 1), np.append(edges, len(own) - 1)

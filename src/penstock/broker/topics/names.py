@@ -15,10 +15,14 @@ _DIGEST_SIZE: Final = 16
 
 _ILLEGAL_IN_KAFKA: Final = re.compile(r"[^a-zA-Z0-9._-]")
 _PULSAR_NAME: Final = re.compile(r"(?:persistent://)?(?:([^/]+)/([^/]+)/)?([^/].*)", re.DOTALL)
+_WITH_CLUSTER: Final = re.compile(r"persistent://([^/]+)/([^/]+/[^/]+)/([^/]+)", re.DOTALL)
+"""What a topic had to be called before Pulsar 2.0, and may be before 5.0."""
 
 
 class NamespaceName(NamedTuple):
-    """A namespace of a tenant: what Iggy calls a stream."""
+    """A namespace of a tenant: what Iggy calls a stream. Pulsar's of before 2.0 are of a cluster,
+    and called `cluster/namespace`.
+    """
 
     tenant: str
     namespace: str
@@ -92,11 +96,12 @@ class TopicName(NamedTuple):
 
     @classmethod
     def from_pulsar(cls, name: str) -> TopicName:
-        """Read `persistent://tenant/namespace/topic` or its short forms (no `-partition-N`).
+        """Read `persistent://tenant/namespace/topic` or its short forms (no `-partition-N`), or
+        `persistent://tenant/cluster/namespace/topic`.
 
         Raises InvalidTopicNameError.
         """
-        match = _PULSAR_NAME.fullmatch(name)
+        match = _WITH_CLUSTER.fullmatch(name) or _PULSAR_NAME.fullmatch(name)
         if match is None or "://" in match[3]:
             raise InvalidTopicNameError(
                 f"{name!r}: write persistent://tenant/namespace/topic or just topic"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _ERRORS: Final = {code.name: int(code) for code in ErrorCode if code is not ErrorCode.NONE}
 _TOPIC_FIELDS: Final = ("name", "topic", "resource_name")
+_ANSWERED_TOPIC: Final = "topic_name"
+"""What a topic's name is called where the answer does not call it as the request does."""
 _INDEX_FIELDS: Final = ("partition_index", "partition", "partition_id", "index")
 _IDENTITY_FIELDS: Final = (*_INDEX_FIELDS, "group_id", "transactional_id", "key", "name")
 """What an element of a response is found by, in the order in which they count."""
@@ -93,6 +95,9 @@ def _failed(
         elif field.name in _INDEX_FIELDS:
             made_of = next(name for name in _INDEX_FIELDS if name in asked.field_names)
             setattr(made, field.name, getattr(asked, made_of))
+        elif field.name == _ANSWERED_TOPIC:
+            called = next(name for name in _TOPIC_FIELDS if name in asked.field_names)
+            setattr(made, field.name, getattr(asked, called))
     has_error = any(field.name in _ERROR_FIELDS for field in fields)
     if not has_error or struct.name == "FetchResponse":
         for field in fields:
@@ -106,7 +111,7 @@ def _elements(
 ) -> list[Struct]:
     assert field.struct is not None
     made = []
-    for each in _asked_elements(asked):
+    for each in _asked_elements(asked, field.struct):
         if isinstance(each, Struct):
             made.append(_failed(response, field.struct, each, version, error))
         else:
@@ -118,10 +123,15 @@ def _elements(
     return made
 
 
-def _asked_elements(asked: Struct) -> Iterable[Any]:
-    """Return what is asked for: the elements of the first array that has any."""
+def _asked_elements(asked: Struct, answered: StructType) -> Iterable[Any]:
+    """Return what is asked for: the elements of the first array that has any; of folders, their
+    topics, for answers are by topic.
+    """
     arrays = (getattr(asked, name) for name in asked.field_names)
-    return next((array for array in arrays if isinstance(array, list) and array), ())
+    elements: list[Any] = next((each for each in arrays if isinstance(each, list) and each), [])
+    if any(field.name == _ANSWERED_TOPIC for field in answered.fields):
+        return [topic for each in elements for topic in each.topics]
+    return elements
 
 
 def _says_errors(struct: StructType, version: int) -> bool:
