@@ -1,14 +1,17 @@
-"""Real clients of apache-iggy, and streams of a test's own."""
+"""Clients of apache-iggy, real ones and one without a socket, and streams of a test's own."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import AsyncIterator
 
 import pytest
 from apache_iggy import IggyClient
 
 from broker_process import BrokerProcess
 from iggy_clients import connected
+from iggy_dialog import Dialog
+from penstock.broker.broker import Broker
 
 _numbers = itertools.count()
 
@@ -16,6 +19,15 @@ _numbers = itertools.count()
 @pytest.fixture
 async def client(shared_server: BrokerProcess) -> IggyClient:
     return await connected(shared_server.iggy)
+
+
+@pytest.fixture
+async def dialog(broker: Broker) -> AsyncIterator[Dialog]:
+    """Today's dialect, spoken to a session, whose topic is there."""
+    made = Dialog(broker)
+    await made.set_up()
+    yield made
+    made.session.close()
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ line: C or S for who sent it, and its bytes in hexadecimal.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
-import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,47 +24,19 @@ from apache_iggy import (
     SendMessage,
 )
 
-from broker_process import BrokerProcess
+from iggy_relay import recorded
 from penstock.iggy.wire.frame import HEADER_SIZE, START_SIZE, frame_size
 
 FOLDER = Path(__file__).parent / "golden"
 
 
-async def session(address: str) -> list[str]:
-    """Play one session through a relay that writes down every frame."""
-    lines: list[str] = []
-    host, port = address.split(":")
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
-        async with contextlib.AsyncExitStack() as stack:
-            stack.enter_context(contextlib.suppress(asyncio.CancelledError))
-            tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            tasks.create_task(copy(reader, upstream_writer, "C", lines))
-            tasks.create_task(copy(upstream_reader, writer, "S", lines))
-
-    server = await asyncio.start_server(relay, "127.0.0.1", 0)
-    await play(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    server.close()
-    return lines
-
-
-async def copy(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, who: str, lines: list[str]
-) -> None:
-    """Pass whole frames on until the sender stops."""
-    while True:
-        try:
-            head = await reader.readexactly(START_SIZE)
-        except asyncio.IncompleteReadError:
-            writer.close()
-            return
-        size = frame_size(head)
-        assert size is not None
-        assert size >= HEADER_SIZE
-        frame = head + await reader.readexactly(size - START_SIZE)
-        lines.append(f"{who} {frame.hex()}")
-        writer.write(frame)
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Return a frame of either side; its size ends the start of its head."""
+    head = await reader.readexactly(START_SIZE)
+    size = frame_size(head)
+    assert size is not None
+    assert size >= HEADER_SIZE
+    return head + await reader.readexactly(size - START_SIZE)
 
 
 async def play(address: str) -> None:
@@ -150,14 +120,7 @@ async def play_groups(client: IggyClient) -> None:
 
 def main(address: str | None = None) -> None:
     """Record one session, with Penstock where no other broker is named."""
-    with tempfile.TemporaryDirectory() as folder:
-        broker = BrokerProcess(Path(folder))
-        if address is None:
-            broker.start()
-        try:
-            lines = asyncio.run(session(address or broker.iggy))
-        finally:
-            broker.end()
+    lines = recorded(play, {"C": read_frame, "S": read_frame}, address)
     FOLDER.mkdir(exist_ok=True)
     file = FOLDER / f"apache-iggy-{version('apache-iggy')}.hex"
     file.write_text("\n".join(lines) + "\n")

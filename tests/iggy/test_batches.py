@@ -40,13 +40,6 @@ from penstock.log.header import Magic, checksum_matches, read_header
 BATCH = producer_batch(b"one", b"two", b"three")
 
 
-@pytest.fixture
-async def dialog(broker: Broker) -> Dialog:
-    made = Dialog(broker)
-    await made.set_up()
-    return made
-
-
 def restated(frames: list[bytes], count: int | None = None) -> bytes:
     """A batch whose header is right for these frames."""
     size = 256 + sum(map(len, frames))

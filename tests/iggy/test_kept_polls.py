@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from iggy_dialog import STREAM, TOPIC, Dialog, polled_batches, producer_batch
 from parts import content
 from penstock import limits
-from penstock.broker.broker import Broker
-from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.partition import Partition
 from penstock.iggy import kept as kept_module
 from penstock.iggy.handlers import HANDLERS
@@ -35,16 +32,6 @@ from penstock.iggy.wire.identifiers import (
 from penstock.iggy.wire.message import Message
 
 READER = Consumer(ConsumerKind.CONSUMER, Identifier("reader"))
-
-
-@pytest.fixture
-async def dialog(tmp_path: Path) -> AsyncIterator[Dialog]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    made = Dialog(broker)
-    await made.set_up()
-    yield made
-    made.session.close()
-    await broker.close()
 
 
 def asked(kind: PollingKind, value: int = 0, count: int = 10) -> requests.PollMessages:

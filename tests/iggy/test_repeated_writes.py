@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from iggy_dialog import CLIENT, STREAM, TOPIC, Dialog, producer_batch
 from penstock.broker.broker import Broker
-from penstock.broker.settings import BrokerSettings
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.wire import frame, requests
 from penstock.iggy.wire.commands import Command, Operation
 from penstock.iggy.wire.errors import ErrorCode
 from penstock.iggy.wire.frame import EvictionReason
 from penstock.iggy.wire.identifiers import Identifier, Partitioning
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def dialog(broker: Broker) -> AsyncIterator[Dialog]:
-    made = Dialog(broker)
-    await made.set_up()
-    yield made
-    made.session.close()
 
 
 def write(operation: Operation, body: bytes, number: int) -> bytes:

@@ -5,10 +5,7 @@ apart from all else that their client asks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from iggy_dialog import CLIENT, STREAM, TOPIC, Dialog, polled_batches, producer_batch
 from penstock.broker.broker import Broker
@@ -28,21 +25,6 @@ from penstock.iggy.wire.identifiers import (
 
 PAYLOADS = [b"%d" % number for number in range(20)]
 ALL = PollingStrategy(PollingKind.OFFSET, 0)
-
-
-@pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
-    broker = await Broker.open(tmp_path, BrokerSettings())
-    yield broker
-    await broker.close()
-
-
-@pytest.fixture
-async def dialog(broker: Broker) -> AsyncIterator[Dialog]:
-    made = Dialog(broker)
-    await made.set_up()
-    yield made
-    made.session.close()
 
 
 async def payloads(dialog: Dialog) -> list[bytes]:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from patience import PATIENCE_SECONDS
 from penstock.pipeline.sink.epochs.attempt import Attempt, Outcome, errors_in_words
 from penstock.pipeline.sink.epochs.opening import Epochs, open_epochs
+from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.sink.options import parse
 from penstock.pipeline.sink.writing import write_task
 from penstock.pipeline.source.patience import Patience
@@ -62,6 +64,21 @@ def expected(*epochs: int) -> list[bytes]:
         for task in range(2)
         for row in range(ROWS)
     )
+
+
+def refuses_others_of_that_number(query: EpochQuery) -> None:
+    """Check that batch 0, of which the driver died behind the decision, stays what it was made of:
+    `1:these:there`.
+    """
+    with pytest.raises(SinkError, match=r"batch 0 of .* read other rows than it does now"):
+        query.commit(0, query.tasks(0), "1:others:there")
+    assert query.shows(expected(0)), "what was decided is finished, whoever comes"
+    with pytest.raises(SinkError, match=r"batch 0 of .* was written to another topic"):
+        query.commit(0, query.tasks(0), "1:these:elsewhere")
+    for same in ("1:these:there", "1::there", "", "2:of a later version"):
+        assert query.commit(0, query.tasks(0), same) is False
+    assert query.commit(1, query.tasks(1), "1:others:there") is True
+    assert query.shows(expected(0, 1))
 
 
 def within_patience(holds: Callable[[], bool]) -> bool:

@@ -16,7 +16,15 @@ import pytest
 
 from apache_kafka import ApacheKafka
 from broker_process import BrokerProcess
-from epoch_query import PARTITIONS, ROWS, DeathError, EpochQuery, expected, within_patience
+from epoch_query import (
+    PARTITIONS,
+    ROWS,
+    DeathError,
+    EpochQuery,
+    expected,
+    refuses_others_of_that_number,
+    within_patience,
+)
 from penstock.clients.kafka.connection import ClientConnection, KafkaError
 from penstock.clients.kafka.coordinator import KeptOffset, ProducerState, Transactions
 from penstock.kafka.wire import AnyApi, ErrorCode
@@ -172,15 +180,7 @@ def test_another_batch_of_that_number_is_refused(
         patching.setattr(KafkaEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
         with pytest.raises(DeathError):
             query.commit(0, query.tasks(0), "1:these:there")
-    with pytest.raises(SinkError, match=r"batch 0 of .* read other rows than it does now"):
-        query.commit(0, query.tasks(0), "1:others:there")
-    assert query.shows(expected(0)), "what was decided is finished, whoever comes"
-    with pytest.raises(SinkError, match=r"batch 0 of .* was written to another topic"):
-        query.commit(0, query.tasks(0), "1:these:elsewhere")
-    for same in ("1:these:there", "1::there", "", "2:of a later version"):
-        assert query.commit(0, query.tasks(0), same) is False
-    assert query.commit(1, query.tasks(1), "1:others:there") is True
-    assert query.shows(expected(0, 1))
+    refuses_others_of_that_number(query)
 
 
 def test_a_driver_that_was_taken_for_dead_decides_nothing(

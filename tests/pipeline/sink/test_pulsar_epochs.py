@@ -20,7 +20,14 @@ from pyspark.sql import SparkSession
 
 from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
-from epoch_query import PARTITIONS, ROWS, DeathError, EpochQuery, expected
+from epoch_query import (
+    PARTITIONS,
+    ROWS,
+    DeathError,
+    EpochQuery,
+    expected,
+    refuses_others_of_that_number,
+)
 from patience import PATIENCE_SECONDS, wait_until
 from penstock.clients.kafka.client import KafkaClient
 from penstock.clients.kafka.connection import ClientConnection
@@ -176,15 +183,7 @@ def test_another_batch_of_that_number_is_refused(
         patching.setattr(PulsarEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
         with pytest.raises(DeathError):
             query.commit(0, query.tasks(0), "1:these:there")
-    with pytest.raises(SinkError, match=r"batch 0 of .* read other rows than it does now"):
-        query.commit(0, query.tasks(0), "1:others:there")
-    assert query.shows(expected(0)), "what was decided is finished, whoever comes"
-    with pytest.raises(SinkError, match=r"batch 0 of .* was written to another topic"):
-        query.commit(0, query.tasks(0), "1:these:elsewhere")
-    for same in ("1:these:there", "1::there", "", "2:of a later version"):
-        assert query.commit(0, query.tasks(0), same) is False
-    assert query.commit(1, query.tasks(1), "1:others:there") is True
-    assert query.shows(expected(0, 1))
+    refuses_others_of_that_number(query)
 
 
 def test_the_first_of_two_drivers_decides(

@@ -244,19 +244,14 @@ class Compaction:
 
     async def _look_over(self, partition: Partition, due: Due) -> None:
         """Bring a view up as far as there is room for keys. Raises what `_pass` does."""
-        rewritings = await self._rewritings(partition, due)
-        if not rewritings:
-            raise LogError("its segments have changed")
-        job = self._job(partition, due, rewritings)
-        cleaner = await self._in_thread(cleaner_of, job, self._throttle, self._process)
-        known_to = await self._in_thread(cleaner.map_keys)
+        job, cleaner, known_to = await self._keys_mapped(partition, due)
         found = [
             (each.start, await self._in_thread(cleaner.look_over, each))
-            for each in rewritings
+            for each in job.rewritings
             if each.start < known_to
         ]
         view = partition.compaction.view
-        view = await self._in_thread(view.extended, rewritings[0].start, known_to, found)
+        view = await self._in_thread(view.extended, job.rewritings[0].start, known_to, found)
         if partition.deleted:
             raise UnknownTopicError(f"{partition.name} was deleted")
         await partition.compaction.show(view)
@@ -267,18 +262,24 @@ class Compaction:
 
         Raises LogError, OSError, OvertakenError and StoppedError.
         """
-        rewritings = await self._rewritings(partition, due)
-        if not rewritings:
-            raise LogError("its segments have changed")
-        job = self._job(partition, due, rewritings)
-        cleaner = await self._in_thread(cleaner_of, job, self._throttle, self._process)
-        known_to = await self._in_thread(cleaner.map_keys)
-        for rewriting in rewritings:
+        job, cleaner, known_to = await self._keys_mapped(partition, due)
+        for rewriting in job.rewritings:
             if rewriting.start >= known_to:
                 break
             await self._rewrite(partition, cleaner, rewriting, job)
         partition.compaction.cleaned(known_to)
         return cleaner.tally.records, cleaner.tally.records_kept
+
+    async def _keys_mapped(
+        self, partition: Partition, due: Due
+    ) -> tuple[Job, Cleaner | RemoteCleaner, int]:
+        """Return what is to be done, who does it, and up to where it knows the keys."""
+        rewritings = await self._rewritings(partition, due)
+        if not rewritings:
+            raise LogError("its segments have changed")
+        job = self._job(partition, due, rewritings)
+        cleaner = await self._in_thread(cleaner_of, job, self._throttle, self._process)
+        return job, cleaner, await self._in_thread(cleaner.map_keys)
 
     async def _rewritings(self, partition: Partition, due: Due) -> list[Rewriting]:
         runs = due.runs(partition.topic.config.log.segment_bytes)
