@@ -15,6 +15,7 @@ import pytest
 from apache_kafka import ApacheKafka
 from broker_process import BrokerProcess
 from kafka_twins import Twin
+from penstock.broker.groups.settings import GroupSettings
 from side_by_side import ask_alike
 from twin_steps import WEIGHTS
 
@@ -25,7 +26,9 @@ RUNS, STEPS = 30, 100
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
-    with ApacheKafka(tmp_path_factory.mktemp("kafka")) as broker:
+    # Else what a generation's members have time for runs out at one of them before the other.
+    delay = {"group.initial.rebalance.delay.ms": GroupSettings().initial_rebalance_delay_ms}
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), **delay) as broker:
         yield broker
 
 
