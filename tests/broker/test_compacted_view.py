@@ -26,11 +26,10 @@ from penstock.broker.topics.partition import Partition
 from penstock.log import LogConfig
 from penstock.log.header import Magic
 from penstock.pulsar.positions import last_message_id
-from penstock.records.pulsar.entry import read_entry
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
-from receivers import FakeReceiver, receiver_of
+from receivers import FakeReceiver, receiver_of, shown
 from running import running
-from stored_batches import TIME, batched, entry, metadata, pulsar_batch, singles
+from stored_batches import TIME, batched, entry, metadata, pulsar_batch
 
 NODE = BrokerSettings(log=LogConfig(segment_bytes=1_000), compaction_check_ms=86_400_000)
 NOW_MS = TIME // 1000 + 60_000
@@ -89,20 +88,13 @@ async def came(subscription: Subscription, last: int, *, compacted: bool = True)
     member = Consumer(FakeReceiver(), "c", reads_compacted=compacted)
     subscription.attach(member, SubscriptionKind.EXCLUSIVE, Magic.PULSAR)
     subscription.add_permits(member, 100)
-    await until(lambda: last in shown(member))
+    await until(lambda: last in texts(member))
     return member
 
 
-def shown(member: Consumer) -> dict[int, str]:
+def texts(member: Consumer) -> dict[int, str]:
     """Return what a consumer was sent, by offset."""
-    found = {}
-    for delivery in receiver_of(member).deliveries:
-        parsed = read_entry(delivery.entry.body)
-        base = delivery.entry.header.base_offset
-        for index, (_, payload) in enumerate(singles(bytes(parsed.payload))):
-            if delivery.open_mask is None or delivery.open_mask >> index & 1:
-                found[base + index] = payload.decode()
-    return found
+    return {offset: payload.decode() for offset, payload in shown(member).items()}
 
 
 async def read(
@@ -110,7 +102,7 @@ async def read(
 ) -> dict[int, str]:
     """Return what a new subscription is sent."""
     name = f"s{len(broker.subscriptions.of_partition(partition))}"
-    return shown(await came(await subscribed(broker, partition, name), last, compacted=compacted))
+    return texts(await came(await subscribed(broker, partition, name), last, compacted=compacted))
 
 
 async def test_who_asks_for_the_view_gets_the_last_of_each_key(
@@ -121,7 +113,7 @@ async def test_who_asks_for_the_view_gets_the_last_of_each_key(
     assert await read(broker, partition, 11, compacted=False) == ALL
     slow = broker.subscriptions.get(partition, "slow")
     assert slow is not None
-    assert shown(await came(slow, 11, compacted=False)) == ALL
+    assert texts(await came(slow, 11, compacted=False)) == ALL
 
 
 async def test_what_came_after_the_request_is_there_as_it_is(
@@ -157,7 +149,7 @@ async def test_what_comes_again_is_what_the_view_has_by_now(
     receiver_of(member).deliveries.clear()
     subscription.redeliver(member, None)
     await until(lambda: subscription.backlog == len(LEFT))
-    assert shown(member) == LEFT
+    assert texts(member) == LEFT
 
 
 async def test_the_last_message_of_the_view_is_one_that_is_in_it(

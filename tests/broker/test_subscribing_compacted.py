@@ -24,9 +24,8 @@ from penstock.log import LogConfig
 from penstock.log.header import Magic
 from penstock.pulsar.positions import entry_before, last_message_id, position_at
 from penstock.pulsar.wire.pulsar_api_pb2 import MessageIdData
-from penstock.records.pulsar.entry import read_entry
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
-from receivers import consumer, receiver_of
+from receivers import consumer, receiver_of, shown
 from running import running
 from stored_batches import (
     TIME,
@@ -38,7 +37,6 @@ from stored_batches import (
     kafka_batch,
     metadata,
     pulsar_batch,
-    singles,
 )
 
 NODE = BrokerSettings(log=LogConfig(segment_bytes=1_000), compaction_check_ms=86_400_000)
@@ -103,18 +101,6 @@ async def came(subscription: Subscription) -> Consumer:
         while max(LEFT) not in shown(member):
             await asyncio.sleep(0.001)
     return member
-
-
-def shown(member: Consumer) -> dict[int, bytes]:
-    """Return what a client that knows nothing of compaction shows, by the offsets it knows."""
-    found = {}
-    for delivery in receiver_of(member).deliveries:
-        parsed = read_entry(delivery.entry.body)
-        base = delivery.entry.header.base_offset
-        for index, (_, payload) in enumerate(singles(bytes(parsed.payload))):
-            if delivery.open_mask is None or delivery.open_mask >> index & 1:
-                found[base + index] = payload
-    return found
 
 
 async def test_a_consumer_gets_what_is_left_and_acknowledges_all(

@@ -66,6 +66,18 @@ def expected(*epochs: int) -> list[bytes]:
     )
 
 
+def dies_behind_the_decision(query: EpochQuery, kind: type[Epochs], fingerprint: str = "") -> None:
+    """Have the driver die when batch 0 is decided, and none of its transactions is committed."""
+
+    def dying(*_: object) -> None:
+        raise DeathError
+
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(kind, "_finish", dying)
+        with pytest.raises(DeathError):
+            query.commit(0, query.tasks(0), fingerprint)
+
+
 def refuses_others_of_that_number(query: EpochQuery) -> None:
     """Check that batch 0, of which the driver died behind the decision, stays what it was made of:
     `1:these:there`.

@@ -10,6 +10,8 @@ from penstock.broker.subscriptions.consumer import Consumer, Delivery
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.log.header import Magic, build_header
+from penstock.records.pulsar.entry import read_entry
+from stored_batches import singles
 
 
 def message_batch(count: int = 1, body: bytes = b"body") -> list[bytearray | bytes]:
@@ -80,6 +82,18 @@ def consumer(name: str = "consumer", priority: int = 0, **options: bool) -> Cons
 def receiver_of(member: Consumer) -> FakeReceiver:
     assert isinstance(member.receiver, FakeReceiver)
     return member.receiver
+
+
+def shown(member: Consumer) -> dict[int, bytes]:
+    """Return the payloads that a Pulsar client shows of its batches, by offset."""
+    found = {}
+    for delivery in receiver_of(member).deliveries:
+        parsed = read_entry(delivery.entry.body)
+        base = delivery.entry.header.base_offset
+        for index, (_, payload) in enumerate(singles(bytes(parsed.payload))):
+            if delivery.open_mask is None or delivery.open_mask >> index & 1:
+                found[base + index] = payload
+    return found
 
 
 async def settled() -> None:

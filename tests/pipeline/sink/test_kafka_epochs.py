@@ -21,6 +21,7 @@ from epoch_query import (
     ROWS,
     DeathError,
     EpochQuery,
+    dies_behind_the_decision,
     expected,
     refuses_others_of_that_number,
     within_patience,
@@ -155,15 +156,10 @@ def test_a_driver_may_die_between_any_two_requests(
     assert query.has_none_open()
 
 
-def test_what_is_decided_is_committed_before_the_next_epoch(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_decided_is_committed_before_the_next_epoch(address: str) -> None:
     """The abort of a query that failed leaves alone what was decided."""
     query = Writing(address)
-    with monkeypatch.context() as patching:
-        patching.setattr(KafkaEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
-        with pytest.raises(DeathError):
-            query.commit(0, query.tasks(0))
+    dies_behind_the_decision(query, KafkaEpochs)
     with query.epochs() as epochs:
         epochs.abort(query.writer)
     assert query.values() == []
@@ -172,14 +168,9 @@ def test_what_is_decided_is_committed_before_the_next_epoch(
     assert query.shows(expected(0))
 
 
-def test_another_batch_of_that_number_is_refused(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_batch_of_that_number_is_refused(address: str) -> None:
     query = Writing(address)
-    with monkeypatch.context() as patching:
-        patching.setattr(KafkaEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
-        with pytest.raises(DeathError):
-            query.commit(0, query.tasks(0), "1:these:there")
+    dies_behind_the_decision(query, KafkaEpochs, "1:these:there")
     refuses_others_of_that_number(query)
 
 

@@ -25,6 +25,7 @@ from epoch_query import (
     ROWS,
     DeathError,
     EpochQuery,
+    dies_behind_the_decision,
     expected,
     refuses_others_of_that_number,
 )
@@ -160,14 +161,9 @@ def test_a_driver_may_die_behind_all_that_it_says(
     assert query.shows(expected(*range(epoch + 1)))
 
 
-def test_what_is_decided_is_committed_before_the_next_epoch(
-    query: EpochQuery, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_decided_is_committed_before_the_next_epoch(query: EpochQuery) -> None:
     """The abort of a query that failed leaves alone what was decided."""
-    with monkeypatch.context() as patching:
-        patching.setattr(PulsarEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
-        with pytest.raises(DeathError):
-            query.commit(0, query.tasks(0))
+    dies_behind_the_decision(query, PulsarEpochs)
     with query.epochs() as epochs:
         epochs.abort(query.writer)
     assert query.values() == []
@@ -176,13 +172,8 @@ def test_what_is_decided_is_committed_before_the_next_epoch(
     assert query.shows(expected(0))
 
 
-def test_another_batch_of_that_number_is_refused(
-    query: EpochQuery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patching:
-        patching.setattr(PulsarEpochs, "_finish", lambda *_: (_ for _ in ()).throw(DeathError))
-        with pytest.raises(DeathError):
-            query.commit(0, query.tasks(0), "1:these:there")
+def test_another_batch_of_that_number_is_refused(query: EpochQuery) -> None:
+    dies_behind_the_decision(query, PulsarEpochs, "1:these:there")
     refuses_others_of_that_number(query)
 
 

@@ -149,10 +149,11 @@ class Cursor:
         for start, end in ranges:
             its_number, low = divmod(start, BLOCK)
             high = low + end - start
-            if number != its_number or start <= self.position or high > BLOCK:
+            is_alone = start <= self.position or high > BLOCK
+            if is_alone or number != its_number:
                 self._add_to_block(number, bits)
                 number, bits = its_number, 0
-            if start <= self.position or high > BLOCK:
+            if is_alone:
                 self.acknowledge(start, end)
             else:
                 bits |= BITS[low] if high - low == 1 else span(low, high)

@@ -136,8 +136,9 @@ class Push:
     def _acquire(self, consumer: Consumer, entry: AnyEntry) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""
         start, end = entry.header.base_offset, entry.header.next_offset
-        view = self._partition.compaction.view
-        left_out = view.left_out(start, end) if consumer.reads_compacted else 0
+        left_out = 0
+        if consumer.reads_compacted:
+            left_out = self._partition.compaction.view.left_out(start, end)
         share = self._engine.acquire(consumer, start, end, left_out=left_out)
         if share is None:
             return None

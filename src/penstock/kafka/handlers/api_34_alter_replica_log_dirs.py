@@ -66,5 +66,5 @@ def _place(
 
 
 def _check(path: str, call: Call) -> None:
-    if path != str(call.broker.data_folder.absolute()):
+    if path != str(call.broker.data_folder):
         raise RequestError(ErrorCode.LOG_DIR_NOT_FOUND, f"the node has no folder {path}")

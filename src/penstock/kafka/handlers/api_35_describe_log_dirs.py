@@ -28,7 +28,7 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> Desc
     every = (partition for _, partitions in asked for partition in partitions)
     await call.broker.topics.measure(every)
     response = api("DescribeLogDirs").response
-    folder = call.broker.data_folder.absolute()
+    folder = call.broker.data_folder
     space = shutil.disk_usage(folder)
     directory = response.DescribeLogDirsResult(
         log_dir=str(folder),

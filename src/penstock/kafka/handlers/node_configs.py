@@ -108,7 +108,7 @@ def _own(call: Call) -> list[ConfigEntry]:
         ("advertised.listeners", f"PLAINTEXT://{host}:{port}", ConfigType.LIST),
         ("broker.id", node_id, ConfigType.INT),
         ("listeners", f"PLAINTEXT://:{port}", ConfigType.LIST),
-        ("log.dirs", str(call.broker.data_folder.absolute()), ConfigType.LIST),
+        ("log.dirs", str(call.broker.data_folder), ConfigType.LIST),
         ("node.id", node_id, ConfigType.INT),
     ]
     return [

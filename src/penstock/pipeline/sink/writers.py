@@ -87,15 +87,15 @@ class StreamWriter(Carried, DataSourceStreamArrowWriter):
         return replace(task, checkpoint=self._checkpoint(context.getLocalProperty(_CHECKPOINTS)))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        task = next((each for each in messages if isinstance(each, Written)), None)
+        task = task_of(messages)
         if task is not None:  # Else there was no task, and so no row.
             rows = rows_of(task.checkpoint, task.writer, batchId)
             commit(self._options, task.writer, batchId, messages, rows)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        writer = writer_of(messages)
-        if writer is not None:
-            abort(self._options, writer)
+        task = task_of(messages)
+        if task is not None:
+            abort(self._options, task.writer)
 
     def _checkpoint(self, folder: str | None) -> str | None:
         named, name = self._options.checkpoint, self._options.query_name
@@ -148,6 +148,6 @@ def of_application(options: SinkOptions) -> str | None:
     return None if options.application is None else f"app-{options.application}"
 
 
-def writer_of(messages: Sequence[WriterCommitMessage | None]) -> str | None:
-    """Return of which writer the messages are; None where there is none."""
-    return next((each.writer for each in messages if isinstance(each, Written)), None)
+def task_of(messages: Sequence[WriterCommitMessage | None]) -> Written | None:
+    """Return a task of the writer whose messages these are; None where there is none."""
+    return next((each for each in messages if isinstance(each, Written)), None)
