@@ -250,6 +250,18 @@ def test_a_folder_in_use_is_left_alone(data: Path) -> None:
         recover(data / "nowhere")
 
 
+def test_a_folder_of_no_broker_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "letters").mkdir()
+    for folder in (".", "letters", "nowhere", "\x01"):
+        result = CliRunner().invoke(app, ["recover", "--rebuild", "--data-folder", folder])
+        assert isinstance(result.exception, CommandError)
+        assert "there is no data folder" in str(result.exception)
+    assert [path.name for path in tmp_path.rglob("*")] == ["letters"]
+
+
 def test_people_read_a_table(data: Path) -> None:
     remove_database(data)
     result = CliRunner().invoke(app, ["recover", "--data-folder", str(data)])

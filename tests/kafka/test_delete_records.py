@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,10 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from broker_process import BrokerProcess
 from kafka_dialog import TOPIC, Dialog, kafka_broker
 from patience import PATIENCE_SECONDS
+from penstock.broker.topics import settling
+from penstock.broker.topics.partition import Partition
 from penstock.clients.kafka.record_batch import Record, encode_batch
+from penstock.kafka.handlers import api_21_delete_records
 from penstock.kafka.wire import ErrorCode, api
 
 EARLIEST = -2
@@ -55,6 +59,29 @@ async def test_what_was_answered_before_it_was_safe_goes_too(dialog: Dialog, ask
     for number in range(5):
         await dialog.produce(batch(b"%d" % number), acks=1)
     assert await delete(dialog, asked) == [0, 5]
+
+
+async def test_all_partitions_of_a_request_become_safe_together(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited_for = []
+
+    async def settled(partitions: Collection[Partition]) -> None:
+        waited_for.append({each.index for each in partitions})
+        await settling.settled(partitions)
+
+    monkeypatch.setattr(api_21_delete_records, "settled", settled)
+    await dialog.create_topic(partitions=3)
+    for index in range(3):
+        await dialog.produce(batch(b"x"), partition=index, acks=1)
+    types = api("DeleteRecords").request
+    partitions = [
+        types.DeleteRecordsPartition(partition_index=index, offset=1) for index in (0, 1, 2, 3)
+    ]
+    asked = types.DeleteRecordsTopic(name=TOPIC, partitions=partitions)
+    (topic,) = (await dialog.ask("DeleteRecords", topics=[asked], timeout_ms=1000)).topics
+    assert [each.low_watermark for each in topic.partitions] == [1, 1, 1, -1]
+    assert waited_for == [{0, 1, 2}]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_a_frame_that_is_a_mapping_is_received_in_place() -> None:
 def test_a_large_frame_takes_memory_as_it_arrives() -> None:
     intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
     resident = resident_bytes()
+    assert resident is not None
     before = resident()
     feed(intake, (1 << 30).to_bytes(4), [4])
     received = 4

@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.failure import EXIT_FAILED, CommandError
 from penstock.cli.output import Format, FormatOption, print_json, print_rows
+from penstock.cli.paths import path_of
 
 if TYPE_CHECKING:
     from penstock.pipeline.logs.audit import LogAudit
@@ -20,7 +21,13 @@ _COLUMNS: Final = ["topic", "partition", "start", "end", "records", "segments", 
 
 def audit_command(
     data_folder: Annotated[
-        Path, typer.Option("--data-folder", help="Folder of all data of a broker.")
+        Path,
+        typer.Option(
+            "--data-folder",
+            parser=path_of,
+            metavar="FOLDER",
+            help="Folder of all data of a broker.",
+        ),
     ] = Path("penstock-data"),
     master: Annotated[str, typer.Option(help="Spark's master URL.")] = "local[*]",
     output: Annotated[Format, FormatOption] = Format.TABLE,

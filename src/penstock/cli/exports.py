@@ -12,6 +12,7 @@ import typer
 from penstock.cli.client import DEFAULT_SERVER, Server
 from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, print_json
+from penstock.cli.paths import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,13 @@ Master: TypeAlias = Annotated[str, typer.Option(help="Spark's master URL.")]
 def export_command(
     topics: Annotated[list[str], typer.Argument(help="Topics by their Kafka names.")],
     folder: Annotated[
-        Path, typer.Option("--to", help="A new folder, or that of an export that was ended.")
+        Path,
+        typer.Option(
+            "--to",
+            parser=path_of,
+            metavar="FOLDER",
+            help="A new folder, or that of an export that was ended.",
+        ),
     ],
     server: Server = DEFAULT_SERVER,
     read_mode: Annotated[
@@ -51,7 +58,9 @@ def export_command(
 
 
 def import_command(
-    folder: Annotated[Path, typer.Argument(help="The folder of an export.")],
+    folder: Annotated[
+        Path, typer.Argument(parser=path_of, metavar="FOLDER", help="The folder of an export.")
+    ],
     topics: Annotated[
         list[str] | None, typer.Argument(help="Some of its topics; without a name, all.")
     ] = None,

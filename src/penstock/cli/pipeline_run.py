@@ -11,6 +11,7 @@ import typer
 from penstock.cli.client import DEFAULT_SERVER, Server
 from penstock.cli.failure import CommandError, UsageError
 from penstock.cli.output import Format, FormatOption, OutputClosed, print_json, print_line
+from penstock.cli.paths import path_of
 from penstock.cli.pipeline_files import is_definition, loaded
 from penstock.cli.pipeline_signals import stop_on_signals
 
@@ -29,7 +30,12 @@ UpsertBy = Annotated[
     typer.Option(help="A column to keep the newest row of each value of; repeatable."),
 ]
 Checkpoint = Annotated[
-    Path | None, typer.Option(help="Folder of Spark's offsets; inside the table's unless given.")
+    Path | None,
+    typer.Option(
+        parser=path_of,
+        metavar="FOLDER",
+        help="Folder of Spark's offsets; inside the table's unless given.",
+    ),
 ]
 Table = Annotated[
     str | None, typer.Option("--table", help="Folder of the table, or its URL in an object store.")
@@ -37,7 +43,10 @@ Table = Annotated[
 State = Annotated[
     Path | None,
     typer.Option(
-        help="Folder of the run's own files, for a table in an object store.  [default: NAME-state]"
+        parser=path_of,
+        metavar="FOLDER",
+        help="Folder of the run's own files, for a table in an object store.  "
+        "[default: NAME-state]",
     ),
 ]
 Catalog = Annotated[
@@ -150,7 +159,7 @@ def _place(
         return {"table": state or Path(state_name(table)), "store": table, **found}
     if state is not None:
         raise UsageError("--state is about tables in an object store: leave it out")
-    return {"table": Path(table), **found}
+    return {"table": path_of(table), **found}
 
 
 def _choice(flag: str, word: str, choices: list[Any]) -> Any:

@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.failure import CommandError
 from penstock.cli.output import Format, FormatOption, print_json, print_rows
+from penstock.cli.paths import path_of
 
 if TYPE_CHECKING:
     from penstock.server.inspection import Finding
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
 def recover_command(
     data_folder: Annotated[
-        Path, typer.Option("--data-folder", help="Folder of all data of a broker that is stopped.")
+        Path,
+        typer.Option(
+            "--data-folder",
+            parser=path_of,
+            metavar="FOLDER",
+            help="Folder of all data of a broker that is stopped.",
+        ),
     ] = Path("penstock-data"),
     rebuild: Annotated[
         bool,
@@ -69,10 +76,11 @@ def _recover(
     from penstock.broker.errors import DataFolderError
     from penstock.metadata.errors import MetadataError
     from penstock.server import recovery
-    from penstock.server.data_folder import DataFolderLock
+    from penstock.server.data_folder import DataFolderLock, is_data_folder
 
-    if not data_folder.is_dir():
-        raise CommandError(f"there is no data folder {data_folder}")
+    # Before it is locked: that leaves a file in it.
+    if not is_data_folder(data_folder):
+        raise CommandError(f"there is no data folder {data_folder}; --data-folder says where it is")
     try:
         with DataFolderLock(data_folder):
             done = asyncio.run(recovery.rebuild(data_folder)) if rebuild else []

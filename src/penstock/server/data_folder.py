@@ -12,8 +12,17 @@ from typing import Final, Self
 
 from penstock.broker.errors import DataFolderError
 from penstock.limits import FOLDER_CHECK_SECONDS
+from penstock.log.layout import CLUSTER_ID_FILE, DATABASE_FILE, IDENTITY_FILE, topics_directory
 
 LOCK_NAME: Final = "penstock.lock"
+_OF_A_BROKER: Final = (LOCK_NAME, DATABASE_FILE, CLUSTER_ID_FILE, IDENTITY_FILE)
+
+
+def is_data_folder(folder: Path) -> bool:
+    """Whether a broker has left anything there, whatever of it is missing now."""
+    return topics_directory(folder).is_dir() or any(
+        (folder / name).exists() for name in _OF_A_BROKER
+    )
 
 
 class DataFolderLock:

@@ -20,9 +20,15 @@ def default_budget() -> int:
     return max(MEMORY_BYTES_LEAST, memory_of_machine() // _SHARE)
 
 
-def resident_bytes() -> Callable[[], int]:
-    """Return what tells how much memory this process has, in a few microseconds."""
-    file, page = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC), mmap.PAGESIZE
+def resident_bytes(told: Path = Path("/proc/self/statm")) -> Callable[[], int] | None:
+    """Return what tells how much memory this process has, in a few microseconds.
+
+    None where /proc is not mounted: nothing else tells how much it is now.
+    """
+    try:
+        file, page = os.open(told, os.O_RDONLY | os.O_CLOEXEC), mmap.PAGESIZE
+    except OSError:
+        return None
 
     def read() -> int:
         return int(os.pread(file, 100, 0).split()[1]) * page

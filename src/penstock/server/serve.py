@@ -43,6 +43,10 @@ _EXPOSED: Final = (
     "listening on %s: whoever reaches these ports reads and writes every topic, for there is no "
     "security yet; keep strangers out by a firewall, or listen on 127.0.0.1"
 )
+_NOT_MEASURED: Final = (
+    "/proc is not mounted, so what the process takes beyond what it accounts for is not measured: "
+    "it may take more than memory_bytes; mount /proc and start again"
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
         try:
             await server.start()
             reports.start(log_lines.report_for_ever(), "log lines that were left out")
-            broker.memory.set_resident(resident_bytes())
+            _measure(broker.memory)
             garbage.start()
             watchdog.start()
             started(Ready(server.addresses, config))
@@ -137,6 +141,15 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
             reports.cancel()
             log_lines.report()
             logger.info("stopped in %.2f s", time.monotonic() - began)
+
+
+def _measure(memory: Memory) -> None:
+    """Have the budget know what the process really has, where the system tells."""
+    resident = resident_bytes()
+    if resident is None:
+        logger.warning(_NOT_MEASURED)
+    else:
+        memory.set_resident(resident)
 
 
 async def _until_stopped(stop_asked: asyncio.Event, lock: DataFolderLock) -> None:

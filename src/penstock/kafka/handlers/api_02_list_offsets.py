@@ -20,7 +20,6 @@ Versions 0-11.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock import wall_clock
@@ -30,6 +29,7 @@ from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
 from penstock.kafka.handlers.topics import (
+    asked_for,
     check_asked_once,
     check_leader_epoch,
     isolation_of,
@@ -41,8 +41,6 @@ from penstock.log.header import Magic, read_header
 from penstock.pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from penstock.broker.topics.partition import Partition
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -74,7 +72,7 @@ NOTHING: Final = RecordTime(-1, -1)
 async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     response = api("ListOffsets").response
     pace = Pace()
-    asked, partitions = await _asked(request, call, pace)
+    asked, partitions = await asked_for(request.topics, call.broker, pace)
     await settled(partitions)
     isolation = isolation_of(request.isolation_level)
     topics = []
@@ -121,25 +119,6 @@ async def _answer(
     result.timestamp, result.offset = found
     if found.offset >= 0:
         result.leader_epoch = partition.epoch_at(found.offset)
-
-
-async def _asked(
-    request: ListOffsetsRequest, call: Call, pace: Pace
-) -> tuple[Counter[tuple[str, int]], Collection[Partition]]:
-    """Return how often each partition is asked for, and those that are there."""
-    times = Counter[tuple[str, int]]()
-    partitions: dict[Partition, None] = {}
-    for topic in request.topics:
-        found = call.broker.topics.by_kafka_name(topic.name)
-        for part in topic.partitions:
-            times[topic.name, part.partition_index] += 1
-            if found is not None and 0 <= part.partition_index < len(found.partitions):
-                partitions[found.partitions[part.partition_index]] = None
-            if pace.is_over():
-                await pace.others()
-        if pace.is_over():
-            await pace.others()
-    return times, partitions
 
 
 async def _find(partition: Partition, timestamp: int, isolation: Isolation) -> RecordTime:

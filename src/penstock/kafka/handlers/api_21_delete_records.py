@@ -13,7 +13,7 @@ from penstock.broker.topics.settings import COMPACT
 from penstock.broker.topics.settling import settled
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import topic_by_name
+from penstock.kafka.handlers.topics import asked_for, topic_by_name
 from penstock.kafka.wire import ErrorCode, api
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.pace import Pace
@@ -32,6 +32,8 @@ NO_LOW_WATERMARK: Final = -1
 async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     response = api("DeleteRecords").response
     pace = Pace()
+    _, partitions = await asked_for(request.topics, call.broker, pace)
+    await settled(partitions)
 
     async def of_topic(
         asked: DeleteRecordsRequest.DeleteRecordsTopic,
@@ -55,7 +57,6 @@ async def _delete(
         partition = topic.partition(asked.partition_index)
         _check_policy(topic)
         await partition.opened()
-        await settled([partition])
         await partition.trim(_offset(asked.offset, partition))
         result.low_watermark = partition.start_offset
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.topics.names import TopicName
@@ -10,19 +11,25 @@ from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from uuid import UUID
 
     from penstock.broker.broker import Broker
     from penstock.broker.topics.partition import Partition
     from penstock.broker.topics.topic import Topic
-    from penstock.kafka.wire.messages import CreatePartitionsRequest, CreateTopicsRequest
+    from penstock.kafka.wire.messages import (
+        CreatePartitionsRequest,
+        CreateTopicsRequest,
+        DeleteRecordsRequest,
+        ListOffsetsRequest,
+    )
     from penstock.pace import Pace
 
     Assignment = (
         CreateTopicsRequest.CreatableReplicaAssignment
         | CreatePartitionsRequest.CreatePartitionsAssignment
     )
+    Asked = ListOffsetsRequest.ListOffsetsTopic | DeleteRecordsRequest.DeleteRecordsTopic
 
 ALL_TOPIC_OPERATIONS: Final = sum(1 << bit for bit in (3, 4, 5, 6, 7, 8, 10, 11))
 """Read, write, create, delete, alter, describe, describe and alter configs: nobody is refused."""
@@ -63,6 +70,25 @@ def topic_by_id(broker: Broker, topic_id: UUID) -> Topic:
     if topic is None:
         raise RequestError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id}")
     return topic
+
+
+async def asked_for(
+    topics: Sequence[Asked], broker: Broker, pace: Pace
+) -> tuple[Counter[tuple[str, int]], Collection[Partition]]:
+    """Return how often each partition is asked for, and those that are there."""
+    times = Counter[tuple[str, int]]()
+    partitions: dict[Partition, None] = {}
+    for topic in topics:
+        found = broker.topics.by_kafka_name(topic.name)
+        for part in topic.partitions:
+            times[topic.name, part.partition_index] += 1
+            if found is not None and 0 <= part.partition_index < len(found.partitions):
+                partitions[found.partitions[part.partition_index]] = None
+            if pace.is_over():
+                await pace.others()
+        if pace.is_over():
+            await pace.others()
+    return times, partitions
 
 
 async def check_assignments(assignments: Sequence[Assignment], broker: Broker, pace: Pace) -> None:
