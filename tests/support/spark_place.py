@@ -9,6 +9,7 @@ The Python of the place runs it, which need not have the tests' libraries. The f
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,9 @@ ADDED = 10
 """Rows that are written to the topic when it was read and streamed once."""
 
 ATTEMPTS = 3
+OTHER_ROWS = "read other rows than it does now"
+"""What a stream ends with where an older checkpoint was put back, and more has come."""
+
 TOO_SLOW = "Python worker failed to connect back"
 """What a stream ends with where a machine is too busy to start a Python in Spark's ten seconds."""
 
@@ -63,11 +67,21 @@ def main(place: Place) -> None:
     found = {"spark": spark.version, **read(place, spark)}
     append(place.read(spark).select("key", "value"), place, place.copy)
     stream(place, spark)
+    checkpoint = Path(place.checkpoint)
+    older = Path(shutil.copytree(checkpoint, checkpoint.with_name("older")))
     added = spark.range(ADDED).selectExpr("to_json(struct(1000 + id AS id)) AS value")
     append(added, place, place.topic)
     stream(place, spark)
     found["copied"] = ids(place.read(spark, subscribe=place.copy))
-    sys.stdout.write(json.dumps(found | tables(place, spark)))
+    found |= tables(place, spark)
+    append(added, place, place.topic)
+    shutil.rmtree(checkpoint)
+    shutil.copytree(older, checkpoint)
+    try:
+        stream(place, spark)
+    except StreamingQueryException as error:
+        found["refused"] = OTHER_ROWS in str(error)
+    sys.stdout.write(json.dumps(found))
     spark.stop()
 
 

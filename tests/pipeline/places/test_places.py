@@ -122,6 +122,7 @@ def check(
         "live": ids + added,
         "view": ids + added,
         "by_options": ids + added,
+        "refused": True,
     }
     assert found["spark"].startswith(place.spark)
 

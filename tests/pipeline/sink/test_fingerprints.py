@@ -82,13 +82,33 @@ def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_says_nothing() -> None:
-    made = fingerprint_of("a", "orders")
+    made = fingerprint_of("a", "orders", 7)
     assert Fingerprint.parse(str(made)) == made
-    assert len(str(made)) <= limits.FINGERPRINT_CHARACTERS
     assert made.differs(fingerprint_of("b", "returns")) == "rows"
     for rows in ("a", ""):
         assert made.differs(fingerprint_of(rows, "returns")) == "topic"
         assert made.differs(fingerprint_of(rows, None)) == "topic"
         assert made.differs(fingerprint_of(rows, "orders")) is None
-    for text in ("", "1:a", "2:b:c", "1:a:b:c"):
+    for text in ("", "1:a", "1:a:b:c", "2:b:c", "2:b:c:8:d", "3:b:c:8"):
         assert made.differs(Fingerprint.parse(text)) is None
+
+
+def test_rows_are_counted_where_it_is_not_known_which_they_are() -> None:
+    made, unknown = fingerprint_of("a", "orders", 7), fingerprint_of("", "orders", 7)
+    assert made.differs(fingerprint_of("a", "orders", 8)) is None
+    for one, other in ((made, unknown), (unknown, made), (unknown, unknown)):
+        assert one.differs(other) is None
+        assert one.differs(other._replace(row_count="8")) == "row_count"
+        assert one.differs(other._replace(row_count="")) is None
+
+
+def test_a_fingerprint_of_an_earlier_version_has_no_count() -> None:
+    earlier = Fingerprint.parse(f"1:a:{fingerprint_of('a', 'orders').topic}")
+    assert earlier.differs(fingerprint_of("a", "orders", 7)) is None
+    assert earlier.differs(fingerprint_of("b", "orders", 7)) == "rows"
+    assert earlier.differs(fingerprint_of("a", "returns", 7)) == "topic"
+
+
+def test_a_broker_takes_a_fingerprint_of_any_batch(tmp_path: Path) -> None:
+    made = str(fingerprint_of(planned(tmp_path, POSITIONS), "orders", 999_999_999_999))
+    assert len(made) <= limits.FINGERPRINT_CHARACTERS

@@ -6,6 +6,7 @@ Method: the checkpoint is copied before the last batch, and put back after it.
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from spark_topics import create, fill, numbered
 
 CHECKPOINTS = "spark.sql.streaming.checkpointLocation"
 REFUSED = "read other rows than it does now"
+COUNTED = "written with another number of rows than it has now"
 
 
 class Place:
@@ -76,13 +78,24 @@ def stream(rows: DataFrame, place: Place, **options: str) -> None:
     ).start().awaitTermination()
 
 
+def for_java_alone(spark: SparkSession, folder: Path) -> str:
+    """Return an address of a folder that says nothing to Python."""
+    name = uuid.uuid4().hex
+    spark.conf.set(f"fs.viewfs.mounttable.{name}.link./here", folder.as_uri())
+    return f"viewfs://{name}/here"
+
+
 def put_back(copy: Path, checkpoint: Path) -> None:
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
 
 
 def check_older_checkpoints(
-    run: Callable[[], object], more: Callable[[int, int], None], place: Place, checkpoint: Path
+    run: Callable[[], object],
+    more: Callable[[int, int], None],
+    place: Place,
+    checkpoint: Path,
+    refused: str = REFUSED,
 ) -> None:
     """Put older checkpoints back; `more` adds rows to the source, from one number to another."""
     copy, newest = checkpoint.with_name("copy"), checkpoint.with_name("newest")
@@ -95,7 +108,7 @@ def check_older_checkpoints(
     more(20, 30)
     for _ in range(2):
         put_back(copy, checkpoint)
-        with pytest.raises((StreamingQueryException, PipelineError), match=REFUSED):
+        with pytest.raises((StreamingQueryException, PipelineError), match=refused):
             run()
         assert place.has(20)
     put_back(newest, checkpoint)
@@ -115,6 +128,64 @@ def test_of_topics(
         place,
         checkpoint,
     )
+
+
+def test_in_for_each_batch(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    source, checkpoint = create(shared_server.kafka), tmp_path / "checkpoint"
+    place = Place(shared_server.kafka, create(shared_server.kafka))
+    rows = rows_of(spark, shared_server, source)
+    name = uuid.uuid4().hex
+
+    def write(frame: DataFrame, batch: int) -> None:
+        frame.write.format("penstock").mode("append").options(
+            topic=place.topic, txnAppId=name, txnVersion=str(batch)
+        ).option("penstock.bootstrap.servers", place.servers).save()
+
+    def run() -> None:
+        query = rows.writeStream.foreachBatch(write).trigger(availableNow=True)
+        query.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+
+    check_older_checkpoints(
+        run,
+        lambda first, last: fill(shared_server.kafka, source, numbered(first, last)),
+        place,
+        checkpoint,
+        COUNTED,
+    )
+
+
+def test_where_only_java_can_read_the_checkpoint(
+    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    source, checkpoint = create(shared_server.kafka), tmp_path / "checkpoint"
+    place = Place(shared_server.kafka, create(shared_server.kafka))
+    location = f"{for_java_alone(spark, tmp_path)}/checkpoint"
+
+    def run(only: str = "true", **options: str) -> None:
+        rows = rows_of(spark, shared_server, source).where(only)
+        stream(rows, place, checkpointLocation=location, **options)
+
+    fill(shared_server.kafka, source, numbered(0, 10))
+    run()
+    shutil.copytree(checkpoint, tmp_path / "newest")
+    fill(shared_server.kafka, source, numbered(10, 20))
+    for kind in ("offsets", "commits"):
+        shutil.rmtree(checkpoint / kind)
+    with pytest.raises(StreamingQueryException, match=COUNTED):
+        run()
+    assert place.has(10)
+    put_back(tmp_path / "newest", checkpoint)
+    shutil.rmtree(checkpoint / "commits")
+    run()
+    assert place.has(20), "a driver that died behind the decision is no older checkpoint"
+    # A query that makes other rows of the same messages each time.
+    (checkpoint / "commits" / "1").unlink()
+    with pytest.raises(StreamingQueryException, match=COUNTED):
+        run("offset < 19")
+    run("offset < 19", failOnDataLoss="false")
+    assert place.has(20)
 
 
 def test_with_nothing_new_it_goes_on(

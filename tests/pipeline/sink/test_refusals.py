@@ -46,6 +46,7 @@ def test_the_defaults() -> None:
         codec="none",
         batch_bytes=1_000_000,
         at_least_once=False,
+        fail_on_data_loss=True,
         timeout_ms=None,
         application=None,
         version=0,

@@ -62,22 +62,17 @@ class MessageWriter:
 
     def write(self, batches: Iterable[pa.RecordBatch], query: str, batch: int) -> Iterator[Piece]:
         """Write rows; yield how many, and whose transaction has them. Raises SinkError."""
-        rows = 0
+        columns = _PARSED if self.parsed else _AS_READ
+        messages = (
+            each.select(list(columns.values())).rename_columns(list(columns)) for each in batches
+        )
+        message = written(messages, _writer(query), batch, self.options)
+        yield Piece(json.dumps(message.outcome), message.rows, 0, (), b"")
 
-        def messages() -> Iterator[pa.RecordBatch]:
-            nonlocal rows
-            columns = _PARSED if self.parsed else _AS_READ
-            for each in batches:
-                rows += each.num_rows
-                yield each.select(list(columns.values())).rename_columns(list(columns))
-
-        message = written(messages(), _writer(query), batch, self.options)
-        yield Piece(json.dumps(message.outcome), rows, 0, (), b"")
-
-    def commit(self, query: str, batch: int, outcomes: Sequence[str], checkpoint: str) -> None:
+    def commit(self, query: str, batch: int, lines: Sequence[Row], checkpoint: str) -> None:
         """Make what tasks have written visible at once, by what they yielded. Raises SinkError."""
         writer = _writer(query)
-        messages = [WrittenTask(writer, json.loads(each)) for each in outcomes]
+        messages = [WrittenTask(writer, json.loads(each.staged), each.rows) for each in lines]
         commit(self.options, writer, batch, messages, rows_of(checkpoint, writer, batch))
 
     def abort(self, query: str) -> None:
@@ -116,7 +111,7 @@ class ToTopic(Stepped):
     def commit(self, query: str, batch: int, lines: Sequence[Row]) -> int:
         written = [line for line in lines if line.into == TABLE]
         checkpoint = str(checkpoint_of(self._config, self.table))
-        self._messages.commit(query, batch, [line.staged for line in written], checkpoint)
+        self._messages.commit(query, batch, written, checkpoint)
         return sum(line.rows for line in written)
 
 

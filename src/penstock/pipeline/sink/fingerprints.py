@@ -3,6 +3,9 @@
 A number and a query's id don't tell a batch that is done again from another one: a checkpoint that
 is put back as it was before the batch has it planned anew, and more rows may have come; and a copy
 of a checkpoint may be another query's, with another topic.
+
+The checkpoint says what a batch reads. A driver commits in a Python that has no way to Java, and so
+to Hadoop's file systems; where it can't read the checkpoint, the rows that tasks had are counted.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ _KNOWN: Final = "v1"
 """The form of Spark's offset log whose lines are known: its version, what Spark knows of the batch,
 and how far each source is read."""
 
-_FORM: Final = "1"
-"""Begins a fingerprint. Those of another form say nothing about those of this one."""
+_FORM: Final = "2"
+_FIRST_FORM: Final = "1"
+"""Begin a fingerprint; the first one had no count. Those of other forms say nothing about it."""
 
 
 class Fingerprint(NamedTuple):
@@ -34,6 +38,8 @@ class Fingerprint(NamedTuple):
 
     rows: str
     topic: str
+    row_count: str = ""
+    """How many rows tasks had: what there is to compare where it is not known which they were."""
 
     def __str__(self) -> str:
         return ":".join((_FORM, *self))
@@ -42,19 +48,25 @@ class Fingerprint(NamedTuple):
     def parse(cls, text: str) -> Fingerprint:
         """Read what was kept with a batch, also by earlier versions and later ones."""
         form, *parts = text.split(":")
-        return cls(*parts) if form == _FORM and len(parts) == len(cls._fields) else cls("", "")
+        fields = {_FORM: len(cls._fields), _FIRST_FORM: len(cls._fields) - 1}
+        return cls(*parts) if len(parts) == fields.get(form) else cls("", "")
 
     def differs(self, other: Fingerprint) -> str | None:
-        """Return of what another one is different, as far as both are known; None if of nothing."""
-        for name, mine, others in zip(self._fields, self, other, strict=True):
+        """Return of what another one is different, as far as both are known; None if of nothing.
+
+        The same messages may be other rows, of a query that is not the same each time.
+        """
+        names = self._fields if not (self.rows and other.rows) else ("rows", "topic")
+        for name in names:
+            mine, others = getattr(self, name), getattr(other, name)
             if mine and others and mine != others:
                 return name
         return None
 
 
-def fingerprint_of(rows: str, topic: str | None) -> Fingerprint:
+def fingerprint_of(rows: str, topic: str | None, count: int | None = None) -> Fingerprint:
     """Return that of rows, see `rows_of`, to a topic; None where each row names its own."""
-    return Fingerprint(rows, _digest(topic or "", 8))
+    return Fingerprint(rows, _digest(topic or "", 8), "" if count is None else str(count))
 
 
 def rows_of(checkpoint: str | None, writer: str, batch: int) -> str:

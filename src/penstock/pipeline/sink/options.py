@@ -22,6 +22,7 @@ PULSAR_COMPRESSION: Final = "pulsar.producer.compressionType"
 PULSAR_BATCH_SIZE: Final = "pulsar.producer.batchingMaxBytes"
 PULSAR_TIMEOUT: Final = "pulsar.transactionTimeoutMs"
 AT_LEAST_ONCE: Final = "atLeastOnce"
+FAIL_ON_DATA_LOSS: Final = "failOnDataLoss"
 APPLICATION: Final = "txnAppId"
 VERSION: Final = "txnVersion"
 """As Delta's: a batch write that may be done again names itself by both."""
@@ -42,6 +43,7 @@ NAMES: Final = (
     "includeHeaders",
     "partitioner",
     AT_LEAST_ONCE,
+    FAIL_ON_DATA_LOSS,
     APPLICATION,
     VERSION,
     COMPRESSION,
@@ -81,6 +83,8 @@ class SinkOptions:
     batch_bytes: int
     at_least_once: bool
     """Whether rows may be there twice, where the server has a way to write them once."""
+    fail_on_data_loss: bool
+    """Whether a batch is refused that was written when it had other rows than it has now."""
     timeout_ms: int | None
     """How long a transaction may stay open; None for as long as suits the server."""
     application: str | None
@@ -118,6 +122,7 @@ def parse(options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         codec=codec,
         batch_bytes=batch_bytes,
         at_least_once=at_least_once,
+        fail_on_data_loss=_choice(given, FAIL_ON_DATA_LOSS, ["true", "false"]) == "true",
         timeout_ms=_count(given, timeout, least=1_000),
         application=application,
         version=version,

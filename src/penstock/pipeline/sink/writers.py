@@ -47,6 +47,10 @@ class Written(WriterCommitMessage):
     writer: str
     outcome: Outcome | None
     """Whose open transaction has the rows; None where there were none to write."""
+    rows: int
+    """How many the task had, also where they are written already."""
+    in_stream: bool = False
+    """Whether it belongs to a batch of a stream."""
     checkpoint: str | None = None
     """Where that of the task's stream is, as far as that is known."""
 
@@ -109,7 +113,16 @@ def written(
     context = TaskContext.get()
     assert context is not None, "Spark runs it in a task"
     attempt = Attempt(writer, epoch, context.partitionId(), context.attemptNumber())
-    return Written(writer, write_task(rows, attempt, options))
+    count = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal count
+        for each in rows:
+            count += each.num_rows
+            yield each
+
+    outcome = write_task(counted(), attempt, options)
+    return Written(writer, outcome, count, context.getLocalProperty(_BATCH) is not None)
 
 
 def commit(
@@ -123,10 +136,13 @@ def commit(
 
     The rows are those of the fingerprint, see `rows_of`; empty where nobody knows.
     """
-    fingerprint = str(fingerprint_of(rows, options.topic))
-    outcomes = [
-        each.outcome for each in messages if isinstance(each, Written) and each.outcome is not None
-    ]
+    tasks = [each for each in messages if isinstance(each, Written)]
+    # A write that is none of a stream's says itself that it is the same, whatever it reads now.
+    is_counted = options.fail_on_data_loss and any(each.in_stream for each in tasks)
+    count = sum(each.rows for each in tasks) if is_counted else None
+    known = rows if options.fail_on_data_loss else ""
+    fingerprint = str(fingerprint_of(known, options.topic, count))
+    outcomes = [each.outcome for each in tasks if each.outcome is not None]
     ask = Patience(answered=True).ask
     with errors_in_words(options.servers), open_epochs(options, ask) as epochs:
         if not epochs.commit(writer, epoch, outcomes, fingerprint):

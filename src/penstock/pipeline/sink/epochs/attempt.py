@@ -120,6 +120,12 @@ _DIFFERENT: Final = {
         "the checkpoint is older than what the topics hold. Put its newest copy back; or give a "
         "new checkpoint, and starting offsets behind the rows that are written"
     ),
+    "row_count": (
+        "{} was written with another number of rows than it has now, so nothing of it is written "
+        "now: the checkpoint, which can't be read here, may be older than what the topics hold. "
+        "Then put its newest copy back. If the query makes other rows of the same input each time, "
+        "go on with the option failOnDataLoss set to false"
+    ),
     "topic": (
         "{} was written to another topic, so nothing of it is written now: a checkpoint, or "
         "txnAppId, belongs to one topic. Name the topic as it was; or give one of its own to what "
