@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,3 +45,11 @@ def test_it_says_why_it_can_t(command: Penstock, tmp_path: Path, name: str) -> N
     filled(TableConfig(str(tmp_path / "table")), 1)
     done = command("pipeline", "compact", str(tmp_path / name), code=1)
     assert "delta or iceberg" in done.stderr if name == "table" else "no table" in done.stderr
+
+
+def test_a_name_that_is_not_utf_8_is_refused(command: Penstock, tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    done = command("pipeline", "compact", str(folder), code=1)
+    assert "\\xff' is not UTF-8, as names of tables have to be" in done.stderr
+    assert "Traceback" not in done.stderr

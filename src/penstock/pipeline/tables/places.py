@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from dataclasses import dataclass
@@ -96,6 +97,13 @@ class Place:
 
 def place_of(location: str) -> Place:
     """Return where a table lies; raises TableError where there is no way to."""
+    try:
+        location.encode()
+    except UnicodeEncodeError as error:
+        raise TableError(
+            f"{os.fsencode(location)!r} is not UTF-8, as names of tables have to be: rename the "
+            "folder"
+        ) from error
     if not is_remote(location):
         path = Path(location).absolute()
         return Place(str(path), local_folder(path), path, None)
