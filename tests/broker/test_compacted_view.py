@@ -249,3 +249,29 @@ def test_a_view_is_a_bit_for_each_message() -> None:
     later = view.extended(6, 30, [(25, b"\x01")])
     assert later.left_out(0, 30) == view.left_out(0, 30) & ~0b111111 | 1 << 25
     assert CompactedView(b"\x02" + view.state[1:]).end == 0
+
+
+def test_what_is_left_is_found_in_a_view_that_leaves_out_millions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    end, left = 5 + 16 * 65_536 + 100, [6, 70_000, 5 + 2 * 65_536 - 1, 700_000, 5 + 16 * 65_536]
+    bits = (1 << end - 5) - 1
+    for offset in left:
+        bits &= ~(1 << offset - 5)
+    view = CompactedView().extended(5, end, [(5, bits.to_bytes(-(-end // 8), "little"))])
+    looks: list[tuple[object, ...]] = []
+    look = CompactedView.left_out
+
+    def counted(self: CompactedView, *asked: int) -> int:
+        looks.append(asked)
+        return look(self, *asked)
+
+    monkeypatch.setattr(CompactedView, "left_out", counted)
+    for offset in left:
+        for asked in (offset + 1, offset + 2, offset + 65_536, offset + 65_537):
+            expected = max(each + 1 for each in left if each < asked)
+            if asked <= end:
+                del looks[:]
+                assert view.end_of_what_is_left(asked) == expected
+                assert len(looks) <= 2, "each takes time"
+    assert view.end_of_what_is_left(6) == 5

@@ -7,6 +7,7 @@ ledger, and here is one bit for each message.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.bitmaps import span
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 _HEAD: Final = struct.Struct(">Bqq")
 _VERSION: Final = 1
 _STEP: Final = 65_536
-"""Offsets that are looked at together for the last one that is left."""
+"""Offsets of which it is known whether anything is left: one look at each would take too long."""
+_STEP_BYTES: Final = _STEP // 8
+_ALL_LEFT_OUT: Final = b"\xff" * _STEP_BYTES
 
 
 class CompactedView:
@@ -33,6 +36,13 @@ class CompactedView:
         if is_known:
             _, self.start, self.end = _HEAD.unpack_from(state)
         self._bits = memoryview(self.state)[_HEAD.size :]
+        places = range(_HEAD.size, len(self.state), _STEP_BYTES)
+        self._steps = [
+            number
+            for number, place in enumerate(places)
+            if not self.state.startswith(_ALL_LEFT_OUT, place)
+        ]
+        """Those of which something is left, and the last one, where it is no whole one."""
 
     def left_out(self, start: int, end: int) -> int:
         """Return which messages of a batch are left out: bit i stands for offset `start` + i."""
@@ -46,13 +56,17 @@ class CompactedView:
 
     def end_of_what_is_left(self, end: int) -> int:
         """Return the highest end, up to this one, right before which nothing is left out."""
-        while self.start < end <= self.end:
-            start = max(end - _STEP, self.start)
-            left = ~self.left_out(start, end) & span(0, end - start)
+        if not self.start < end <= self.end:
+            return end
+        behind = bisect_left(self._steps, -(-(end - self.start) // _STEP))
+        # What the first of them has left may lie at `end` or behind it, and not so the next one's.
+        for number in reversed(self._steps[max(0, behind - 2) : behind]):
+            start = self.start + number * _STEP
+            stop = min(end, start + _STEP)
+            left = ~self.left_out(start, stop) & span(0, stop - start)
             if left:
                 return start + left.bit_length()
-            end = start
-        return end
+        return self.start
 
     def extended(self, start: int, end: int, found: Iterable[tuple[int, bytes]]) -> CompactedView:
         """Return the view from `start` up to `end` that leaves out what was found besides: each the
