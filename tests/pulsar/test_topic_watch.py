@@ -5,6 +5,7 @@ pattern holds the broker up.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from penstock.pulsar import topic_watcher
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.topic_lists import TopicPattern, topics_hash
 from penstock.pulsar.wire import pulsar_api_pb2 as api
+from penstock.requests import patterns
 from pulsar_peer import Command, Peer
 
 SHOP = "persistent://acme/shop/"
@@ -33,30 +35,38 @@ ORDERS = "acme/shop/orders-.*"
         ("acme/shop/(a|b)[0-9]{2}", "persistent://acme/shop/b17", True),
         (r"acme/shop/a\.b[.*+?]+", "persistent://acme/shop/a.b*?", True),
         (r"acme/shop/a\*\*\*", "persistent://acme/shop/a***", True),
+        ("acme/shop/(?:(a|b)*[0-9]?)*", "persistent://acme/shop/ab1b", True),
     ],
 )
-def test_a_pattern_is_one_of_whole_names(pattern: str, name: str, matches: bool) -> None:
-    assert TopicPattern(pattern).matches(name) is matches
+async def test_a_pattern_is_one_of_whole_names(
+    peer: Peer, pattern: str, name: str, matches: bool
+) -> None:
+    taken = await TopicPattern.of(peer.client, pattern)
+    assert await taken.matching([name]) == [name] * matches
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "(a*)*b",
-        "(a|a)*b",
-        "a*a*a*b",
-        "a?a?a?",
-        r"(a)\1(?=b)",
-        "(?P<x>a)",
-        "a(",
-        "x" * 51,
-        "a{1,2}" * 3,
-    ],
-)
-def test_what_could_take_long_is_refused(pattern: str) -> None:
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?=b)", "a(", "x" * 51, "((.{999}){999}){999}"])
+async def test_what_re2_can_not_take_is_refused(peer: Peer, pattern: str) -> None:
     with pytest.raises(RefusedError) as refused:
-        TopicPattern(pattern)
+        await TopicPattern.of(peer.client, pattern)
     assert refused.value.code == api.NotAllowedError
+
+
+async def test_the_loop_matches_no_name(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+    held = patterns._held
+
+    def noted(compiled: object, names: list[str]) -> list[str]:
+        threads.add(threading.get_ident())
+        return held(compiled, names)
+
+    monkeypatch.setattr(patterns, "_held", noted)
+    # Tried in all ways, one name would take a second.
+    pattern = await TopicPattern.of(peer.client, "(|.)" * 9 + ".*.*b")
+    names = [f"{SHOP}{'a' * 1000}{number}" for number in range(100)]
+    assert await pattern.matching([*names, names[0] + "b"]) == [names[0] + "b"]
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def watch(
@@ -169,7 +179,7 @@ async def test_watchers_are_bounded(peer: Peer, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(limits, "PULSAR_CONNECTION_WATCHERS", 2)
     for watcher_id in (1, 2, 2):
         await watch(peer, watcher_id)
-    for options in ({}, {"watcher_id": 1, "topics_pattern": "(a*)*"}, {"namespace": "none"}):
+    for options in ({}, {"watcher_id": 1, "topics_pattern": "(a"}, {"namespace": "none"}):
         fields = {"watcher_id": 3, "namespace": "acme/shop", "topics_pattern": ORDERS, **options}
         wanted = api.CommandWatchTopicList(request_id=9, **fields)  # type: ignore[arg-type]
         command = Command(type=Command.WATCH_TOPIC_LIST, watchTopicList=wanted)
@@ -177,7 +187,7 @@ async def test_watchers_are_bounded(peer: Peer, monkeypatch: pytest.MonkeyPatch)
         assert (refused.request_id, refused.error) == (9, api.NotAllowedError)
 
 
-@pytest.mark.parametrize(("pattern", "filtered"), [(ORDERS, True), ("(a*)*", False)])
+@pytest.mark.parametrize(("pattern", "filtered"), [(ORDERS, True), ("(a)(?=b)", False)])
 async def test_a_list_is_filtered_where_the_pattern_is_taken(
     peer: Peer, broker: Broker, pattern: str, filtered: bool
 ) -> None:

@@ -119,7 +119,7 @@ PULSAR_HIDDEN_BATCHES: Final = Limit(
 
 PATTERN_BYTES: Final = Limit(
     256 * KIB,
-    "bytes that a client's pattern of transactional ids takes when it is compiled",
+    "bytes that a client's pattern of transactional ids or topics takes when it is compiled",
     protects="memory, and other clients' patterns, which wait for it",
-    when_hit="the pattern is refused (Kafka's INVALID_REGULAR_EXPRESSION)",
+    when_hit="the pattern is refused (Kafka's INVALID_REGULAR_EXPRESSION, Pulsar's as too long)",
 )

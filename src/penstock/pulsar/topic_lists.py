@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fastcrc.crc32 import iscsi as crc32c
 
@@ -13,48 +13,48 @@ from penstock.pace import Pace
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.topics import pulsar_names
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
+from penstock.requests import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.broker.topics.catalogue import Topics
+    from penstock.requests.call import Client
 
-_TOKEN: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|[*+?{]|.", re.DOTALL)
-"""An escape, a class, a repetition, or any other character of a pattern."""
-_REPETITIONS: Final = frozenset("*+?{")
-_MOST_REPETITIONS: Final = 2
 _PARTITION: Final = re.compile(r"-partition-\d+$")
 
 
-class TopicPattern:
-    """A regular expression that a whole name has to match, without scheme and partition.
+class TopicPattern(NamedTuple):
+    """A client's regular expression that a whole name has to match, without scheme and partition.
 
-    It is one that takes little time whatever the names are: `re` tries all ways to match, and so a
-    client could hold the broker up. Raises RefusedError for others.
+    It is one of RE2, as those are that Pulsar's own broker tries first (PIP-336).
     """
 
-    def __init__(self, text: str) -> None:
-        text = text.rpartition("://")[2]
+    client: Client
+    text: str
+
+    @classmethod
+    async def of(cls, client: Client, text: str) -> TopicPattern:
+        """Raises RefusedError where it is none, or too long."""
+        text = _without_scheme(text)
         if len(text) > PULSAR_TOPIC_PATTERN:
             raise _refused(f"a pattern has at most {PULSAR_TOPIC_PATTERN} characters")
-        tokens = _TOKEN.findall(text)
-        repetitions = [at for at, token in enumerate(tokens) if token in _REPETITIONS]
-        if (
-            len(repetitions) > _MOST_REPETITIONS
-            or any(at and tokens[at - 1] == ")" for at in repetitions)
-            or "(?" in text
-        ):
-            raise _refused(
-                f"a pattern has at most {_MOST_REPETITIONS} repetitions, none of a group, and no "
-                "group with a question mark"
-            )
         try:
-            self._expression = re.compile(text)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise _refused(f"the pattern is none: {error}") from error
+            await patterns.matching(client, text, ())
+        except patterns.InvalidPatternError as error:
+            raise _refused(str(error)) from error
+        return cls(client, text)
 
-    def matches(self, name: str) -> bool:
-        return self._expression.fullmatch(_PARTITION.sub("", _without_scheme(name))) is not None
+    async def matching(self, names: Iterable[str]) -> list[str]:
+        """Return the names that match; those of one topic's partitions stand together."""
+        pace = Pace()
+        topics: dict[str, list[str]] = {}
+        for name in names:
+            topics.setdefault(_PARTITION.sub("", _without_scheme(name)), []).append(name)
+            if pace.is_over():
+                await pace.others()
+        found = await patterns.matching(self.client, self.text, topics)
+        return [name for topic in found for name in topics[topic]]
 
 
 def read_namespace(text: str) -> NamespaceName:
@@ -79,8 +79,7 @@ async def matching(names: Iterable[str], pattern: TopicPattern | None) -> list[s
     """Return the names that match."""
     if pattern is None:
         return await Pace().each(names, lambda name: name)
-    found = await Pace().each(names, lambda name: name if pattern.matches(name) else "")
-    return [name for name in found if name]
+    return await pattern.matching(names)
 
 
 def topics_hash(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from penstock.pace import Pace
-from penstock.pulsar.topic_lists import TopicPattern, matching, topics_hash, topics_of
+from penstock.pulsar.topic_lists import TopicPattern, topics_hash, topics_of
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandWatchTopicUpdate
 from penstock.tasks import Tasks
 
@@ -124,7 +124,7 @@ class TopicWatcher:
         # What happened last to a name counts.
         changed: dict[str, bool] = {}
         await Pace().each(_names(changes), lambda each: changed.update([each]))
-        names = await matching(changed, self._pattern)
+        names = await self._pattern.matching(changed)
         if names:
             update = CommandWatchTopicUpdate(watcher_id=self._id)
             lists = {True: update.new_topics, False: update.deleted_topics}

@@ -25,13 +25,13 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.client import Call
+    from penstock.pulsar.client import Call, Client
 
 
 @handles(BaseCommand.GET_TOPICS_OF_NAMESPACE, refuse=refusal)
 async def handle(request: CommandGetTopicsOfNamespace, call: Call) -> BaseCommand:
     namespace = read_namespace(request.namespace)
-    pattern = _pattern(request.topics_pattern)
+    pattern = await _pattern(call.client, request.topics_pattern)
     names: list[str] = []
     if request.mode != CommandGetTopicsOfNamespace.NON_PERSISTENT:
         names = await topics_of(call.broker.topics, namespace, pattern)
@@ -53,8 +53,8 @@ async def handle(request: CommandGetTopicsOfNamespace, call: Call) -> BaseComman
     )
 
 
-def _pattern(text: str) -> TopicPattern | None:
+async def _pattern(client: Client, text: str) -> TopicPattern | None:
     try:
-        return TopicPattern(text) if text else None
+        return await TopicPattern.of(client, text) if text else None
     except RefusedError:
         return None

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 @handles(BaseCommand.WATCH_TOPIC_LIST, refuse=refusal)
 async def handle(request: CommandWatchTopicList, call: Call) -> None:
     client = call.client
+    namespace = read_namespace(request.namespace)
+    pattern = await TopicPattern.of(client, request.topics_pattern)
+    if client.is_gone:
+        return
     client.close_watcher(request.watcher_id)
     check_one_more("watcher", len(client.watchers), limits.PULSAR_CONNECTION_WATCHERS, "")
-    namespace, pattern = read_namespace(request.namespace), TopicPattern(request.topics_pattern)
     watcher = TopicWatcher(client, request.watcher_id, call.broker.topics, namespace, pattern)
     client.watchers[request.watcher_id] = watcher
     watcher.start()
