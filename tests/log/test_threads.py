@@ -15,7 +15,7 @@ from faulty_files import FaultyFileSystem
 from log_batches import append, make_batch, open_log
 from patience import PATIENCE_SECONDS, until
 from penstock.log import Flusher, LocalLog, LogConfig
-from penstock.log.threads import ASKING, Job, News, Threads
+from penstock.log.threads import ASKING, Job, Line, News, Threads
 
 
 class CountedLoop:
@@ -123,6 +123,30 @@ async def test_each_party_has_one_job_done_before_anybody_has_a_second() -> None
     threads.close()
     assert done[:5] == ["many", "few", "one", "many", "few"]
     assert done[5:] == ["many"] * 98
+
+
+def test_who_comes_goes_before_many_who_have_more_to_do() -> None:
+    line, parties = Line(), dict[Job, str]()
+
+    def put(party: str, count: int = 1) -> None:
+        for _ in range(count):
+            job = Job(nothing)
+            parties[job] = party
+            line.put((job, None), party)
+
+    def take(count: int) -> list[str]:
+        return [parties[line.take()[0]] for _ in range(count)]
+
+    many = [f"many {number}" for number in range(100)]
+    for party in many:
+        put(party, 4)
+    assert set(take(133)) == set(many), "one of four turns is another one's second"
+    for _ in range(50):
+        for party in ("new 1", "new 2", "new 3"):
+            put(party)
+        taken = take(4)
+        assert set(taken) > {"new 1", "new 2", "new 3"}, "nobody waits for ever"
+    assert set(take(400 - 133 - 50)) < set(many)
 
 
 async def test_a_flush_is_done_in_the_turn_of_who_asked_for_it(disk: FaultyFileSystem) -> None:

@@ -20,6 +20,8 @@ NOBODY: Final = ""
 ASKING: Final = ContextVar("ASKING", default=NOBODY)
 """For which party, a client's connection, the event loop is at work."""
 
+_PASSED_OVER_MOST: Final = 3
+
 
 class News:
     """What threads have to say to one event loop: functions for it to call, in their order."""
@@ -86,31 +88,46 @@ Entry: TypeAlias = tuple[Job, Then | None]
 class Line:
     """Jobs that wait for a thread, of all parties one each before a second of any: a client that
     writes to a thousand logs at once is a thousand jobs ahead of itself, and one ahead of others.
+
+    A thousand such clients are one party ahead of others each. So who comes with nothing waiting
+    goes before all who had a turn and have more to do; these get every fourth turn at least.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._parties: OrderedDict[str, deque[Entry]] = OrderedDict()
-        """None of them is empty; the first one's turn is next."""
+        self._arrived: OrderedDict[str, deque[Entry]] = OrderedDict()
+        """None of the parties is empty; the first one's turn is next."""
+        self._left_over: OrderedDict[str, deque[Entry]] = OrderedDict()
+        """The same, of those that had a turn since they came."""
+        self._passed_over = 0
+        """How often in a row others went before these."""
 
     def put(self, entry: Entry, party: str) -> None:
         with self._lock:
-            waiting = self._parties.get(party)
+            waiting = self._arrived.get(party) or self._left_over.get(party)
             if waiting is None:
-                self._parties[party] = deque((entry,))
+                self._arrived[party] = deque((entry,))
             else:
                 waiting.append(entry)
 
     def take(self) -> Entry:
         """Return the next one; there has to be one."""
         with self._lock:
-            party, waiting = next(iter(self._parties.items()))
+            parties = self._next_parties()
+            party, waiting = parties.popitem(last=False)
             entry = waiting.popleft()
             if waiting:
-                self._parties.move_to_end(party)
-            else:
-                del self._parties[party]
+                self._left_over[party] = waiting
             return entry
+
+    def _next_parties(self) -> OrderedDict[str, deque[Entry]]:
+        if not self._left_over:
+            return self._arrived
+        if not self._arrived or self._passed_over == _PASSED_OVER_MOST:
+            self._passed_over = 0
+            return self._left_over
+        self._passed_over += 1
+        return self._arrived
 
 
 class Threads:
