@@ -51,6 +51,9 @@ _LATER: Final = frozenset(
 )
 """What may go well a moment later."""
 
+_UNABLE: Final = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR})
+"""Of these, what a broker answers that can't write."""
+
 
 class ProducerState(NamedTuple):
     """Whose a transaction is."""
@@ -212,5 +215,6 @@ _NOT_ATTEMPTED: Final = ErrorCode.OPERATION_NOT_ATTEMPTED
 def check_now(code: int, detail: str | None = None) -> None:
     """Raise ConnectionError where it may go well a moment later, and KafkaError for the rest."""
     if code in _LATER:
-        raise ConnectionError(f"the broker answered {ErrorCode(code).name}")
+        why = ", and its log says why, such as a full disk" if code in _UNABLE else ""
+        raise ConnectionError(f"the broker answered {ErrorCode(code).name}{why}")
     check(code, detail)

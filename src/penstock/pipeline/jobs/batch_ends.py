@@ -20,13 +20,31 @@ class CheckpointError(Exception):
 
 def batch_end(checkpoint: Path, batch: int) -> OffsetsJson:
     """Return where the batch after this one begins. Raises CheckpointError."""
-    file = checkpoint / "offsets" / str(batch)
-    lines = file.read_text().splitlines()
+    lines = lines_of(checkpoint, batch)
     try:
         end: OffsetsJson = json.loads(lines[_OFFSETS_LINE])
     except (IndexError, ValueError) as error:
-        raise CheckpointError(
-            f"{file} does not say where its batch ends: the checkpoint is damaged. Put back a copy "
-            "of the whole folder as it was, or begin another table"
-        ) from error
+        raise damaged(f"{_file(checkpoint, batch)} does not say where its batch ends") from error
     return end
+
+
+def lines_of(checkpoint: Path, batch: int) -> list[str]:
+    """Return what is noted of a batch. Raises CheckpointError."""
+    file = _file(checkpoint, batch)
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError as error:
+        raise damaged(f"{file} is missing") from error
+    except ValueError as error:
+        raise damaged(f"{file} is no text") from error
+
+
+def damaged(what: str) -> CheckpointError:
+    return CheckpointError(
+        f"{what}: the checkpoint is damaged. Put back a copy of the whole folder as it was, or "
+        "begin another table"
+    )
+
+
+def _file(checkpoint: Path, batch: int) -> Path:
+    return checkpoint / "offsets" / str(batch)

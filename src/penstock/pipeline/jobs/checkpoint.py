@@ -13,7 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock import wall_clock
-from penstock.pipeline.jobs.batch_ends import batch_end
+from penstock.pipeline.jobs.batch_ends import batch_end, damaged, lines_of
 from penstock.pipeline.tables.storage import flush_folder
 
 if TYPE_CHECKING:
@@ -42,26 +42,28 @@ class Checkpoint:
     """The folder of one query's checkpoint, which need not exist yet."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     @property
     def is_plain(self) -> bool:
         """Whether a run without Spark can go on: there is nothing that only Spark reads."""
-        if (self._folder / "state").exists():
+        if (self.folder / "state").exists():
             return False
         newest = max(self._numbers("offsets"), default=None)
         if newest is None:
             return True
-        lines = (self._folder / "offsets" / str(newest)).read_text().splitlines()
+        lines = lines_of(self.folder, newest)
         return len(lines) == _OFFSETS_LINES and lines[0] == _VERSION
 
     def query(self) -> str:
-        """Return the query's id, which a new checkpoint is given now."""
-        path = self._folder / "metadata"
+        """Return the query's id, which a new checkpoint is given now. Raises CheckpointError."""
+        path = self.folder / "metadata"
         if not path.exists():
             self._write(path, json.dumps({"id": str(uuid.uuid4())}))
-        metadata: dict[str, str] = json.loads(path.read_bytes())
-        return metadata["id"]
+        try:
+            return str(json.loads(path.read_bytes())["id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(f"{path} does not say whose checkpoint it is") from error
 
     def newest(self) -> PlannedBatch | None:
         """Return the newest batch that was planned; None where none was."""
@@ -87,7 +89,7 @@ class Checkpoint:
 
     def end_of(self, batch: int) -> OffsetsJson:
         """Return where a batch ends."""
-        return batch_end(self._folder, batch)
+        return batch_end(self.folder, batch)
 
     def plan(self, batch: int, end: OffsetsJson) -> None:
         """Note where a batch ends, durably, before it begins."""
@@ -100,17 +102,17 @@ class Checkpoint:
         for kind in ("offsets", "commits"):
             for number in self._numbers(kind):
                 if number <= batch - BATCHES_KEPT:
-                    (self._folder / kind / str(number)).unlink()
-                    _checksum(self._folder / kind / str(number)).unlink(missing_ok=True)
+                    (self.folder / kind / str(number)).unlink()
+                    _checksum(self.folder / kind / str(number)).unlink(missing_ok=True)
 
     def _numbers(self, kind: str) -> list[int]:
-        folder = self._folder / kind
+        folder = self.folder / kind
         names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
         return [int(name) for name in names if name.isdigit()]
 
     def _note(self, kind: str, batch: int, *entries: Any) -> None:
         text = "\n".join((_VERSION, *(json.dumps(entry) for entry in entries)))
-        self._write(self._folder / kind / str(batch), text)
+        self._write(self.folder / kind / str(batch), text)
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import threading
 import time
@@ -28,7 +29,7 @@ from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import from_json
 from penstock.pipeline.source.options import OptionError
-from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.tables.interface import state_folder, table_gone
 from penstock.pipeline.values.errors import ParseError, SchemaError
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ _IN_WORDS: Final = (
 )
 
 
+_NO_ROOM: Final = (
+    "the disk of the table, or of its checkpoint, is full: make room and run the job again, which "
+    "goes on behind the last batch that it finished"
+)
+
+
 class PipelineError(Exception):
     """The job failed; the message is the cause without Spark's own traces."""
 
@@ -69,7 +76,7 @@ def _in_words() -> Iterator[None]:
     try:
         yield
     except _IN_WORDS as error:
-        raise PipelineError(str(error)) from error
+        raise PipelineError(_NO_ROOM if _is_disk_full(error) else str(error)) from error
 
 
 class Run:
@@ -110,7 +117,7 @@ class Run:
         Raises PipelineError, TableError and SessionError.
         """
         table = self._writing.table
-        with table.only_writer(), self._stated(), _in_words():
+        with _in_words(), table.only_writer(), self._stated():
             self._writing.look()
             if self._begin():
                 return self._run_small(report)
@@ -118,9 +125,12 @@ class Run:
 
     def _begin(self) -> bool:
         """Note where a new table begins; return whether this run can do without Spark."""
-        config = self._config
-        checkpoint = Checkpoint(checkpoint_of(config, self._writing.table))
+        config, table = self._config, self._writing.table
+        checkpoint = Checkpoint(checkpoint_of(config, table))
         newest = checkpoint.newest()
+        has_written = newest is not None and (newest.number > 0 or newest.is_done)
+        if has_written and config.target_topic is None and not table.is_there():
+            raise table_gone(table.place.uri, str(checkpoint.folder))
         found = look(config, None if newest is None else from_json(newest.end))
         beginning = Beginning(self._state.folder)
         self._pinned = beginning.pinned(config, newest, found.starting)
@@ -246,6 +256,10 @@ class Run:
             )
         self._status = status
         self._state.write(status)
+
+
+def _is_disk_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
 def _has_ended(query: StreamingQuery) -> bool:

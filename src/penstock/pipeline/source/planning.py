@@ -186,8 +186,10 @@ class Planner:
         Where failOnDataLoss is off, such a partition stays where it was read up to.
         """
         behind = {key: offset for key, offset in known.items() if latest.get(key, -1) < offset}
+        topics = {source.topic for source in latest}
         for source, offset in behind.items():
-            self._lost(f"{source} was read up to offset {offset} and is gone or begins anew")
+            what = "is gone or begins anew" if source.topic in topics else "is not to be read now"
+            self._lost(f"{source} was read up to offset {offset} and {what}")
         return {**latest, **behind}
 
     def limited(self, start: Offsets, latest: Offsets, max_rows: int) -> Offsets:

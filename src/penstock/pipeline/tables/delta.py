@@ -111,7 +111,7 @@ class DeltaLakeTable(LakeTable):
     def _refresh(self) -> None:
         self._table.update_incremental()
 
-    def _is_there(self) -> bool:
+    def is_there(self) -> bool:
         return DeltaTable.is_deltatable(self.place.uri, self.place.delta_options())
 
     def _owner(self) -> str | None:

@@ -64,6 +64,7 @@ try:
     from pyiceberg.typedef import Record
     from pyiceberg.types import DateType, PrimitiveType
     from requests.exceptions import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
 except ModuleNotFoundError as missing:
     raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
 
@@ -217,7 +218,7 @@ class IcebergTable(LakeTable):
         with self._asking_catalogue():
             self._table.refresh()
 
-    def _is_there(self) -> bool:
+    def is_there(self) -> bool:
         return self._catalog().table_exists(self._identifier)
 
     def _owner(self) -> str | None:
@@ -390,11 +391,18 @@ class IcebergTable(LakeTable):
 
 @contextmanager
 def _overtaken() -> Iterator[None]:
-    """Raise ConflictError where somebody else has changed the table since it was looked at."""
+    """Raise ConflictError where somebody else has changed the table since it was looked at.
+
+    Raises TableError where a catalogue's database takes nothing.
+    """
     try:
         yield
     except (CommitFailedException, ValidationException) as error:
         raise ConflictError(str(error)) from error
+    except SQLAlchemyError as error:
+        # If it was committed after all, that is seen when the batch is done again.
+        why = str(error).partition("\n")[0]
+        raise TableError(f"the database of Iceberg's catalogue refuses a commit: {why}") from error
 
 
 def _properties(batch: Batch | None) -> dict[str, str]:

@@ -179,6 +179,13 @@ def another_query(location: str) -> TableError:
     )
 
 
+def table_gone(location: str, checkpoint: str) -> TableError:
+    return TableError(
+        f"{checkpoint} says what was read of topics, and the table {location} that has it is gone: "
+        "put it back, or correct its place; to begin a new table, remove the checkpoint too"
+    )
+
+
 def nothing_to_fill(location: str) -> TableError:
     return TableError(f"{location} is no table of a pipeline yet: run the pipeline first")
 

@@ -119,10 +119,6 @@ class LakeTable(Table):
         """Note that a query writes to the table; raises TableError where another one does."""
 
     @abstractmethod
-    def _is_there(self) -> bool:
-        """Whether somebody has made the table."""
-
-    @abstractmethod
     def _owner(self) -> str | None:
         """Return the query that writes to the table."""
 
@@ -246,7 +242,7 @@ class LakeTable(Table):
         return sum(file.rows for file in staged)
 
     def snapshot(self) -> Snapshot | None:
-        if not self._is_there():
+        if not self.is_there():
             return None
         self._refresh()
         query = self._owner()
@@ -263,7 +259,7 @@ class LakeTable(Table):
         return Snapshot(files, self._schema(), positions)
 
     def compact(self) -> Merged:
-        if not self._is_there() or self._owner() is None:
+        if not self.is_there() or self._owner() is None:
             raise no_pipeline_s(self.place.uri)
         self._refresh()
         obstacle = self._obstacle()

@@ -88,7 +88,7 @@ class ParquetTable(Table):
                 f"{self.path} can't be changed by key, for nothing could replace rows of several "
                 "Parquet files at once: use --table-format delta or iceberg"
             )
-        mine = (self.state / "commits").is_dir()
+        mine = self.is_there()
         if config.backfill and not mine:
             raise nothing_to_fill(str(self.path))
         if not mine and self.path.is_dir() and any(self.path.glob("**/*.parquet")):
@@ -160,6 +160,9 @@ class ParquetTable(Table):
         if covered(decided.files) != covered(files) or differ(decided.positions, positions):
             raise older_checkpoint(str(self.path), batch)
         return decided.files
+
+    def is_there(self) -> bool:
+        return (self.state / "commits").is_dir()
 
     def snapshot(self) -> Snapshot | None:
         """See `Table.snapshot`: files appear one by one, so those of a batch count once all have.

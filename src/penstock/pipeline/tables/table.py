@@ -104,6 +104,10 @@ class Table(ABC):
         """
 
     @abstractmethod
+    def is_there(self) -> bool:
+        """Whether somebody has made the table, also where it has no rows yet."""
+
+    @abstractmethod
     def snapshot(self) -> Snapshot | None:
         """Return what the table is made of now; None where it has no batch yet.
 

@@ -1,0 +1,146 @@
+"""Goal: what an operator does by accident ends in a clear error before any row is written, or goes
+on with each row once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.engine.default import DefaultDialect
+
+from broker_process import BrokerProcess
+from penstock.pipeline.jobs.config import PipelineConfig
+from penstock.pipeline.jobs.job import PipelineError, Run
+from penstock.pipeline.jobs.state import JobState
+from penstock.pipeline.tables.interface import TableConfig, TableError, TableFormat
+from penstock.pipeline.tables.staging import Stager
+from spark_topics import create, fill, numbered
+from table_readers import READERS, offsets_seen
+
+pytestmark = pytest.mark.usefixtures("no_spark")
+
+
+class Job:
+    """A pipeline of one topic, with its checkpoint beside its table."""
+
+    def __init__(self, server: BrokerProcess, folder: Path, kind: TableFormat) -> None:
+        self.server = server.kafka
+        self.topic = create(self.server)
+        self.table = folder / "table"
+        self.checkpoint = folder / "checkpoint"
+        self.config = self.of(self.topic, kind)
+        self._written = 0
+
+    def of(self, topic: str, kind: TableFormat) -> PipelineConfig:
+        place: dict[str, Any] = {"checkpoint": self.checkpoint, "table_format": kind}
+        return PipelineConfig(self.server, (topic,), self.table, **place)
+
+    def more(self) -> None:
+        fill(self.server, self.topic, numbered(self._written, self._written + 10))
+        self._written += 10
+
+    def run(self) -> int:
+        return Run(self.config).run(lambda _: None).rows
+
+    def holds(self, rows: int) -> None:
+        table = TableConfig(str(self.table), self.config.table_format)
+        for reader in READERS[self.config.table_format]:
+            assert offsets_seen(reader, table) == list(range(rows))
+
+
+@pytest.fixture(params=list(TableFormat))
+def job(request: pytest.FixtureRequest, shared_server: BrokerProcess, tmp_path: Path) -> Job:
+    """A job that has run once, and has rows to read."""
+    made = Job(shared_server, tmp_path, request.param)
+    made.more()
+    assert made.run() == 10
+    made.more()
+    return made
+
+
+def test_a_table_that_is_removed_is_not_begun_anew_in_its_middle(job: Job) -> None:
+    shutil.rmtree(job.table)
+    for _ in range(2):
+        with pytest.raises(TableError, match=r"the table .*/table that has it is gone: put it"):
+            job.run()
+    assert not list(job.table.rglob("*.parquet"))
+    shutil.rmtree(job.checkpoint)
+    assert job.run() == 20
+    job.holds(20)
+
+
+@pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)
+def test_a_table_is_not_gone_that_has_no_row_yet(job: Job, tmp_path: Path) -> None:
+    job.topic, job.table, job.checkpoint = create(job.server), tmp_path / "new", tmp_path / "none"
+    job.config = job.of(job.topic, TableFormat.PARQUET)
+    for _ in range(2):
+        assert job.run() == 0
+    fill(job.server, job.topic, numbered(0, 10))
+    assert job.run() == 10
+
+
+@pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)
+def test_another_topic_of_the_same_table_is_named(job: Job) -> None:
+    job.config = job.of(create(job.server), TableFormat.PARQUET)
+    with pytest.raises(PipelineError, match=f"{job.topic}-0 was .* and is not to be read now"):
+        job.run()
+    job.config = job.of(job.topic, TableFormat.PARQUET)
+    assert job.run() == 10
+    job.holds(20)
+
+
+@pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("metadata", b"", "metadata does not say whose checkpoint it is"),
+        ("metadata", b"[]", "metadata does not say whose checkpoint it is"),
+        ("offsets/0", b"", "offsets/0 does not say where its batch ends"),
+        ("offsets/0", b"v1\n{}\n\xff", "offsets/0 is no text"),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(job: Job, file: str, content: bytes, words: str) -> None:
+    (job.checkpoint / file).write_bytes(content)
+    with pytest.raises(PipelineError, match=f"{words}: the checkpoint is damaged"):
+        job.run()
+    job.holds(10)
+
+
+@pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)
+@pytest.mark.parametrize("where", [(JobState, "write"), (Stager, "write")])
+def test_a_full_disk_is_said_to_be_one(
+    job: Job, monkeypatch: pytest.MonkeyPatch, where: tuple[type, str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patching:
+        patching.setattr(*where, full)
+        with pytest.raises(PipelineError, match="the disk of the table, or of its checkpoint, is"):
+            job.run()
+    assert job.run() == 10
+    job.holds(20)
+
+
+@pytest.mark.parametrize("job", [TableFormat.ICEBERG], indirect=True)
+def test_a_catalogue_without_room_is_said_to_have_none(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(dialect: DefaultDialect, cursor: Any, statement: str, *rest: Any) -> None:
+        if statement.startswith("UPDATE"):
+            raise sqlite3.OperationalError("database or disk is full")
+        execute(dialect, cursor, statement, *rest)
+
+    execute: Any = DefaultDialect.do_execute
+    with monkeypatch.context() as patching:
+        patching.setattr(DefaultDialect, "do_execute", full)
+        with pytest.raises(TableError, match=r"refuses a commit: .*database or disk is full$"):
+            job.run()
+    assert job.run() == 10
+    job.holds(20)
