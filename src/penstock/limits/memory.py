@@ -69,6 +69,23 @@ CURSOR_LEAST_BYTES: Final = Limit(
     "delivered can't be acknowledged",
 )
 
+DELAYED_RUNS: Final = Limit(
+    4_000_000,
+    "runs of messages that one subscription keeps until they are due, each of about 22 bytes: "
+    "messages that stand side by side and are due at the same time are one",
+    protects="memory",
+    when_hit="the subscription reads no further before some are due; nothing is lost, and others "
+    "are not concerned",
+)
+
+DELAYED_LEAST_RUNS: Final = Limit(
+    1_024,
+    "runs of messages that one subscription keeps until they are due however full the eighth of "
+    "the budget for memory is that is for subscriptions",
+    protects="subscriptions in which little is delayed from those in which much is",
+    when_hit="the subscription reads no further before some are due, or there is memory",
+)
+
 CONNECTION_LEAST_BYTES: Final = Limit(
     12 * KIB,
     "bytes of consumers and producers that one connection keeps open however full the eighth of "

@@ -48,6 +48,8 @@ ATTRIBUTE_DELETE_HORIZON: Final = 0x40
 """Set by compaction: the base timestamp is when its tombstones and markers may go (KIP-534)."""
 ATTRIBUTE_CHUNK: Final = 0x100
 """Ours, on a Pulsar entry that is one part of a larger message (PIP-37)."""
+ATTRIBUTE_DELAYED: Final = 0x200
+"""Ours, on a Pulsar entry that says from when on it is to be delivered (PIP-26)."""
 
 
 class Magic(IntEnum):

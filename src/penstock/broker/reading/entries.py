@@ -13,7 +13,7 @@ from penstock.broker.errors import UnknownTopicError
 from penstock.broker.transactions.committed import Committed
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.batches import StoredBatch
-from penstock.log.header import ATTRIBUTE_CHUNK, HEADER_SIZE, Magic, walk
+from penstock.log.header import ATTRIBUTE_CHUNK, ATTRIBUTE_DELAYED, HEADER_SIZE, Magic, walk
 from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
@@ -33,6 +33,7 @@ SPLIT_TOGETHER: Final = 512
 RANGES_BYTES: Final = 8 << 20
 """Bytes of batches that are taken as ranges of a file at once: more than are read, for none is."""
 _ANY_COUNT: Final = 1 << 62
+_LOOKED_INTO: Final = ATTRIBUTE_CHUNK | ATTRIBUTE_DELAYED
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ class Entry(NamedTuple):
 
 
 AnyEntry: TypeAlias = Entry | StoredBatch
-"""A batch that was read, or one that goes from the file to the client, which is nobody's chunk."""
+"""A batch that was read, or one that goes from the file to the client: neither a chunk nor delayed.
+"""
 
 
 class EntryReader:
@@ -221,4 +223,4 @@ class EntryReader:
 
 def _is_plain(committed: Committed, batch: StoredBatch) -> bool:
     """Whether nobody has to look into a batch before it goes out."""
-    return not (batch.header.attributes & ATTRIBUTE_CHUNK or committed.hides(batch.header))
+    return not (batch.header.attributes & _LOOKED_INTO or committed.hides(batch.header))

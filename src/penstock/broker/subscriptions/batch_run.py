@@ -89,6 +89,10 @@ class BatchRuns(Generic[RunT]):
         """Return the one that begins at an offset."""
         return self._by_start.get(start)
 
+    def count_near(self, offset: int) -> int:
+        """Return how many touch the block that an offset lies in."""
+        return len(self._blocks.get(offset // BLOCK, ()))
+
     def find(self, offset: int) -> RunT | None:
         """Return the one that an offset lies in."""
         run = self._by_start.get(offset)

@@ -1,8 +1,9 @@
 """The state of one subscription on one partition: where each message is.
 
 A message is acknowledged (below or in the cursor), out with a holder (in a lease), back to be
-delivered again (in a returned range), or was never out (from `fresh` on). One that a transaction
-acknowledged is pending: wherever it is, it is not counted there, and not handed out before the
+delivered again (in a returned range), delayed until a time of its own, or was never out (from
+`fresh` on). What is delayed comes back when it is due. One that a transaction acknowledged is
+pending: wherever it is, it is not counted there, and not handed out before the
 transaction was aborted. What is pushed to consumers and what they pull share this state; who gets
 what next is decided above it.
 
@@ -12,12 +13,14 @@ handed out before something is acknowledged or given up.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import limits
 from penstock.broker.subscriptions.batch_run import UNKNOWN_BEGINS
 from penstock.broker.subscriptions.bitmaps import BLOCK, span
 from penstock.broker.subscriptions.boundaries import Boundaries
+from penstock.broker.subscriptions.delayed import Delayed
 from penstock.broker.subscriptions.leases import Lease, Leases
 from penstock.broker.subscriptions.pending import Pending
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
@@ -26,6 +29,7 @@ from penstock.memory import Holding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.broker.subscriptions.batch_run import BatchRun
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.leases import Holder
     from penstock.memory import SharedAccount
@@ -36,6 +40,13 @@ _BOUNDARIES_BYTES: Final = 320
 _PENDING_BYTES: Final = 400
 """About what a lease, a returned range, a block of boundaries and one of what is pending take of
 memory."""
+
+_DUE_TOGETHER: Final = 128
+"""Runs that come back at once because they are due."""
+_READ_TOGETHER: Final = 16
+"""Returned ranges in one block of offsets with which one read costs less than many."""
+_DUE_AHEAD: Final = 8_192
+"""Returned ranges with which no more come back because they are due."""
 
 
 class HandedOut(NamedTuple):
@@ -56,6 +67,8 @@ class Engine:
         self._returned = ReturnedRanges()
         # Of what is out and was forgotten.
         self._boundaries = Boundaries()
+        self.delayed = Delayed()
+        """Only what `put_off` adds; of it anything may be acknowledged meanwhile, or given back."""
         self.pending = Pending()
         self._moved = moved
         self.account = account
@@ -71,6 +84,7 @@ class Engine:
             + len(self._returned) * _RETURNED_BYTES
             + len(self._boundaries) * _BOUNDARIES_BYTES
             + len(self.pending) * _PENDING_BYTES
+            + self.delayed.used_bytes
             + self.cursor.used_bytes
         )
 
@@ -128,6 +142,10 @@ class Engine:
         """Whether a range that begins at an offset came back."""
         return self._returned.get(start) is not None
 
+    def has_returned_many(self, near: int) -> bool:
+        """Whether so much came back around an offset that it is read together."""
+        return self._returned.count_near(near) >= _READ_TOGETHER
+
     def next_returned(self) -> Returned | None:
         """Return what is to be delivered again first; what was acknowledged meanwhile is not."""
         while (first := self._returned.first) is not None:
@@ -170,6 +188,35 @@ class Engine:
             self._reach(newest, start)
         self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count)
         return HandedOut(deliveries + 1, open_count)
+
+    def put_off(self, start: int, end: int, due_ms: int) -> None:
+        """Keep a range from everybody until a time. As in `acquire`, it is what comes next."""
+        if end > self.fresh:
+            self.fresh = end
+        else:
+            self._withdraw(start, end)
+        if self.open_count(start, end):
+            self.delayed.add(due_ms, start, end)
+
+    def may_put_off(self) -> bool:
+        """Whether there is room for more that is delayed."""
+        count = len(self.delayed)
+        if count < limits.DELAYED_LEAST_RUNS:
+            return True
+        return count < limits.DELAYED_RUNS and self.has_room()
+
+    def bring_due(self, now_ms: int) -> bool:
+        """Have what is due come back, to be delivered for the first time; return whether any was,
+        as more may be then.
+
+        What somebody holds has come back another way.
+        """
+        if not self.delayed or len(self._returned) >= _DUE_AHEAD:
+            return False
+        due = self.delayed.take_due(now_ms, _DUE_TOGETHER)
+        for start, end in due:
+            self._return_between(start, end, self.leases.overlapping(start, end), deliveries=0)
+        return bool(due)
 
     def forget(self, leases_max: int) -> None:
         """Keep so many leases, and of older ones only where batches begin.
@@ -271,15 +318,25 @@ class Engine:
         start, end = batches[0], min(batches[1], self.fresh)
         for lease in self.leases.overlapping(start, end):
             self._take_back(lease, max(start, lease.start), min(end, lease.end), counted=True)
-        for returned in self._returned.overlapping(start, end):
-            self._return_unheld(start, returned.start)
-            start = returned.end
-        self._return_unheld(start, end)
+        self._return_between(start, end, (), deliveries=1)
         self.count()
 
-    def _return_unheld(self, start: int, end: int) -> None:
+    def _return_between(
+        self, start: int, end: int, leases: Iterable[Lease], deliveries: int
+    ) -> None:
+        """Have what is open of whole batches come back, but for what some leases have, and what
+        came back before.
+        """
+        there: list[BatchRun] = [*leases, *self._returned.overlapping(start, end)]
+        for run in sorted(there, key=attrgetter("start")):
+            self._return_unheld(start, run.start, deliveries)
+            start = run.end
+        self._return_unheld(start, end, deliveries)
+
+    def _return_unheld(self, start: int, end: int, deliveries: int) -> None:
         if start < end and self.open_count(start, end):
-            self._returned.add(Returned(start, end, deliveries=1, begins=UNKNOWN_BEGINS))
+            begins = 1 if end - start == 1 else UNKNOWN_BEGINS
+            self._returned.add(Returned(start, end, deliveries, begins))
 
     def skip(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Pass over ranges of offsets, ascending, at which no message is."""
@@ -347,6 +404,7 @@ class Engine:
         self.leases.clear()
         self._boundaries.clear()
         self._returned.clear()
+        self.delayed.clear()
         self.fresh = self.cursor.position
         self._holes_end = self.cursor.last_block_end
         self.count()

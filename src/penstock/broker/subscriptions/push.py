@@ -7,10 +7,12 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from penstock import wall_clock
 from penstock.broker.subscriptions.consumer import Delivery
 from penstock.broker.subscriptions.upcoming import Upcoming
 from penstock.limits import KIB
 from penstock.memory import Holding
+from penstock.pace import Pace
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 PUSH_BYTES: Final = 6 * KIB
 """About what a subscription takes more of memory while it has consumers."""
+
+_LOOK_SECONDS: Final = 1.0
+"""How often the time of day is looked at while messages are delayed."""
+_SWEPT_TOGETHER: Final = 8
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +56,8 @@ class Push:
         self._partition = partition
         self._engine = engine
         self._failed = failed
-        self._upcoming = Upcoming(partition, engine, magic)
+        self._upcoming = Upcoming(partition, engine, magic, delays=selector_type.delays)
+        self._timer: asyncio.TimerHandle | None = None
         self._work = asyncio.Event()
         self._tasks = Tasks()
         self._held = Holding(partition.memory.clients)
@@ -64,6 +71,7 @@ class Push:
         assert not self.selector.consumers, "the last consumer left"
         self._partition.remove_listener(self.wake)
         self.selector.stop()
+        self._stop_timer()
         self._tasks.cancel()
         self._held.set(0)
 
@@ -91,7 +99,33 @@ class Push:
             if busy:
                 await asyncio.sleep(0)  # Others have work too, and permits can last long.
             else:
+                self._set_timer()
                 await self._work.wait()
+
+    def _set_timer(self) -> None:
+        """Have a turn when the first that is delayed is due.
+
+        Without a consumer that can take it, there is a turn when one comes. The time of day may be
+        set meanwhile, so it is looked at again and again.
+        """
+        self._stop_timer()
+        delayed = self._engine.delayed
+        if delayed:
+            left = (delayed.first_due_ms - wall_clock.now_ms()) / 1_000
+            wait = min(left, _LOOK_SECONDS) if left > 0 else _LOOK_SECONDS
+            self._timer = asyncio.get_running_loop().call_later(wait, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        for _ in range(_SWEPT_TOGETHER):
+            if not self._engine.delayed.sweep(self._engine.cursor.position):
+                break
+        self.wake()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def _turn(self) -> bool:
         """Send one consumer's share; False when nothing can be sent before `wake`."""
@@ -102,16 +136,21 @@ class Push:
                 for each in self.selector.consumers:
                     each.receiver.reached_end()
             return False
-        if self.selector.choose() is None or not self._upcoming.has_more:
+        if self.selector.choose() is None:
             return False
+        due = self._engine.bring_due(wall_clock.now_ms())
+        if not self._upcoming.has_more:
+            return due
         if self._partition.deleted:
             return False
         entries = await self._upcoming.entries()
         consumer = self.selector.choose()  # Anew: reading may have taken its time.
         if consumer is None:
             return False
-        self._hand_out(entries, consumer)
-        return self._upcoming.has_more
+        if not self._hand_out(entries, consumer):
+            # What is delayed may be much, and much else have to be read that nobody gets.
+            await Pace().others()
+        return due or self._upcoming.has_more
 
     @property
     def _is_at_end(self) -> bool:
@@ -119,8 +158,10 @@ class Push:
             return False
         return self._engine.cursor.position >= self._partition.end_offset
 
-    def _hand_out(self, entries: Iterator[AnyEntry], consumer: Consumer) -> None:
-        """Send a turn's worth of batches to one consumer, but for those that belong to others."""
+    def _hand_out(self, entries: Iterator[AnyEntry], consumer: Consumer) -> bool:
+        """Send a turn's worth of batches to one consumer, but for those that belong to others;
+        return whether there were any.
+        """
         shares: dict[Consumer, list[Delivery]] = {}
         for entry in islice(entries, self.selector.batches_per_turn):
             owner = self.selector.owner(entry, consumer)
@@ -132,6 +173,7 @@ class Push:
         for owner, deliveries in shares.items():
             self._send(owner, deliveries)
             self.selector.served(owner)
+        return bool(shares)
 
     def _acquire(self, consumer: Consumer, entry: AnyEntry) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""

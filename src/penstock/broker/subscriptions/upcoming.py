@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock import wall_clock
 from penstock.broker.reading.entries import ONE_BATCH, READ_BYTES, EntryReader
+from penstock.broker.subscriptions.delayed import TICK_MS, tick_of
+from penstock.log.batches import StoredBatch
+from penstock.log.header import ATTRIBUTE_DELAYED
+from penstock.records.pulsar.delays import deliver_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,11 +21,17 @@ if TYPE_CHECKING:
 
 
 class Upcoming:
-    """The batches that the engine can hand out, in the encoding of `magic`."""
+    """The batches that the engine can hand out, in the encoding of `magic`.
 
-    def __init__(self, partition: Partition, engine: Engine, magic: Magic) -> None:
+    With `delays`, those that say from when on they are to be delivered wait for it.
+    """
+
+    def __init__(
+        self, partition: Partition, engine: Engine, magic: Magic, *, delays: bool = False
+    ) -> None:
         self._partition = partition
         self._engine = engine
+        self._delays = delays
         # Two places in the log, so that what comes back does not cost what was read ahead.
         self._fresh = EntryReader(partition, engine.fresh, magic, engine.skip)
         self._again = EntryReader(partition, engine.fresh, magic, engine.skip)
@@ -30,7 +41,8 @@ class Upcoming:
         """Whether there is anything to hand out."""
         if self._engine.next_returned() is not None:
             return True
-        return self._engine.fresh < self._partition.readable_end()
+        is_there = self._engine.fresh < self._partition.readable_end()
+        return is_there and self._engine.may_put_off()
 
     def set_from_file(self, wanted: bool) -> None:
         """Say whether large batches may come as ranges of a file, from the next one on."""
@@ -49,7 +61,9 @@ class Upcoming:
         if reader.position != engine.fresh:
             reader.rewind(engine.fresh)
         await reader.fill()
-        return iter(reader.take, None) if reader.position == engine.fresh else iter(())
+        if reader.position != engine.fresh:
+            return iter(())
+        return self._those_not_delayed() if self._delays else iter(reader.take, None)
 
     def available(self, entry: AnyEntry) -> tuple[int, int]:
         """Return which offsets of a batch from `entries` can be acquired."""
@@ -65,6 +79,7 @@ class Upcoming:
         assert first is not None, "something came back"
         self._again.rewind(first.start)
         followed = first.begins != 1 or self._engine.has_returned(first.end)
+        followed = followed or self._engine.has_returned_many(near=first.start)
         await self._again.fill(READ_BYTES if followed else ONE_BATCH)
         return self._those_that_came_back()
 
@@ -74,5 +89,26 @@ class Upcoming:
             base = entry.header.base_offset
             if first is None or self._engine.open_count(first.start, min(base, first.end)):
                 return
-            if first.start < entry.header.next_offset:
+            if first.start < entry.header.next_offset and not self._is_put_off(entry):
                 yield entry
+
+    def _those_not_delayed(self) -> Iterator[AnyEntry]:
+        while (entry := self._fresh.take()) is not None:
+            if not self._is_put_off(entry):
+                yield entry
+            elif not self._engine.may_put_off():
+                return
+
+    def _is_put_off(self, entry: AnyEntry) -> bool:
+        """Keep a batch that is not due; also one that came back, as from a transaction in which it
+        was acknowledged before it was delivered.
+        """
+        header = entry.header
+        if not header.attributes & ATTRIBUTE_DELAYED or not self._delays:
+            return False
+        assert not isinstance(entry, StoredBatch), "what is delayed is read"
+        due_ms = deliver_at(entry.body)
+        if tick_of(due_ms) <= wall_clock.now_ms() // TICK_MS:
+            return False
+        self._engine.put_off(header.base_offset, header.next_offset, due_ms)
+        return True

@@ -30,6 +30,7 @@ from penstock.limits import (
 )
 from penstock.log.header import (
     ATTRIBUTE_CHUNK,
+    ATTRIBUTE_DELAYED,
     ATTRIBUTE_TRANSACTIONAL,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -52,6 +53,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     ServerError,
 )
 from penstock.records.errors import MalformedBatchError
+from penstock.records.pulsar.delays import is_delayed
 from penstock.records.pulsar.entry import (
     ChecksumMismatchError,
     Entry,
@@ -287,11 +289,17 @@ def _header(body: memoryview, entry: Entry, mark: _Mark) -> bytearray:
         record_count=_count(entry),
         base_timestamp=_publish_time(entry),
         max_timestamp=_timestamp(entry),
-        attributes=mark.attributes | (ATTRIBUTE_CHUNK if entry.is_chunk else 0),
+        attributes=mark.attributes | _kind(entry),
         producer_id=mark.producer_id,
         producer_epoch=mark.producer_epoch,
         base_sequence=mark.base_sequence,
     )
+
+
+def _kind(entry: Entry) -> int:
+    """Return the attributes of what has to be looked into before it is delivered."""
+    chunk = ATTRIBUTE_CHUNK if entry.is_chunk else 0
+    return chunk | (ATTRIBUTE_DELAYED if is_delayed(entry.metadata) else 0)
 
 
 def _count(entry: Entry) -> int:
@@ -314,8 +322,6 @@ def _checked(request: CommandSend, body: memoryview) -> Entry:
 
 
 def _refuse_what_is_not_served(request: CommandSend, entry: Entry) -> None:
-    if entry.metadata.deliver_at_time > wall_clock.now_ms():
-        raise NotServedError("there is no delayed delivery yet: send it when it is due")
     if request.marker or entry.metadata.HasField("marker_type"):
         raise NotServedError("markers are for brokers that replicate topics, which this one isn't")
 

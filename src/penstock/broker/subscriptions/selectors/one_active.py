@@ -24,6 +24,7 @@ class OneActive(Selector):
     """Whatever comes back is a new start from the first open message, for order is kept."""
 
     batches_per_turn = None
+    delays = False
 
     active: Consumer | None = None
     _waiting: asyncio.TimerHandle | None = None

@@ -22,6 +22,9 @@ class Selector(ABC):
     batches_per_turn: ClassVar[int | None]
     """How many batches the chosen consumer gets before there is a new choice; None is no limit."""
 
+    delays: ClassVar[bool]
+    """Whether messages wait that say from when on they are to be delivered."""
+
     def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
         self.consumers: list[Consumer] = []
         self._partition = partition
