@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.broker.subscriptions.bitmaps import BLOCK
 from penstock.broker.subscriptions.cursor import Cursor
+from penstock.broker.subscriptions.delayed import TICK_MS
 from penstock.broker.subscriptions.engine import Engine, HandedOut
 from penstock.broker.subscriptions.leases import Holder, Lease, Leases
 from penstock.limits import KIB
@@ -24,6 +25,8 @@ STEPS = st.lists(
             [
                 "acquire",
                 "acquire",
+                "put_off",
+                "due",
                 "acknowledge",
                 "every_other",
                 "release",
@@ -57,6 +60,7 @@ class Model:
         self.acknowledged: set[int] = set()
         self.held: dict[int, tuple[int, float]] = {}
         self.deliveries: dict[int, int] = {}
+        self.delayed: dict[int, float] = {}
         self.fresh = 0
 
     def acknowledge(self, start: int, end: int, step: int = 1) -> None:
@@ -74,7 +78,7 @@ class Model:
             self.deliveries[offset] -= 0 if counted else 1
 
     def returned(self) -> list[int]:
-        out = self.acknowledged | self.held.keys()
+        out = self.acknowledged | self.held.keys() | self.delayed.keys()
         return [offset for offset in range(self.fresh) if offset not in out]
 
 
@@ -86,16 +90,20 @@ class Machine:
         self.model = Model()
         self.now = 0.0
 
-    def acquire(self, who: int, _offset: int, size: int, _flag: bool) -> None:
-        """Lease what comes next; `now` counts steps, and a lease lasts three."""
+    def next_of(self, size: int) -> tuple[int, int]:
+        """Return what comes next, or a part of it."""
         model, first = self.model, self.engine.next_returned()
         if first is not None:
             start = next(iter(model.returned()))
             assert first.start <= start < first.end
-            start, end = first.start, min(first.end, max(first.start + size, start + 1))
-        else:
-            assert not model.returned()
-            start, end = self.engine.fresh, min(self.engine.fresh + size, END)
+            return first.start, min(first.end, max(first.start + size, start + 1))
+        assert not model.returned()
+        return self.engine.fresh, min(self.engine.fresh + size, END)
+
+    def acquire(self, who: int, _offset: int, size: int, _flag: bool) -> None:
+        """Lease what comes next; `now` counts steps, and a lease lasts three."""
+        model = self.model
+        start, end = self.next_of(size)
         if start >= end:
             return
         out = self.engine.acquire(self.holders[who], start, end, self.now + 3)
@@ -107,6 +115,25 @@ class Machine:
             assert out is not None
             assert out.deliveries == model.deliveries[offset]
         model.fresh = max(model.fresh, end)
+
+    def put_off(self, who: int, offset: int, size: int, _flag: bool) -> None:
+        """Delay what comes next, for up to three steps."""
+        start, end = self.next_of(size)
+        if start >= end:
+            return
+        due = self.now + 1 + offset % 3
+        self.engine.put_off(start, end, int(due) * TICK_MS)
+        opened = [o for o in range(start, end) if o not in self.model.acknowledged]
+        self.model.delayed.update(dict.fromkeys(opened, due))
+        self.model.fresh = max(self.model.fresh, end)
+        for each in opened:
+            self.model.deliveries.pop(each, None)
+
+    def due(self, *_: object) -> None:
+        while self.engine.bring_due(int(self.now) * TICK_MS):
+            pass
+        delayed = self.model.delayed
+        self.model.delayed = {o: due for o, due in delayed.items() if due > self.now}
 
     def acknowledge(self, _who: int, start: int, size: int, _flag: bool) -> None:
         self.engine.acknowledge(start, start + size)
@@ -139,6 +166,7 @@ class Machine:
     def restart(self, *_: object) -> None:
         self.engine.start_over()
         self.model.held.clear()
+        self.model.delayed.clear()
         self.model.deliveries.clear()
         self.model.fresh = self.cursor.position
 

@@ -24,7 +24,6 @@ LIBRARIES = Path(__file__).parents[2] / "build" / "libraries"
 PROBE = Path(__file__).parents[1] / "support" / "PulsarProbe.java"
 RESULTS = [
     "index [0, 1, 2, 3, 4]",
-    "delay NotAllowedException",
     "string ü",
     "number 7",
     "json ü",

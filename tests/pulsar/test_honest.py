@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 
 import pytest
 
@@ -94,13 +93,12 @@ async def test_the_largest_message_is_a_setting(broker: Broker) -> None:
     ("client", "error"),
     [("Pulsar-CPP-v4.2.0", api.ChecksumError), ("Pulsar-Java-v4.0.0", api.NotAllowedError)],
 )
-@pytest.mark.parametrize("what", ["delay", "marker", "marker type"])
+@pytest.mark.parametrize("what", ["marker", "marker type"])
 async def test_a_message_that_would_be_taken_for_another_is_refused(
     broker: Broker, client: str, error: int, what: str
 ) -> None:
     """With a code on which the client gives up that message, and sends those behind it."""
-    later = time.time_ns() // 1_000_000 + 5_000
-    metadata = {"delay": {"deliver_at_time": later}, "marker type": {"marker_type": 10}}
+    metadata = {"marker type": {"marker_type": 10}}
     peer = Peer(broker)
     await peer.connect(client=client)
     await peer.producer("t")
@@ -110,12 +108,6 @@ async def test_a_message_that_would_be_taken_for_another_is_refused(
     assert (refused.sequence_id, refused.error) == (0, error)
     assert (await peer.publish(entry(), sequence_id=1)).message_id.entryId == 0
     peer.lose()
-
-
-async def test_what_is_due_is_delivered(peer: Peer) -> None:
-    await peer.producer("t")
-    due = entry(deliver_at_time=time.time_ns() // 1_000_000 - 1)
-    assert (await peer.publish(due)).message_id.entryId == 0
 
 
 async def test_a_schema_that_is_not_kept_is_refused(peer: Peer) -> None:

@@ -193,8 +193,8 @@ async def test_messages_are_checked_as_others_are(peer: Peer) -> None:
     body[-1] ^= 1
     command = Command(type=Command.SEND, send=sent)
     assert (await peer.ask(command, Command.SEND_ERROR, bytes(body))).error == api.ChecksumError
-    later = entry(deliver_at_time=1 << 60)
-    assert (await peer.ask(command, Command.SEND_ERROR, later)).error == api.NotAllowedError
+    marker = entry(marker_type=10)
+    assert (await peer.ask(command, Command.SEND_ERROR, marker)).error == api.NotAllowedError
 
 
 @pytest.mark.parametrize(

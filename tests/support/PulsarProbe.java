@@ -39,7 +39,6 @@ public class PulsarProbe {
         Producer<byte[]> producer = client.newProducer().topic("ended").create();
         Consumer<byte[]> consumer = earliest("ended");
         indexes(producer, consumer);
-        refusals(producer);
         schemas();
         pattern();
         growth();
@@ -66,10 +65,6 @@ public class PulsarProbe {
             consumer.acknowledge(message);
         }
         say("index " + found);
-    }
-
-    private static void refusals(Producer<byte[]> producer) throws Exception {
-        say("delay " + error(() -> producer.newMessage().value(new byte[1]).deliverAfter(1, TimeUnit.HOURS).send()));
     }
 
     public static class Order {
