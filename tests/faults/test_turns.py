@@ -6,6 +6,7 @@ for a machine that others use too, in the median of what each client waits.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ import pytest
 from broker_process import BrokerProcess
 from penstock.kafka.wire import api
 from stand import PROTOCOLS, Stand
-from wire_clients import kafka_request
+from wire_clients import PULSAR_CONNECT, KafkaWire, kafka_request, pulsar_request
 
 MEDIAN_SECONDS = 0.05
 BUSY_MEDIAN_SECONDS = 0.5
@@ -77,3 +78,28 @@ def test_nobody_takes_the_time_of_others(
         during = probes.latencies("attack")
         for protocol in PROTOCOLS:
             assert during.of("ping", protocol).p50 < median_seconds, probes.report()
+
+
+@pytest.mark.soak
+def test_a_producer_waits_for_no_flood(stand: Stand) -> None:
+    """Attack: four clients that list a thousand partitions as fast as they can.
+
+    Bar: others wait for a receipt, for which two threads take turns, twelve times as long as for
+    an answer from the loop, in the median.
+    """
+    broker = stand.start("--flush", "written")
+    with contextlib.closing(KafkaWire(broker.kafka, "wide")) as kafka:
+        kafka.create_topic(1_000)
+    listed = pulsar_request("GET_TOPICS_OF_NAMESPACE", request_id=1, namespace="public/default")
+    with stand.probing(broker) as probes:
+        with probes.attack():
+            for _ in range(4):
+                connection = stand.connect(broker, "pulsar")
+                connection.sendall(PULSAR_CONNECT)
+                stand.drain(connection)
+                stand.flood(connection, listed, times=10_000)
+            time.sleep(2 * ATTACK_SECONDS)
+        during = probes.latencies("attack")
+        for protocol in PROTOCOLS:
+            ping, produce = during.of("ping", protocol), during.of("produce", protocol)
+            assert produce.p50 < 12 * ping.p50, probes.report()

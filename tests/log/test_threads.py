@@ -15,6 +15,7 @@ from faulty_files import FaultyFileSystem
 from log_batches import append, make_batch, open_log
 from patience import PATIENCE_SECONDS, until
 from penstock.log import Flusher, LocalLog, LogConfig
+from penstock.log import threads as module
 from penstock.log.threads import ASKING, Job, Line, News, Threads
 
 
@@ -61,6 +62,22 @@ async def test_the_loop_is_woken_once_for_all_that_ended_meanwhile(threads: Thre
     assert sorted(heard) == list(range(100))
     news.add(heard.append, 100)
     assert loop.woken == 2, "the next one is announced again"
+
+
+async def test_others_have_their_turns_while_the_loop_hears_of_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_HEARD_SECONDS", 0)
+    loop = asyncio.get_running_loop()
+    news, order = News(loop), list[str]()
+    for _ in range(3):
+        news.add(order.append, "news")
+    for _ in range(2):
+        loop.call_soon(order.append, "other")
+    await until(lambda: len(order) == 5)
+    assert order != sorted(order), "not all news in one turn"
+    news.add(order.append, "last")
+    await until(lambda: order[-1] == "last")
 
 
 async def test_what_fails_in_the_loop_keeps_nothing_from_the_others() -> None:

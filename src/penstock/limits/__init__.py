@@ -193,6 +193,14 @@ FIRST_TURN_STEPS: Final = Limit(
     when_hit="the connection is not read, and its next turn comes after the others'",
 )
 
+THREAD_SWITCH_MICROSECONDS: Final = Limit(
+    500,
+    "microseconds that a thread has the interpreter where another one waits for it",
+    protects="producers, whose writes take other threads, from clients that keep the event loop "
+    "busy, and the loop from those threads",
+    when_hit="the other one goes on",
+)
+
 LOOP_TURN_MILLISECONDS: Final = Limit(
     100,
     "milliseconds of one turn of the event loop",

@@ -13,13 +13,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from queue import SimpleQueue
+from time import perf_counter
 from typing import Any, Final, TypeAlias
+
+from penstock import limits
 
 NOBODY: Final = ""
 
 ASKING: Final = ContextVar("ASKING", default=NOBODY)
 """For which party, a client's connection, the event loop is at work."""
 
+_HEARD_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
+"""How long the loop listens at a stretch: of a thousand flushes it may hear at once."""
 _PASSED_OVER_MOST: Final = 3
 
 
@@ -41,13 +46,18 @@ class News:
 
     def _hear(self) -> None:
         self._is_announced = False  # Before the look: what comes after it is announced again.
+        until = perf_counter() + _HEARD_SECONDS
         try:
             for _ in range(len(self._calls)):
                 call, arguments = self._calls.popleft()
                 call(*arguments)
-        except BaseException:
-            self.loop.call_soon(self._hear)  # The others have done nothing wrong.
-            raise
+                if perf_counter() >= until:
+                    break
+        finally:
+            # Also where one has failed, which the others are not to blame for.
+            if self._calls:
+                self._is_announced = True
+                self.loop.call_soon(self._hear)
 
 
 class Job:

@@ -25,6 +25,7 @@ from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.garbage import Garbage
+from penstock.server.interpreter import share_between_threads
 from penstock.server.listeners import PROTOCOLS, Address, Listener, listen, session_factory
 from penstock.server.log_lines import limit_log_lines
 from penstock.server.machine import default_budget, resident_bytes
@@ -115,6 +116,7 @@ async def serve(config: Config, started: Callable[[Ready], None]) -> None:
     _outlive_hang_ups()
     kernel_library.require()
     _allow_open_files()
+    share_between_threads()
     keep_freed_memory(config.memory_bytes or default_budget())
     with DataFolderLock(config.data_folder) as lock:
         broker = await Broker.open(config.data_folder, broker_settings(config))
