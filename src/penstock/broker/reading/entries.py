@@ -33,6 +33,8 @@ SPLIT_TOGETHER: Final = 512
 RANGES_BYTES: Final = 8 << 20
 """Bytes of batches that are taken as ranges of a file at once: more than are read, for none is."""
 _ANY_COUNT: Final = 1 << 62
+_SOON: Final = 64
+"""Offsets that are passed over sooner than another read is done."""
 _LOOKED_INTO: Final = ATTRIBUTE_CHUNK | ATTRIBUTE_DELAYED
 
 logger = logging.getLogger(__name__)
@@ -90,6 +92,14 @@ class EntryReader:
         self.position = position
         self.empty()
         self._rewinds += 1
+
+    def go_on_at(self, position: int) -> None:
+        """Rewind to a position, unless it comes soon in what was read ahead: then `take` returns
+        what lies before it too.
+        """
+        is_soon = self.position <= position <= self.position + _SOON
+        if not is_soon or not (self._ahead or self._held.size):
+            self.rewind(position)
 
     def empty(self) -> None:
         """Forget what was read ahead; see penstock.memory.Cache."""

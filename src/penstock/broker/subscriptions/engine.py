@@ -46,7 +46,8 @@ _DUE_TOGETHER: Final = 128
 _READ_TOGETHER: Final = 16
 """Returned ranges in one block of offsets with which one read costs less than many."""
 _DUE_AHEAD: Final = 8_192
-"""Returned ranges with which no more come back because they are due."""
+"""Returned ranges with which no more come back because they are due, until most of them are out."""
+_DUE_BEHIND: Final = 1_024
 
 
 class HandedOut(NamedTuple):
@@ -69,6 +70,7 @@ class Engine:
         self._boundaries = Boundaries()
         self.delayed = Delayed()
         """Only what `put_off` adds; of it anything may be acknowledged meanwhile, or given back."""
+        self._brings_due = False
         self.pending = Pending()
         self._moved = moved
         self.account = account
@@ -206,17 +208,21 @@ class Engine:
         return count < limits.DELAYED_RUNS and self.has_room()
 
     def bring_due(self, now_ms: int) -> bool:
-        """Have what is due come back, to be delivered for the first time; return whether any was,
-        as more may be then.
+        """Have some of what is due come back, to be delivered for the first time; return whether
+        there was any: more is to be brought before something is handed out, so that the log is
+        read in its order.
 
         What somebody holds has come back another way.
         """
-        if not self.delayed or len(self._returned) >= _DUE_AHEAD:
+        most = _DUE_AHEAD if self._brings_due else _DUE_BEHIND
+        self._brings_due = False
+        if not self.delayed or len(self._returned) >= most:
             return False
         due = self.delayed.take_due(now_ms, _DUE_TOGETHER)
+        self._brings_due = bool(due)
         for start, end in due:
             self._return_between(start, end, self.leases.overlapping(start, end), deliveries=0)
-        return bool(due)
+        return self._brings_due
 
     def forget(self, leases_max: int) -> None:
         """Keep so many leases, and of older ones only where batches begin.

@@ -138,10 +138,9 @@ class Push:
             return False
         if self.selector.choose() is None:
             return False
-        due = self._engine.bring_due(wall_clock.now_ms())
-        if not self._upcoming.has_more:
-            return due
-        if self._partition.deleted:
+        if self._engine.bring_due(wall_clock.now_ms()):
+            return True
+        if not self._upcoming.has_more or self._partition.deleted:
             return False
         entries = await self._upcoming.entries()
         consumer = self.selector.choose()  # Anew: reading may have taken its time.
@@ -150,7 +149,7 @@ class Push:
         if not self._hand_out(entries, consumer):
             # What is delayed may be much, and much else have to be read that nobody gets.
             await Pace().others()
-        return due or self._upcoming.has_more
+        return self._upcoming.has_more
 
     @property
     def _is_at_end(self) -> bool:

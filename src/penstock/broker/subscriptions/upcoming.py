@@ -9,6 +9,7 @@ from penstock.broker.reading.entries import ONE_BATCH, READ_BYTES, EntryReader
 from penstock.broker.subscriptions.delayed import TICK_MS, tick_of
 from penstock.log.batches import StoredBatch
 from penstock.log.header import ATTRIBUTE_DELAYED
+from penstock.pace import Pace
 from penstock.records.pulsar.delays import deliver_at
 
 if TYPE_CHECKING:
@@ -77,26 +78,30 @@ class Upcoming:
     async def _returned_entries(self) -> Iterator[AnyEntry]:
         first = self._engine.next_returned()
         assert first is not None, "something came back"
-        self._again.rewind(first.start)
+        self._again.go_on_at(first.start)
         followed = first.begins != 1 or self._engine.has_returned(first.end)
         followed = followed or self._engine.has_returned_many(near=first.start)
         await self._again.fill(READ_BYTES if followed else ONE_BATCH)
         return self._those_that_came_back()
 
     def _those_that_came_back(self) -> Iterator[AnyEntry]:
-        while (entry := self._again.take()) is not None:
-            first = self._engine.next_returned()
+        first = self._engine.next_returned()
+        while first is not None and (entry := self._again.take()) is not None:
+            if entry.header.next_offset <= first.start:
+                continue
             base = entry.header.base_offset
-            if first is None or self._engine.open_count(first.start, min(base, first.end)):
+            if self._engine.open_count(first.start, min(base, first.end)):
                 return
-            if first.start < entry.header.next_offset and not self._is_put_off(entry):
+            if not self._is_put_off(entry):
                 yield entry
+            first = self._engine.next_returned()
 
     def _those_not_delayed(self) -> Iterator[AnyEntry]:
+        pace = Pace()
         while (entry := self._fresh.take()) is not None:
             if not self._is_put_off(entry):
                 yield entry
-            elif not self._engine.may_put_off():
+            elif pace.is_over() or not self._engine.may_put_off():
                 return
 
     def _is_put_off(self, entry: AnyEntry) -> bool:
