@@ -85,7 +85,7 @@ async def test_login_is_judged_and_may_be_tried_again(dialog: Dialog) -> None:
     assert first.body.hex() == "00000000 00000000 0100000000000000 002c0000 05302e392e30".replace(
         " ", ""
     )
-    assert second.body[8] == 2
+    assert second.body == first.body, "it is the same session"
 
 
 async def test_version_of_a_login_is_judged_before_what_follows_it(dialog: Dialog) -> None:
@@ -156,8 +156,26 @@ async def test_without_login_reads_hear_a_status_and_writes_end_the_session(
     assert answer.evicted == frame.EvictionReason.NO_SESSION
     await dialog.log_in()
     assert (await dialog.ask(Command.GET_STREAMS)).status == 0
-    assert (await dialog.ask(Command.LOGOUT_USER)) == (0, b"", 0)
-    assert (await dialog.ask(Command.GET_STREAMS)).status == ErrorCode.UNAUTHENTICATED
+    for _ in range(2):
+        assert (await dialog.ask(Command.LOGOUT_USER)) == (0, b"", 0)
+        assert (await dialog.ask(Command.GET_STREAMS)).status == ErrorCode.UNAUTHENTICATED
+
+
+async def test_who_logs_in_again_stays_in_its_groups(dialog: Dialog) -> None:
+    await dialog.set_up(2)
+    await dialog.ask(
+        Command.CREATE_CONSUMER_GROUP, requests.CreateConsumerGroup(STREAM, TOPIC, "g")
+    )
+    group = requests.ConsumerGroupRequest(STREAM, TOPIC, Identifier("g"))
+    await dialog.ask(Command.JOIN_CONSUMER_GROUP, group)
+    first = await dialog.ask(Command.SYNC_CONSUMER_GROUP, group)
+    await dialog.log_in()
+    assert await dialog.ask(Command.SYNC_CONSUMER_GROUP, group) == first
+    assert (await dialog.log_in("guessed")).evicted
+    assert await dialog.ask(Command.SYNC_CONSUMER_GROUP, group) == first
+    await dialog.ask(Command.LOGOUT_USER)
+    await dialog.log_in()
+    assert (await dialog.ask(Command.SYNC_CONSUMER_GROUP, group)).body == b""
 
 
 async def test_operations_and_codes_that_are_none(dialog: Dialog) -> None:

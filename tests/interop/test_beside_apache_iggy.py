@@ -8,13 +8,14 @@ which makes it again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from apache_iggy_server import ApacheIggyServer
 from broker_process import BrokerProcess
-from iggy_twin_steps import WEIGHTS
-from iggy_twins import Twin
+from iggy_twin_steps import TOPICS, WEIGHTS
+from iggy_twins import ClientOfToday, Twin
 from side_by_side import ask_alike
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
@@ -32,7 +33,10 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheIggySer
 def test_both_answer_alike(
     original: ApacheIggyServer, shared_server: BrokerProcess, number: int
 ) -> None:
-    twins = [Twin(each, f"twins-{number}") for each in (original.iggy, shared_server.iggy)]
+    addresses = (original.iggy, shared_server.iggy)
+    twins = [Twin(partial(ClientOfToday, each), f"twins-{number}") for each in addresses]
+    for twin in twins:
+        twin.make_stream(twin.stream, TOPICS)
     ask_alike(twins, WEIGHTS, number, STEPS)
     for twin in twins:
         twin.close()

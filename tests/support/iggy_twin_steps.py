@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 
-from iggy_dialog import producer_batch
 from iggy_twins import Twin
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
@@ -20,9 +19,11 @@ from penstock.iggy.wire.identifiers import (
     PollingKind,
     PollingStrategy,
 )
+from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Typed
 from side_by_side import Outcome, Step, Weights
 
+TOPICS = {"one": 1, "many": 3}
 NAMES = ("one", "many", "later", "missing")
 NUMBERS = (0, 1, 2, 9)
 GROUPS = ("g", "h")
@@ -60,7 +61,7 @@ OF_GROUPS = (
 )
 
 
-def _topic(chance: random.Random) -> Identifier:
+def any_topic(chance: random.Random) -> Identifier:
     return Identifier(chance.choice([*NAMES, *NAMES, *NUMBERS]))
 
 
@@ -80,7 +81,7 @@ def create_topic(chance: random.Random) -> Step[Twin]:
 
 
 def update_topic(chance: random.Random) -> Step[Twin]:
-    topic, name = _topic(chance), chance.choice(NAMES[:3])
+    topic, name = any_topic(chance), chance.choice(NAMES[:3])
     options = chance.choice([each for each in TOPIC_OPTIONS if not LEFT_OUT & {*each.values()}])
 
     def step(twin: Twin) -> Outcome:
@@ -91,7 +92,10 @@ def update_topic(chance: random.Random) -> Step[Twin]:
 
 
 def of_topic(chance: random.Random) -> Step[Twin]:
-    topic, command = _topic(chance), chance.choices([*PLACES, Command.DELETE_TOPIC], [5, 3, 1])[0]
+    topic, command = (
+        any_topic(chance),
+        chance.choices([*PLACES, Command.DELETE_TOPIC], [5, 3, 1])[0],
+    )
 
     def step(twin: Twin) -> Outcome:
         return twin.ask(command, requests.TopicRequest(twin.stream, topic))
@@ -110,7 +114,7 @@ def of_stream(chance: random.Random) -> Step[Twin]:
 
 
 def change_partitions(chance: random.Random) -> Step[Twin]:
-    topic, count, grow = _topic(chance), chance.choice([0, 1, 1, 2, 1001]), chance.random() < 0.6
+    topic, count, grow = any_topic(chance), chance.choice([0, 1, 1, 2, 1001]), chance.random() < 0.6
 
     def step(twin: Twin) -> Outcome:
         request = requests.CreatePartitions(twin.stream, topic, count)
@@ -120,7 +124,7 @@ def change_partitions(chance: random.Random) -> Step[Twin]:
 
 
 def delete_segments(chance: random.Random) -> Step[Twin]:
-    topic, partition, count = _topic(chance), chance.choice(NUMBERS), chance.choice([0, 1, 5])
+    topic, partition, count = any_topic(chance), chance.choice(NUMBERS), chance.choice([0, 1, 5])
 
     def step(twin: Twin) -> Outcome:
         request = requests.DeleteSegments(twin.stream, topic, partition, count)
@@ -130,7 +134,7 @@ def delete_segments(chance: random.Random) -> Step[Twin]:
 
 
 def send(chance: random.Random) -> Step[Twin]:
-    topic, count = _topic(chance), chance.choice([1, 1, 3, 10])
+    topic, count = any_topic(chance), chance.choice([1, 1, 3, 10])
     to = chance.choice(
         [
             *map(Partitioning.partition, NUMBERS),
@@ -139,19 +143,12 @@ def send(chance: random.Random) -> Step[Twin]:
     )
     seed = chance.getrandbits(32)
 
-    def step(twin: Twin) -> Outcome:
-        batch = memoryview(producer_batch(*(b"%d-%d" % (seed, each) for each in range(count))))
-        place = bytearray()
-        for part in (twin.stream, topic, to):
-            part.write(place)
-        request = requests.SendMessages(len(place) + 4, twin.stream, topic, to, count, batch)
-        return twin.ask(Command.SEND_MESSAGES, request)
-
-    return step
+    payloads = [b"%d-%d" % (seed, each) for each in range(count)]
+    return lambda twin: twin.send(twin.stream, topic, to, payloads)
 
 
 def poll(chance: random.Random) -> Step[Twin]:
-    topic, partition, count = _topic(chance), chance.choice(NUMBERS), chance.choice(COUNTS)
+    topic, partition, count = any_topic(chance), chance.choice(NUMBERS), chance.choice(COUNTS)
     kind, auto_commit, reader = (
         chance.choice([*PollingKind]),
         chance.random() < 0.4,
@@ -171,7 +168,7 @@ def poll(chance: random.Random) -> Step[Twin]:
 
 
 def offset(chance: random.Random) -> Step[Twin]:
-    topic, partition, reader = _topic(chance), chance.choice(NUMBERS), _reader(chance)
+    topic, partition, reader = any_topic(chance), chance.choice(NUMBERS), _reader(chance)
     command, at = chance.choice(["GET", "GET", "STORE", "DELETE"]), chance.choice(OFFSETS)
 
     def step(twin: Twin) -> Outcome:
@@ -187,7 +184,7 @@ def offset(chance: random.Random) -> Step[Twin]:
 
 
 def create_group(chance: random.Random) -> Step[Twin]:
-    topic, name = _topic(chance), chance.choice(GROUPS)
+    topic, name = any_topic(chance), chance.choice(GROUPS)
 
     def step(twin: Twin) -> Outcome:
         request = requests.CreateConsumerGroup(twin.stream, topic, name)
@@ -197,7 +194,7 @@ def create_group(chance: random.Random) -> Step[Twin]:
 
 
 def of_group(chance: random.Random) -> Step[Twin]:
-    topic, command = _topic(chance), chance.choices(OF_GROUPS, [3, 1, 4, 1, 3])[0]
+    topic, command = any_topic(chance), chance.choices(OF_GROUPS, [3, 1, 4, 1, 3])[0]
     group = Identifier(chance.choice([*GROUPS, *GROUPS, 0, 9]))
 
     def step(twin: Twin) -> Outcome:
@@ -206,29 +203,124 @@ def of_group(chance: random.Random) -> Step[Twin]:
     return step
 
 
-def cut_look_up(chance: random.Random) -> Step[Twin]:
-    command, share = chance.choice([*PLACES, Command.GET_STREAM]), chance.random()
+def change_stream(chance: random.Random) -> Step[Twin]:
+    """Rename a stream to what it is called, or one that is not there; or make it again."""
+    exists, makes = chance.random() < 0.7, chance.random() < 0.3
 
     def step(twin: Twin) -> Outcome:
-        whole = requests.TopicRequest(twin.stream, Identifier("one")).encode()
-        if command is Command.GET_STREAM:
-            whole = requests.StreamRequest(twin.stream).encode()
-        return twin.ask(command, bytes(whole[: int(share * len(whole))]))
+        if makes:
+            again = requests.CreateStream(str(twin.stream.value), {})
+            return twin.ask(Command.CREATE_STREAM, again)
+        stream = twin.stream if exists else Identifier("nobody")
+        request = requests.UpdateStream(stream, str(twin.stream.value), {})
+        return twin.ask(Command.UPDATE_STREAM, request)
 
     return step
 
 
-WEIGHTS: Weights[Twin] = {
-    create_topic: 3,
-    update_topic: 2,
+def purge(chance: random.Random) -> Step[Twin]:
+    """Empty a topic that has a reader, and see what is left; the next offset is not told."""
+    whole_stream, exists = chance.random() < 0.3, chance.random() < 0.8
+    reader = _reader(chance)
+
+    def step(twin: Twin) -> Outcome:
+        if not exists:
+            missing = requests.TopicRequest(twin.stream, Identifier("missing"))
+            return twin.ask(Command.PURGE_TOPIC, missing)
+        stream, topic = Identifier(f"{twin.stream.value}-purged"), Identifier("t")
+        place = (reader, stream, topic, 0)
+        twin.make_stream(stream, {"t": 1})
+        twin.send(stream, topic, Partitioning.partition(0), (b"1", b"2"))
+        twin.ask(Command.STORE_CONSUMER_OFFSET, requests.StoreConsumerOffset(*place, 1, 1))
+        purged = (
+            twin.ask(Command.PURGE_STREAM, requests.StreamRequest(stream))
+            if whole_stream
+            else twin.ask(Command.PURGE_TOPIC, requests.TopicRequest(stream, topic))
+        )
+        left = twin.ask(Command.GET_CONSUMER_OFFSET, requests.GetConsumerOffset(*place))
+        twin.ask(Command.DELETE_STREAM, requests.StreamRequest(stream))
+        return purged, left
+
+    return step
+
+
+def flush(chance: random.Random) -> Step[Twin]:
+    topic, partition, to_disk = any_topic(chance), chance.choice(NUMBERS), chance.random() < 0.5
+
+    def step(twin: Twin) -> Outcome:
+        request = requests.FlushUnsavedBuffer(twin.stream, topic, partition, to_disk)
+        return twin.ask(Command.FLUSH_UNSAVED_BUFFER, request)
+
+    return step
+
+
+SMALL_TALK: tuple[tuple[Command, Message | bytes], ...] = (
+    (Command.PING, b""),
+    (Command.PING, b"ignored"),
+    (Command.GET_STATS, b""),
+    (Command.GET_ME, b""),
+    (Command.GET_CLIENTS, b""),
+    (Command.GET_CLIENT, requests.GetClient(2**32 - 7)),
+    (Command.GET_CLIENT, b""),
+    (Command.GET_USERS, b""),
+    (Command.GET_USER, requests.UserRequest(Identifier("iggy"))),
+    (Command.GET_USER, requests.UserRequest(Identifier(0))),
+    (Command.GET_USER, requests.UserRequest(Identifier(77))),
+    (Command.GET_USER, requests.UserRequest(Identifier("nobody"))),
+    (Command.GET_PERSONAL_ACCESS_TOKENS, b""),
+    (Command.GET_STREAMS, b""),
+    (Command.GET_SNAPSHOT, b""),
+    (Command.GET_SNAPSHOT, requests.GetSnapshot(9, b"\1")),
+    (Command.GET_SNAPSHOT, requests.GetSnapshot(1, b"\x63")),
+)
+
+
+def small_talk(chance: random.Random) -> Step[Twin]:
+    command, request = chance.choice(SMALL_TALK)
+    return lambda twin: twin.ask(command, request)
+
+
+def broken_request(chance: random.Random) -> Step[Twin]:
+    """A look-up that is cut off, or has another byte somewhere."""
+    command, share = (
+        chance.choice([*PLACES, Command.GET_STREAM, Command.GET_TOPICS]),
+        chance.random(),
+    )
+    byte = chance.choice([None, 0, 1, 2, 3, 5, 255])
+    stream_only = command in (Command.GET_STREAM, Command.GET_TOPICS)
+
+    def step(twin: Twin) -> Outcome:
+        whole = requests.TopicRequest(twin.stream, Identifier("one")).encode()
+        if stream_only:
+            whole = requests.StreamRequest(twin.stream).encode()
+        place = int(share * len(whole))
+        if byte is None:
+            return twin.ask(command, bytes(whole[:place]))
+        whole[place] = byte
+        return twin.ask(command, bytes(whole))
+
+    return step
+
+
+OF_BOTH: Weights[Twin] = {
     of_topic: 4,
     of_stream: 2,
+    change_stream: 1,
     change_partitions: 2,
     delete_segments: 1,
     send: 14,
     poll: 14,
     offset: 10,
+    flush: 1,
+    purge: 1,
     create_group: 2,
     of_group: 5,
-    cut_look_up: 1,
+    small_talk: 2,
+    broken_request: 2,
+}
+"""What is said alike in all dialects."""
+WEIGHTS: Weights[Twin] = {
+    **OF_BOTH,
+    create_topic: 3,
+    update_topic: 2,
 }

@@ -5,20 +5,19 @@ from __future__ import annotations
 import itertools
 import os
 import struct
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
-from iggy_dialog import OPERATION_OF, polled_batches
+from iggy_dialog import OPERATION_OF, polled_batches, producer_batch
 from penstock.iggy.wire import frame, replies, requests
 from penstock.iggy.wire.commands import Command, Operation
 from penstock.iggy.wire.errors import ErrorCode
-from penstock.iggy.wire.identifiers import Identifier
+from penstock.iggy.wire.identifiers import Identifier, Partitioning
 from penstock.iggy.wire.message import Message
 from side_by_side import Outcome, Step
 from wire_clients import connect, receive_exactly
 
 TIMEOUT_SECONDS = 20
-TOPICS = {"one": 1, "many": 3}
 INTERNAL = range(64, 128)
 """What the original turned an operation into, as its answer says, which has a result section."""
 REPLIES: Mapping[Command, type[Message]] = {
@@ -33,7 +32,15 @@ REPLIES: Mapping[Command, type[Message]] = {
     Command.GET_CONSUMER_OFFSET: replies.ConsumerOffset,
     Command.SEND_MESSAGES: replies.Confirmations,
     Command.GET_ME: replies.ClientDetails,
+    Command.GET_CLIENT: replies.ClientDetails,
+    Command.GET_CLIENTS: replies.Clients,
+    Command.GET_STREAMS: replies.Streams,
+    Command.GET_STATS: replies.Stats,
+    Command.GET_USER: replies.UserDetails,
+    Command.GET_USERS: replies.Users,
 }
+OF_ALL = (replies.Stats, replies.Clients, replies.Streams)
+"""Replies about what other runs have made and left, too."""
 CHOSEN = {"created_at", "stream_id", "client_id", "address", "generation", "segments_count", "size"}
 """Fields that each server fills as it likes: its numbers, times, and files."""
 SUMMED = {"messages_count"}
@@ -47,11 +54,69 @@ UNRESOLVED = {
 """What the original calls RESOURCE_NOT_FOUND where a partition is written to."""
 
 
-class Twin:
-    """A session with one of the two; `run` keeps the streams of one run from those of others."""
+class Client(Protocol):
+    """One connection to one of the two, in some dialect."""
 
-    def __init__(self, address: str, run: str) -> None:
+    def ask(self, command: Command, request: Message | bytes = b"") -> Outcome:
+        """Return what a request is answered with, or refused for."""
+
+    def topic(self, stream: Identifier, name: str, partitions: int) -> Message:
+        """Return what makes a topic that leaves all else to the server."""
+
+    def batch(self, payloads: Sequence[bytes]) -> bytes:
+        """Return messages as this dialect sends them, behind their place."""
+
+    def close(self) -> None:
+        """Hang up."""
+
+
+class Twin:
+    """One of the two and its clients; `run` keeps the streams of one run from those of others."""
+
+    def __init__(self, connected: Callable[[], Client], run: str, clients: int = 1) -> None:
         self.stream = Identifier(run)
+        self._connected = connected
+        self._clients = [connected() for _ in range(clients)]
+
+    def do(self, step: Step[Twin]) -> Outcome:
+        return step(self)
+
+    def ask(self, command: Command, request: Message | bytes = b"", client: int = 0) -> Outcome:
+        """Return what a request of one of its clients is answered with, or refused for."""
+        return self._clients[client].ask(command, request)
+
+    def make_stream(self, stream: Identifier, topics: Mapping[str, int]) -> None:
+        """Make a stream, and topics with so many partitions."""
+        self.ask(Command.CREATE_STREAM, requests.CreateStream(str(stream.value), {}))
+        for name, partitions in topics.items():
+            topic = self._clients[0].topic(stream, name, partitions)
+            self.ask(Command.CREATE_TOPIC, topic)
+
+    def send(
+        self, stream: Identifier, topic: Identifier, to: Partitioning, payloads: Sequence[bytes]
+    ) -> Outcome:
+        """Return what messages are answered with."""
+        batch = memoryview(self._clients[0].batch(payloads))
+        place = bytearray()
+        for part in (stream, topic, to):
+            part.write(place)
+        request = requests.SendMessages(len(place) + 4, stream, topic, to, len(payloads), batch)
+        return self.ask(Command.SEND_MESSAGES, request)
+
+    def reconnect(self, client: int) -> None:
+        """Have one of its clients hang up and come again."""
+        self._clients[client].close()
+        self._clients[client] = self._connected()
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+class ClientOfToday:
+    """Implements Client in today's dialect."""
+
+    def __init__(self, address: str) -> None:
         self._socket = connect(address, TIMEOUT_SECONDS)
         self._client = os.urandom(16)
         self._session = 0
@@ -59,13 +124,6 @@ class Twin:
         login = requests.LoginRegister(0x2C00, "rust-sdk", "0.11.0", "iggy", "iggy", "")
         body = self._exchange(Command.LOGIN_REGISTER, Operation.REGISTER, 0, login.encode())[1]
         self._session = replies.LoggedIn.decode(body[4:]).session
-        self.ask(Command.CREATE_STREAM, requests.CreateStream(run, {}))
-        for name, partitions in TOPICS.items():
-            topic = requests.CreateTopic(self.stream, partitions, name, {})
-            self.ask(Command.CREATE_TOPIC, topic)
-
-    def do(self, step: Step[Twin]) -> Outcome:
-        return step(self)
 
     def ask(self, command: Command, request: Message | bytes = b"") -> Outcome:
         """Return what a request is answered with, or refused for."""
@@ -80,6 +138,14 @@ class Twin:
         if code in UNRESOLVED and operation >= Operation.SEND_MESSAGES:
             code = ErrorCode.RESOURCE_NOT_FOUND
         return ("refused", code) if code else _read(command, answer)
+
+    def topic(self, stream: Identifier, name: str, partitions: int) -> Message:
+        """Return what makes a topic that leaves all else to the server."""
+        return requests.CreateTopic(stream, partitions, name, {})
+
+    def batch(self, payloads: Sequence[bytes]) -> bytes:
+        """Return messages as this dialect sends them, behind their place."""
+        return producer_batch(*payloads)
 
     def close(self) -> None:
         self._socket.close()
@@ -114,17 +180,19 @@ def _read(command: Command, body: bytes) -> Outcome:
         return body if command is not Command.CREATE_STREAM else "created"
     read = kind.decode(body)
     assert read.encode() == body, "every byte of it has a meaning"
-    if isinstance(read, replies.ConsumerGroups):
-        read.groups.sort(key=lambda group: group.id)  # In any order there.
-    return _plain(read)
+    return plain(read)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A reply without what a server chooses."""
+    if isinstance(value, OF_ALL):
+        return type(value).__name__
+    if isinstance(value, replies.ConsumerGroups):
+        value.groups.sort(key=lambda group: group.id)  # In any order there.
     if isinstance(value, Message):
         chosen = CHOSEN if isinstance(value, replies.Partition) else CHOSEN | SUMMED
         names = [name for name in value.field_names if name not in chosen]
-        return {name: _plain(getattr(value, name)) for name in names}
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):
         return {key: value[key] for key in sorted(value) if key not in UNRELEASED}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [plain(each) for each in value] if isinstance(value, list) else value

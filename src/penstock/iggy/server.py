@@ -47,6 +47,8 @@ class Client(call.Client):
         self.silence = Silence(self._is_member, self._end)
         self.has_heartbeat = True
         """Whether it is never silent for long while it is there."""
+        self.session: int | None = None
+        """The number of what a login has begun."""
         self.last_write = LastWrite()
         self.sends = Queue()
         """Where a send waits for a log to be opened or for a look at its batch, and those behind it
@@ -129,14 +131,20 @@ class IggyServer:
         self.clients.pop(client.id, None)
 
     def log_in(self, client: Client) -> int:
-        """Begin a session of the root user, ending the one before; return its number."""
-        self.log_out(client)
+        """Begin a session of the root user, or go on with the one that there is; return its number.
+
+        Who logs in again stays in its groups, as with apache-iggy; its requests count from 1 again.
+        """
+        client.last_write.forget()
         client.principal = Principal(PrincipalKind.USER, self.broker.settings.iggy_user)
-        return next(self._sessions)
+        if client.session is None:
+            client.session = next(self._sessions)
+        return client.session
 
     def log_out(self, client: Client) -> None:
         """End a session; its groups go on without it."""
         client.principal = ANONYMOUS
+        client.session = None
         client.last_write.forget()
         self.broker.topic_groups.leave_all(client)
 

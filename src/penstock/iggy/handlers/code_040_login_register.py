@@ -1,4 +1,4 @@
-"""LOGIN_REGISTER: log in with a password and open a session, in place of the one before."""
+"""LOGIN_REGISTER: log in with a password and open a session; who has one goes on with it."""
 
 from __future__ import annotations
 

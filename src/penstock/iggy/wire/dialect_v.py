@@ -126,6 +126,8 @@ class CodecV:
             missed, nothing = _NOTHING_FOUND[header.code]
             if error.code in missed:
                 return framing.build_reply(header, [nothing])
+        if header.operation == Operation.LOGOUT_USER and error.code is ErrorCode.UNAUTHENTICATED:
+            return framing.build_reply(header)  # It is so already: clients say it to be sure.
         eviction = _eviction(header.operation, error)
         if eviction is not None:
             versions = {"version": eviction.version, "version_min": eviction.version_min}
