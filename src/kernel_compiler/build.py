@@ -22,7 +22,7 @@ def build() -> list[Path]:
 
         library.FOLDER.mkdir(exist_ok=True)
         for level, path in zip(levels, paths, strict=True):
-            write_library(bitcode, level.name, path)
+            write_library(bitcode, level, path)
     return paths
 
 

@@ -10,8 +10,9 @@ from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils
 
+from kernel_compiler.folding import emit_can_fold, emit_fold
 from kernel_compiler.lanes import emit_lane_sums
-from penstock.records.kernels import crc32, primitives, xxh3, xxh3_lanes
+from penstock.records.kernels import crc32, crc32_folding, primitives, xxh3, xxh3_lanes
 
 _cgutils: Any = cgutils
 _extending: Any = extending
@@ -30,6 +31,8 @@ def register() -> None:
     _register(xxh3.fold, _types.uint64, _fold)
     if crc32.HAS_INSTRUCTION:
         _register(crc32.crc32c_word, _types.int64, _crc32c_word)
+        _register(crc32_folding.can_fold, _types.int64, emit_can_fold)
+        _register(crc32_folding.fold, _types.UniTuple(_types.uint64, 2), emit_fold)
     lanes = _types.UniTuple(_types.uint64, xxh3_lanes.LANES)
     _register(xxh3_lanes.sum_lanes, lanes, _sum_lanes)
 

@@ -8,15 +8,22 @@ import sys
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import llvmlite.binding
 
+from kernel_compiler.folding import defined
+
+if TYPE_CHECKING:
+    from penstock.records.kernels.library import Level
+
 _llvm: Any = llvmlite.binding
 _OPTIMIZATION: Final = 3
+_MULTIPLIES: Final = "pclmulqdq"
+"""What Linux calls the instruction that multiplies without carries."""
 
 
-def write_library(bitcode: bytes, level: str, path: Path) -> None:
+def write_library(bitcode: bytes, level: Level, path: Path) -> None:
     """Compile a module for a level and link it; `path` is there only when it is whole."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".linking-") as folder:
         compiled, linked = Path(folder) / "kernels.o", Path(folder) / path.name
@@ -35,13 +42,19 @@ def linker() -> tuple[str, ...]:
     return (found or "ld",)
 
 
-def _compiled(bitcode: bytes, level: str) -> bytes:
+def _compiled(bitcode: bytes, level: Level) -> bytes:
     _llvm.initialize_native_target()
     _llvm.initialize_native_asmprinter()
     module = _llvm.parse_bitcode(bitcode)
+    folds = _MULTIPLIES in level.features
+    module.link_in(_llvm.parse_assembly(defined(folds=folds)))
     target = _llvm.Target.from_triple(_llvm.get_process_triple())
     machine = target.create_target_machine(
-        cpu=level, opt=_OPTIMIZATION, reloc="pic", codemodel="default"
+        cpu=level.name,
+        features="+pclmul" if folds else "",
+        opt=_OPTIMIZATION,
+        reloc="pic",
+        codemodel="default",
     )
     for symbol in (*module.functions, *module.global_variables):
         if not symbol.is_declaration and not symbol.name.startswith("PyInit_"):

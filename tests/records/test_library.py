@@ -14,7 +14,7 @@ from kernel_compiler.build import build
 from penstock.records.kernels import library
 from penstock.records.kernels.library import KernelsError
 
-INTEL = "fpu sse2 sse4_1 sse4_2 popcnt avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+INTEL = "fpu sse2 sse4_1 sse4_2 popcnt avx avx2 bmi1 bmi2 f16c fma abm movbe xsave pclmulqdq"
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ class TestWhichLevel:
         on_a_machine("x86_64", "processor\t: 0", f"flags\t\t: {INTEL} avx512f", "")
         assert library.best_level().name == "x86-64-v3"
 
-    @pytest.mark.parametrize("missing", ["avx2", "bmi2", "movbe"])
+    @pytest.mark.parametrize("missing", ["avx2", "bmi2", "movbe", "pclmulqdq"])
     def test_one_feature_less_is_the_level_below(self, on_a_machine, missing: str) -> None:
         on_a_machine("x86_64", f"flags : {INTEL.replace(missing, '')}")
         assert library.best_level().name == "x86-64-v2"

@@ -39,7 +39,8 @@ def _level(name: str, features: str) -> Level:
     return Level(name, frozenset(features.split()))
 
 
-_X86_64_V3: Final = "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
+_X86_64_V3: Final = "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave pclmulqdq"
+"""The last is no part of that level, but all processors of it have it."""
 LEVELS: Final = {
     "x86_64": (
         _level("x86-64-v3", _X86_64_V3),
