@@ -25,9 +25,9 @@ def test_block_reads_back_what_it_wrote_and_leaves_the_rest(block: Block) -> Non
     ("kind", "written", "code"),
     [
         (Identifier, "0104000000", ErrorCode.INVALID_COMMAND),
-        (Identifier, "010300000000", ErrorCode.INVALID_IDENTIFIER),
-        (Identifier, "0200", ErrorCode.INVALID_IDENTIFIER),
-        (Identifier, "030161", ErrorCode.INVALID_IDENTIFIER),
+        (Identifier, "010300000000", ErrorCode.INVALID_FORMAT),
+        (Identifier, "0200", ErrorCode.INVALID_FORMAT),
+        (Identifier, "030161", ErrorCode.INVALID_COMMAND),
         (Identifier, "0202ff00", ErrorCode.INVALID_UTF8),
         (Consumer, "03010400000000", ErrorCode.INVALID_COMMAND),
         (Consumer, "", ErrorCode.INVALID_COMMAND),

@@ -6,6 +6,7 @@ Left out is what differs on purpose; docs/iggy.md has the list.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 
 from iggy_twins import Twin
 from penstock.iggy.wire import requests
@@ -280,19 +281,26 @@ def small_talk(chance: random.Random) -> Step[Twin]:
     return lambda twin: twin.ask(command, request)
 
 
-def broken_request(chance: random.Random) -> Step[Twin]:
-    """A look-up that is cut off, or has another byte somewhere."""
-    command, share = (
-        chance.choice([*PLACES, Command.GET_STREAM, Command.GET_TOPICS]),
-        chance.random(),
-    )
+LOOK_UPS: Mapping[Command, Callable[[Identifier], Message]] = {
+    Command.GET_STREAM: requests.StreamRequest,
+    Command.GET_TOPICS: requests.StreamRequest,
+    Command.GET_TOPIC: lambda stream: requests.TopicRequest(stream, Identifier("one")),
+    Command.GET_CONSUMER_GROUPS: lambda stream: requests.TopicRequest(stream, Identifier("one")),
+    Command.GET_CONSUMER_GROUP: lambda stream: requests.ConsumerGroupRequest(
+        stream, Identifier("one"), Identifier("g")
+    ),
+    Command.GET_CLIENT: lambda _: requests.GetClient(2**32 - 7),
+    Command.GET_USER: lambda _: requests.UserRequest(Identifier("nobody")),
+}
+
+
+def broken_look_up(chance: random.Random) -> Step[Twin]:
+    """One that is cut off, or has another byte somewhere."""
+    command, share = chance.choice([*LOOK_UPS]), chance.random()
     byte = chance.choice([None, 0, 1, 2, 3, 5, 255])
-    stream_only = command in (Command.GET_STREAM, Command.GET_TOPICS)
 
     def step(twin: Twin) -> Outcome:
-        whole = requests.TopicRequest(twin.stream, Identifier("one")).encode()
-        if stream_only:
-            whole = requests.StreamRequest(twin.stream).encode()
+        whole = LOOK_UPS[command](twin.stream).encode()
         place = int(share * len(whole))
         if byte is None:
             return twin.ask(command, bytes(whole[:place]))
@@ -311,12 +319,11 @@ OF_BOTH: Weights[Twin] = {
     send: 14,
     poll: 14,
     offset: 10,
-    flush: 1,
     purge: 1,
     create_group: 2,
     of_group: 5,
     small_talk: 2,
-    broken_request: 2,
+    broken_look_up: 2,
 }
 """What is said alike in all dialects."""
 WEIGHTS: Weights[Twin] = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from iggy_dialog import OPERATION_OF, polled_batches, producer_batch
-from penstock.iggy.wire import frame, replies, requests
+from penstock.iggy.wire import dialect_l, frame, replies, requests
 from penstock.iggy.wire.commands import Command, Operation
 from penstock.iggy.wire.errors import ErrorCode
 from penstock.iggy.wire.identifiers import Identifier, Partitioning
@@ -191,6 +191,8 @@ def plain(value: Any) -> Any:
         value.groups.sort(key=lambda group: group.id)  # In any order there.
     if isinstance(value, Message):
         chosen = CHOSEN if isinstance(value, replies.Partition) else CHOSEN | SUMMED
+        if isinstance(value, (replies.Stream, dialect_l.Stream)):
+            chosen = chosen | {"id"}  # Other runs have made streams, too.
         names = [name for name in value.field_names if name not in chosen]
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, dict):

@@ -48,4 +48,5 @@ WEIGHTS: Weights[Twin] = {
     **today.OF_BOTH,
     create_topic: 3,
     update_topic: 2,
+    today.flush: 1,
 }

@@ -298,6 +298,7 @@ ERROR_NUMBERS: Final = {
     # Options have come with 0.9.
     ErrorCode.UNSUPPORTED_OPTION_KEY: int(ErrorCode.FEATURE_UNAVAILABLE),
     ErrorCode.INVALID_OPTION_VALUE: int(ErrorCode.FEATURE_UNAVAILABLE),
+    ErrorCode.INVALID_UTF8: int(ErrorCode.INVALID_COMMAND),
 }
 _ERROR_NUMBERS: Final = {
     **ERROR_NUMBERS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from penstock.iggy.wire import frame as framing
 from penstock.iggy.wire.commands import COMMAND_OF, NON_REPLICATED, Command, Operation
-from penstock.iggy.wire.errors import NOT_FOUND, ErrorCode, IggyError
+from penstock.iggy.wire.errors import NOT_FOUND, UNREADABLE, ErrorCode, IggyError
 from penstock.iggy.wire.frame import EvictedError, EvictionReason, RequestHeader
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.replies import PolledMessages
@@ -35,7 +35,7 @@ _FAILED_LOGINS: Final[Mapping[ErrorCode, EvictionReason]] = {
     ErrorCode.INVALID_PERSONAL_ACCESS_TOKEN: EvictionReason.INVALID_TOKEN,
 }
 _NOTHING_FOUND: Final[Mapping[int, tuple[frozenset[ErrorCode], bytes]]] = {
-    Command.GET_CLIENT: (NOT_FOUND, b""),
+    Command.GET_CLIENT: (NOT_FOUND | UNREADABLE, b""),
     Command.GET_STREAM: (NOT_FOUND, b""),
     Command.GET_TOPIC: (NOT_FOUND, b""),
     Command.GET_TOPICS: (NOT_FOUND, bytes(4)),
@@ -44,6 +44,7 @@ _NOTHING_FOUND: Final[Mapping[int, tuple[frozenset[ErrorCode], bytes]]] = {
     Command.SYNC_CONSUMER_GROUP: (NOT_FOUND, b""),
 }
 """What a look-up may miss, and what the answer is then."""
+_NOTHING_MISSED: Final[tuple[frozenset[ErrorCode], bytes]] = (frozenset(), b"")
 _NUMBERS: Final[Mapping[ErrorCode, ErrorCode]] = {
     ErrorCode.STREAM_NAME_NOT_FOUND: ErrorCode.STREAM_ID_NOT_FOUND,
     ErrorCode.TOPIC_NAME_NOT_FOUND: ErrorCode.TOPIC_ID_NOT_FOUND,
@@ -122,10 +123,12 @@ class CodecV:
 
     def encode_error(self, asked: Asked, error: IggyError) -> Buffers:
         header = asked.header
-        if header.operation == Operation.NON_REPLICATED and header.code in _NOTHING_FOUND:
-            missed, nothing = _NOTHING_FOUND[header.code]
+        if header.operation == Operation.NON_REPLICATED:
+            missed, nothing = _NOTHING_FOUND.get(header.code, _NOTHING_MISSED)
             if error.code in missed:
                 return framing.build_reply(header, [nothing])
+            if error.code in UNREADABLE:
+                return framing.build_reply(header, status=ErrorCode.INVALID_COMMAND)
         if header.operation == Operation.LOGOUT_USER and error.code is ErrorCode.UNAUTHENTICATED:
             return framing.build_reply(header)  # It is so already: clients say it to be sure.
         eviction = _eviction(header.operation, error)

@@ -269,7 +269,7 @@ NOT_FOUND: Final = frozenset(
 """What a look-up in vain hears, in the dialects that have a number for it."""
 
 UNREADABLE: Final = frozenset(
-    {ErrorCode.INVALID_COMMAND, ErrorCode.INVALID_IDENTIFIER, ErrorCode.INVALID_UTF8}
+    {ErrorCode.INVALID_COMMAND, ErrorCode.INVALID_FORMAT, ErrorCode.INVALID_UTF8}
 )
 """What is wrong with a request whose bytes make no sense."""
 

@@ -70,10 +70,15 @@ class Reader:
 
     def text(self, size: int) -> str:
         """Return `size` bytes of UTF-8."""
-        try:
-            return str(self.take(size), "utf-8")
-        except UnicodeDecodeError as error:
-            raise IggyError(ErrorCode.INVALID_UTF8, str(error)) from error
+        return as_text(self.take(size))
+
+
+def as_text(data: memoryview) -> str:
+    """Return what these bytes of UTF-8 say; raises IggyError."""
+    try:
+        return str(data, "utf-8")
+    except UnicodeDecodeError as error:
+        raise IggyError(ErrorCode.INVALID_UTF8, str(error)) from error
 
 
 class Field(NamedTuple):
@@ -116,7 +121,7 @@ def _sized_text(length: struct.Struct) -> Field:
 def _read_name(reader: Reader) -> str:
     size = reader.number(_U8)
     if size == 0:
-        raise IggyError(ErrorCode.INVALID_COMMAND, "an empty name")
+        raise IggyError(ErrorCode.INVALID_FORMAT, "an empty name")
     return reader.text(size)
 
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Self
 
 from penstock.iggy.wire.errors import ErrorCode, IggyError
-from penstock.iggy.wire.fields import read_kind
+from penstock.iggy.wire.fields import as_text, read_kind
 from penstock.xxh32 import xxh32
 
 if TYPE_CHECKING:
@@ -29,11 +29,14 @@ class Identifier:
     def read(cls, reader: Reader) -> Self:
         """Read kind, length and value; raises IggyError."""
         kind, size = reader.take(2)
+        if kind not in (_NUMERIC, _STRING):
+            raise IggyError(ErrorCode.INVALID_COMMAND, f"an identifier of kind {kind}")
+        value = reader.take(size)
         if kind == _NUMERIC and size == 4:
-            return cls(int.from_bytes(reader.take(4), "little"))
+            return cls(int.from_bytes(value, "little"))
         if kind == _STRING and size > 0:
-            return cls(reader.text(size))
-        raise IggyError(ErrorCode.INVALID_IDENTIFIER, f"kind {kind} of {size} bytes")
+            return cls(as_text(value))
+        raise IggyError(ErrorCode.INVALID_FORMAT, f"an identifier of {size} bytes")
 
     def write(self, out: bytearray) -> None:
         """Append kind, length and value."""
