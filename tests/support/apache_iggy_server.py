@@ -1,4 +1,4 @@
-"""A real server of Iggy, which is published as source only: its caller names one that is built."""
+"""A real server of Iggy, which is published as source only: a variable names one that is built."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Self
 
 import pytest
 
-from versus.peers.iggy import VARIABLE, variables
+from versus.peers.iggy import VARIABLE as OF_TODAY
+from versus.peers.iggy import variables
 from versus.processes import free_port
 from wire_clients import connect
 
+OF_0_8 = "IGGY_SERVER_0_8"
 START_SECONDS = 60
 SETTINGS = {
     "IGGY_SYSTEM_SHARDING_CPU_ALLOCATION": "1",
@@ -26,10 +28,10 @@ SETTINGS = {
 class ApacheIggyServer:
     """One server on a free port, over a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        named = os.environ.get(VARIABLE)
+    def __init__(self, variable: str, folder: Path) -> None:
+        named = os.environ.get(variable)
         if named is None:
-            pytest.skip(f"{VARIABLE} names no iggy-server, and no registry has one")
+            pytest.skip(f"{variable} names no iggy-server, and no registry has one")
         self._program = Path(named).resolve()
         self._folder = folder
         self._port = free_port()
@@ -47,7 +49,10 @@ class ApacheIggyServer:
     def __enter__(self) -> Self:
         settings = variables(self._folder / "data", self._port) | SETTINGS
         environment = os.environ | settings
-        del environment[VARIABLE]  # One that is built to be debugged ends at what it does not know.
+        for each in (OF_TODAY, OF_0_8):
+            environment.pop(
+                each, None
+            )  # One that is built to be debugged ends at what it does not know.
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [self._program], cwd=self._folder, stdout=log, stderr=log, env=environment
