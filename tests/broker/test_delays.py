@@ -119,6 +119,29 @@ async def test_who_needs_them_in_order_has_them_at_once(
     await got(member, 0, 1, 2)
 
 
+async def test_another_kind_of_subscription_treats_them_in_its_own_way(
+    broker: Broker, partition: Partition, clock: WoundClock
+) -> None:
+    await write(partition, 300, None)
+    subscription, shared = await joined(broker)
+    await got(shared, 1)
+    broker.subscriptions.leave(subscription, shared)
+    _, exclusive = await joined(broker, EXCLUSIVE)
+    await got(exclusive, 0, 1)
+    assert receiver_of(exclusive).offsets == [0, 1]
+    clock.ms += 299
+    await settled()
+    broker.subscriptions.leave(subscription, exclusive)
+    _, shared = await joined(broker)
+    await got(shared, 1)
+    broker.subscriptions.leave(subscription, shared)
+    _, exclusive = await joined(broker, EXCLUSIVE, permits=0)
+    clock.ms += 1_000
+    subscription.add_permits(exclusive, 100)
+    await got(exclusive, 0, 1)
+    assert receiver_of(exclusive).offsets == [0, 1]
+
+
 async def test_odd_times_are_times(broker: Broker, partition: Partition, clock: WoundClock) -> None:
     last = (1 << 63) - 1 - NOW
     await write(partition, -NOW + 1, 0, last, -1)

@@ -245,6 +245,24 @@ def test_an_acknowledged_message_is_not_leased_and_a_message_has_one_holder() ->
         engine.acquire(holder, 5, 10)
 
 
+def test_what_is_due_and_out_already_does_not_come_back() -> None:
+    """It was acknowledged in a transaction before its time, which was aborted."""
+    engine, holder = engine_of(), Holder("a")
+    engine.put_off(0, 3, TICK_MS)
+    engine.hold(7, 1, 0b1)
+    engine.give_back(7, (1, 2), (1, 2))
+    engine.acquire(holder, 1, 2)
+    assert engine.bring_due(TICK_MS)
+    assert not engine.bring_due(TICK_MS)
+    for start, end in ((0, 1), (2, 3)):
+        returned = engine.next_returned()
+        assert returned is not None
+        assert (returned.start, returned.end, returned.deliveries) == (start, end, 0)
+        engine.acquire(holder, start, end)
+    assert engine.next_returned() is None
+    assert holder.unacknowledged == 3
+
+
 def test_offsets_without_messages_are_passed_over() -> None:
     engine, holder = engine_of(), Holder("a")
     engine.acquire(holder, 0, 5)
