@@ -46,7 +46,7 @@ def test_frames_come_out_as_they_went_in(sizes: list[int], steps: list[int]) -> 
 
 
 def test_a_large_frame_is_received_in_place() -> None:
-    size = 5 * limits.FRAME_FIRST_ALLOCATION_BYTES + 1
+    size = 3 * limits.FRAME_FIRST_ALLOCATION_BYTES + 1
     frame = size.to_bytes(4) + bytes(size)
     intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), Memory().receiving)
     assert feed(intake, frame + b"\0\0\0\1x", [1 << 20]) == [frame, b"\0\0\0\1x"]
@@ -81,7 +81,7 @@ def test_memory_follows_what_really_arrived() -> None:
     intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
     feed(intake, (limits.FRAME_DOUBLED_BYTES - 4).to_bytes(4), [4])
     received = 4
-    while received < 8 << 20:
+    while received < limits.FRAME_DOUBLED_BYTES // 2:
         space = intake.space()
         assert received + len(space) <= max(limits.FRAME_FIRST_ALLOCATION_BYTES, 2 * received)
         intake.filled(len(space))

@@ -146,7 +146,7 @@ FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
 )
 
 FRAME_DOUBLED_BYTES: Final = Limit(
-    16 * MIB,
+    5 * MIB,
     "bytes of the largest frame whose buffer doubles",
     protects="other clients' time from copies of large buffers, and memory from what they leave",
     when_hit="the frame gets a mapping of its own, which takes pages as its bytes really arrive",
