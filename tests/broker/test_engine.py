@@ -202,7 +202,7 @@ def test_every_message_is_in_one_place(steps: list[tuple[str, int, int, int, boo
 def test_leases_are_found_by_any_part(
     sizes: list[int], gone: set[int], start: int, end: int
 ) -> None:
-    leases, holder, at = Leases(), Holder("a"), 0
+    leases, holder, at = Leases(lambda _: None), Holder("a"), 0
     made = []
     for size in sizes:
         made.append(Lease(at, at + size, holder, 1, None, size))

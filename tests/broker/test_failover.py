@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.broker.subscriptions.selectors.failover import choose_active
-from penstock.broker.subscriptions.selectors.murmur3 import murmur3_32
 from penstock.broker.topics.names import TopicName
+from penstock.records.pulsar.sticky_key import murmur3_32
 from receivers import consumer
 
 

@@ -242,6 +242,10 @@ class ConsumerBusyError(BrokerError):
     """The subscription has consumers that another one can't be added to."""
 
 
+class KeyRangesError(BrokerError):
+    """The keys that a consumer chooses are none, or others have them."""
+
+
 class SubscriptionModeError(BrokerError):
     """A durable and a non-durable subscription can't have the same name at the same time."""
 

@@ -404,6 +404,29 @@ UNACKNOWLEDGED_MESSAGES: Final = Limit(
     when_hit="the consumer gets no more until half of them are acknowledged",
 )
 
+KEY_WAITING_OF_CONSUMER: Final = Limit(
+    2_000,
+    "batches of a Key_Shared subscription that wait for their key's consumer while others go on, "
+    "times its consumers (Pulsar's keySharedLookAheadMsgInReplayThresholdPerConsumer)",
+    protects="memory, and what would have to be read twice",
+    when_hit="the subscription reads no further before some of them are taken; what came back "
+    "waits besides",
+)
+
+KEY_WAITING: Final = Limit(
+    20_000,
+    "batches that wait so in all (Pulsar's keySharedLookAheadMsgInReplayThresholdPerSubscription)",
+    protects="memory, and what would have to be read twice",
+    when_hit="the subscription reads no further before some of them are taken",
+)
+
+KEY_RANGES: Final = Limit(
+    1_000,
+    "ranges of keys that one Pulsar consumer chooses for itself",
+    protects="the time that it takes to compare them with those of others",
+    when_hit="the consumer is refused",
+)
+
 REMEMBERED_BATCHES: Final = Limit(
     1_000,
     "large batches, or runs of small ones, that the consumer of an Exclusive or Failover "

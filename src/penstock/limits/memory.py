@@ -52,6 +52,14 @@ HOLDER_LEAST_LEASES: Final = Limit(
     when_hit="the consumer gets more once it has acknowledged, or others have",
 )
 
+KEY_WAITING_LEAST: Final = Limit(
+    100,
+    "batches of one Key_Shared subscription that wait for their key's consumer while others go on, "
+    "however full the eighth of the budget for memory is that is for subscriptions",
+    protects="subscriptions in which keys wait for a moment from those in which they do for long",
+    when_hit="the subscription reads no further before some of them are taken",
+)
+
 PENDING_LEAST_BLOCKS: Final = Limit(
     16,
     "pieces of 1,024 messages of one subscription in which open transactions have acknowledged "

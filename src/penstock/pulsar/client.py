@@ -10,6 +10,7 @@ from penstock.limits import KIB, PULSAR_CLOSED_PRODUCERS
 from penstock.memory import text_bytes
 from penstock.pace import Pace
 from penstock.pulsar.keep_alive import KeepAlive
+from penstock.pulsar.key_sharing import key_bytes
 from penstock.pulsar.newcomers import Newcomers
 from penstock.pulsar.wire import frames
 from penstock.pulsar.wire.pulsar_api_pb2 import (
@@ -129,7 +130,7 @@ class Client(call.Client):
         if transient is not None:
             self.newcomers.remove(consumer_id)
             self.transient_topics.remove_consumer(transient)
-            self.held.grow(-consumer_bytes(transient.name))
+            self.held.grow(-transient.size)
 
     def close_watcher(self, watcher_id: int) -> None:
         """The client has closed a watcher, if it is there."""
@@ -157,7 +158,7 @@ class Client(call.Client):
         """The consumer has no subscription any more."""
         del self.consumers[consumer.id]
         self.newcomers.remove(consumer.id)
-        self.held.grow(-consumer_bytes(consumer.member.name))
+        self.held.grow(-consumer.size)
 
     def _forget_producer(self, producer: Producer) -> None:
         del self.producers[producer.id]
@@ -172,9 +173,9 @@ class Client(call.Client):
         return answers and not self.is_gone
 
 
-def consumer_bytes(name: str) -> int:
+def consumer_bytes(name: str, request: CommandSubscribe) -> int:
     """Return about how much memory a consumer of this name takes."""
-    return _CONSUMER_BYTES + text_bytes(name)
+    return _CONSUMER_BYTES + text_bytes(name) + key_bytes(request)
 
 
 def producer_bytes(name: str) -> int:

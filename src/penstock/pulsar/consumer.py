@@ -60,7 +60,7 @@ class ConsumerOwner(Protocol):
 class PulsarConsumer:
     """Implements penstock.broker.subscriptions.consumer.Receiver.
 
-    `member` and `subscription` are set once it is attached.
+    `member` and `subscription` are set once it is attached. `size` is what it takes of memory.
     """
 
     member: Consumer
@@ -73,8 +73,10 @@ class PulsarConsumer:
         partition: Partition,
         kind: SubscriptionKind,
         epoch: int | None,
+        size: int,
     ) -> None:
         self.id = consumer_id
+        self.size = size
         self.partition = partition
         self.since_ms = wall_clock.now_ms()
         """When it came."""

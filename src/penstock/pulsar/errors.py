@@ -15,6 +15,7 @@ from penstock.broker.errors import (
     ConsumerBusyError,
     IncompatibleSchemaError,
     InvalidTransactionStateError,
+    KeyRangesError,
     ProducerFencedError,
     StorageError,
     SubscriptionBusyError,
@@ -48,6 +49,7 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         UnknownSchemaError: ServerError.TopicNotFound,
         IncompatibleSchemaError: ServerError.IncompatibleSchema,
         ConsumerBusyError: ServerError.ConsumerBusy,
+        KeyRangesError: ServerError.ConsumerAssignError,
         SubscriptionBusyError: ServerError.MetadataError,
         TopicTerminatedError: ServerError.TopicTerminatedError,
         # Clients send the message again.

@@ -8,6 +8,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from penstock.broker.subscriptions.selectors.key_ranges import KeyRanges
+from penstock.broker.subscriptions.selectors.key_ring import KeyRing
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.limits import PULSAR_TRANSIENT_SUBSCRIPTIONS, PULSAR_UNREAD_BYTES
 from penstock.pulsar.errors import RefusedError
@@ -21,8 +23,10 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from penstock.broker.subscriptions.selectors.key_owners import KeyOwners
+    from penstock.broker.subscriptions.selectors.key_shared import KeySharing
     from penstock.session import Buffer, Transport
 
 SCHEME: Final = "non-persistent://"
@@ -60,12 +64,17 @@ class TransientProducer:
 
 @dataclass(eq=False)
 class TransientConsumer:
-    """One consumer. `permits` is how many messages it asked for and did not get."""
+    """One consumer. `permits` is how many messages it asked for and did not get.
+
+    `size` is what it takes of memory; `key_ranges` is as for a Consumer of the broker.
+    """
 
     id: int
     name: str
     priority: int
     owner: TransientOwner
+    size: int
+    key_ranges: Sequence[tuple[int, int]] = ()
     subscription: TransientSubscription = field(init=False)
     permits: int = 0
     is_known: bool = False
@@ -113,10 +122,16 @@ class TransientConsumer:
 class TransientSubscription:
     """The consumers of one name, which share what is sent as its kind says."""
 
-    def __init__(self, topic: TransientTopic, name: str, kind: SubscriptionKind) -> None:
+    def __init__(
+        self, topic: TransientTopic, name: str, kind: SubscriptionKind, sharing: KeySharing
+    ) -> None:
         self.topic = topic
         self.name = name
         self.kind = kind
+        self.sharing = sharing
+        self._keys: KeyOwners[TransientConsumer] | None = None
+        if kind is SubscriptionKind.KEY_SHARED:
+            self._keys = KeyRanges() if sharing.chosen else KeyRing()
         self.consumers: deque[TransientConsumer] = deque()
         self._active: TransientConsumer | None = None
 
@@ -128,15 +143,27 @@ class TransientSubscription:
                 if self.consumers[-1].can_take:
                     self.consumers[-1].deliver(body, count)
                     return
+        elif self._keys is not None:
+            owner = self._keys.owner(self._keys.slot(body))
+            if owner is not None and owner.can_take:
+                owner.deliver(body, count)
         elif self._active is not None and self._active.can_take:
             self._active.deliver(body, count)
 
     def add(self, consumer: TransientConsumer) -> None:
+        """Add a consumer. Raises KeyRangesError."""
+        if self._keys is None and consumer.key_ranges:
+            self._keys = KeyRanges()  # It is alone, and wants some keys only.
+        if self._keys is not None:
+            self._keys.check(consumer)
+            self._keys.add(consumer)
         self.consumers.append(consumer)
         self._choose()
 
     def remove(self, consumer: TransientConsumer) -> None:
         self.consumers.remove(consumer)
+        if self._keys is not None:
+            self._keys.remove(consumer)
         self._choose()
 
     def introduce(self, consumer: TransientConsumer) -> None:
@@ -198,10 +225,17 @@ class TransientTopics:
         return made
 
     async def add_consumer(
-        self, topic: str, name: str, kind: SubscriptionKind, made: TransientConsumer
+        self,
+        topic: str,
+        name: str,
+        kind: SubscriptionKind,
+        sharing: KeySharing,
+        made: TransientConsumer,
     ) -> None:
-        """Let a consumer in. Raises RefusedError where others can't share with it."""
-        while (other := self._in_the_way(topic, name, kind)) is not None:
+        """Let a consumer in. Raises RefusedError where others can't share with it, and
+        KeyRangesError.
+        """
+        while (other := self._in_the_way(topic, name, kind, sharing)) is not None:
             if await other.owner.is_alive():
                 raise RefusedError(
                     ServerError.ConsumerBusy, f"subscription {name} has consumer {other.name}"
@@ -216,9 +250,10 @@ class TransientTopics:
                     f"a non-persistent topic has at most {PULSAR_TRANSIENT_SUBSCRIPTIONS} "
                     "subscriptions",
                 )
-            subscription = there.subscriptions[name] = TransientSubscription(there, name, kind)
+            subscription = TransientSubscription(there, name, kind, sharing)
         made.subscription = subscription
         subscription.add(made)
+        there.subscriptions[name] = subscription
 
     def remove_producer(self, producer: TransientProducer) -> None:
         """Forget a producer that was closed."""
@@ -239,12 +274,13 @@ class TransientTopics:
         self._end_unless_used(topic)
 
     def _in_the_way(
-        self, topic: str, name: str, kind: SubscriptionKind
+        self, topic: str, name: str, kind: SubscriptionKind, sharing: KeySharing
     ) -> TransientConsumer | None:
         subscription = self._topic(topic).subscriptions.get(name)
         if subscription is None:
             return None
-        if subscription.kind is kind and kind is not SubscriptionKind.EXCLUSIVE:
+        is_alike = subscription.kind is kind and subscription.sharing == sharing
+        if is_alike and kind is not SubscriptionKind.EXCLUSIVE:
             return None
         return subscription.consumers[0]
 

@@ -37,8 +37,16 @@ __all__ = [
     "join_in_steps",
     "join_messages",
     "message_set_bytes",
+    "murmur3_32",
     "prepare",
 ]
+
+
+def murmur3_32(data: bytes) -> int:
+    """Return MurmurHash3 x86 with 32 bits, as an unsigned number: Pulsar's choices rest on it."""
+    from penstock.records.pulsar.sticky_key import murmur3_32 as hash_now  # noqa: PLC0415 (loads numpy)
+
+    return hash_now(data)
 
 
 def decode(batches: Buffer, *, headers: bool = True) -> Columns:

@@ -56,10 +56,13 @@ class Consumer(Holder):
     `permits` is how many messages it asked for and did not get; `stalled` is set while its
     connection takes no more, and `blocked` while it holds too many messages. One that
     `reads_compacted` has what the compacted view of its partition leaves out acknowledged unseen.
+    `key_ranges` are the hashes of the keys that it asks for, first and last of each range, where it
+    does not take what it is given.
     """
 
     __slots__ = (
         "blocked",
+        "key_ranges",
         "permits",
         "priority",
         "reads_compacted",
@@ -69,16 +72,28 @@ class Consumer(Holder):
     )
 
     def __init__(
-        self, receiver: Receiver, name: str, priority: int = 0, *, reads_compacted: bool = False
+        self,
+        receiver: Receiver,
+        name: str,
+        priority: int = 0,
+        *,
+        reads_compacted: bool = False,
+        key_ranges: Sequence[tuple[int, int]] = (),
     ) -> None:
         super().__init__(name)
         self.receiver = receiver
         self.priority = priority
         self.reads_compacted = reads_compacted
+        self.key_ranges = key_ranges
         self.traffic = Traffic()
         self.permits = 0
         self.stalled = False
         self.blocked = False
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether nobody has to look into batches before it gets them."""
+        return self.receiver.takes_files and not self.key_ranges
 
     @property
     def can_take(self) -> bool:

@@ -2,8 +2,10 @@
 
 A message is acknowledged (below or in the cursor), out with a holder (in a lease), back to be
 delivered again (in a returned range), delayed until a time of its own, or was never out (from
-`fresh` on). What is delayed comes back when it is due. One that a transaction acknowledged is
-pending: wherever it is, it is not counted there, and not handed out before the
+`fresh` on). What is delayed comes back when it is due. Where the consumers share by keys, what came
+back waits for its key's consumer (in a waiting range), and so does what was passed over because
+that one could not have it yet. One that a transaction acknowledged is pending: wherever it is, it
+is not counted there, and not handed out before the
 transaction was aborted. What is pushed to consumers and what they pull share this state; who gets
 what next is decided above it.
 
@@ -24,6 +26,8 @@ from penstock.broker.subscriptions.delayed import Delayed
 from penstock.broker.subscriptions.leases import Lease, Leases
 from penstock.broker.subscriptions.pending import Pending
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
+from penstock.broker.subscriptions.slots import NO_SLOT
+from penstock.broker.subscriptions.waiting import WaitingRanges
 from penstock.memory import Holding
 
 if TYPE_CHECKING:
@@ -35,11 +39,12 @@ if TYPE_CHECKING:
     from penstock.memory import SharedAccount
 
 _LEASE_BYTES: Final = 400
+_SLOT_BYTES: Final = 200
 _RETURNED_BYTES: Final = 400
 _BOUNDARIES_BYTES: Final = 320
 _PENDING_BYTES: Final = 400
-"""About what a lease, a returned range, a block of boundaries and one of what is pending take of
-memory."""
+"""About what a lease, a slot of keys, a returned or waiting range, a block of boundaries and one of
+what is pending take of memory."""
 
 _DUE_TOGETHER: Final = 128
 """Runs that come back at once because they are due."""
@@ -62,7 +67,8 @@ class Engine:
 
     def __init__(self, cursor: Cursor, moved: Callable[[], None], account: SharedAccount) -> None:
         self.cursor = cursor
-        self.leases = Leases()
+        self.waiting = WaitingRanges()
+        self.leases = Leases(self.waiting.freed)
         self.fresh = cursor.position
         """The first offset that was never out, or was taken back by `start_over`."""
         self._returned = ReturnedRanges()
@@ -83,7 +89,8 @@ class Engine:
         """Have the node's account say about what is taken; to be called often enough."""
         self._held.follow(
             len(self.leases) * _LEASE_BYTES
-            + len(self._returned) * _RETURNED_BYTES
+            + len(self.leases.slots) * _SLOT_BYTES
+            + (len(self._returned) + len(self.waiting)) * _RETURNED_BYTES
             + len(self._boundaries) * _BOUNDARIES_BYTES
             + len(self.pending) * _PENDING_BYTES
             + self.delayed.used_bytes
@@ -107,6 +114,7 @@ class Engine:
             self.cursor.used_bytes < limits.CURSOR_LEAST_BYTES
             or self.fresh < self._holes_end
             or len(self._returned) > 0
+            or len(self.waiting) > 0
         )
 
     def wait_for_room(self, wake: Callable[[], None]) -> None:
@@ -156,6 +164,22 @@ class Engine:
             self._returned.pop_first()
         return None
 
+    def next_waiting(self, slot: int) -> Returned | None:
+        """Return what of a slot of keys goes out next, of what waits; what was acknowledged
+        meanwhile does not.
+        """
+        while (first := self.waiting.first(slot)) is not None:
+            if self.open_count(first.start, first.end):
+                return first
+            self.waiting.pop_first(slot)
+        return None
+
+    def put_aside(self, start: int, end: int, slot: int) -> None:
+        """Have a range wait, which comes next or came back, for the consumer of its slot."""
+        deliveries = self._withdraw(start, end, slot)
+        if self.open_count(start, end):
+            self.waiting.add(Returned(start, end, deliveries, slot=slot))
+
     def acquire(
         self,
         holder: Holder,
@@ -163,20 +187,17 @@ class Engine:
         end: int,
         deadline: float | None = None,
         left_out: int = 0,
+        slot: int = NO_SLOT,
     ) -> HandedOut | None:
         """Lease to a holder what is open of a range; None where nothing is.
 
         What it is not to see of it is acknowledged: offset `start` + i where bit i of `left_out` is
         set.
 
-        The range is what comes next: of what came back, the beginning of the first range, which
-        may be split; else what follows at `fresh`.
+        The range is what comes next: of what waits in its slot, or else of what came back, the
+        beginning of the first range, which may be split; or what follows at `fresh`.
         """
-        deliveries = 0
-        if end > self.fresh:
-            self.fresh = end
-        else:
-            deliveries = self._withdraw(start, end)
+        deliveries = self._withdraw(start, end, slot)
         if left_out:
             self.cursor.acknowledge_set(start, left_out & self.open_mask(start, end))
             self._has_moved()
@@ -188,15 +209,12 @@ class Engine:
         newest = self.leases.newest
         if newest is not None and newest.end != start:
             self._reach(newest, start)
-        self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count)
+        self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count, slot)
         return HandedOut(deliveries + 1, open_count)
 
     def put_off(self, start: int, end: int, due_ms: int) -> None:
         """Keep a range from everybody until a time. As in `acquire`, it is what comes next."""
-        if end > self.fresh:
-            self.fresh = end
-        else:
-            self._withdraw(start, end)
+        self._withdraw(start, end, NO_SLOT)
         if self.open_count(start, end):
             self.delayed.add(due_ms, start, end)
 
@@ -334,6 +352,7 @@ class Engine:
         came back before.
         """
         there: list[BatchRun] = [*leases, *self._returned.overlapping(start, end)]
+        there += self.waiting.overlapping(start, end)
         for run in sorted(there, key=attrgetter("start")):
             self._return_unheld(start, run.start, deliveries)
             start = run.end
@@ -411,6 +430,7 @@ class Engine:
         self._boundaries.clear()
         self._returned.clear()
         self.delayed.clear()
+        self.waiting.clear()
         self.fresh = self.cursor.position
         self._holes_end = self.cursor.last_block_end
         self.count()
@@ -433,7 +453,7 @@ class Engine:
             lease.extend(lease.end, start)
 
     def _without_lease(self, start: int) -> tuple[int, int] | None:
-        returned = self._returned.find(start)
+        returned = self._returned.find(start) or self.waiting.find(start)
         found = None if returned is None else returned.extent(start)
         return self._boundaries.get(start) if found is None else found
 
@@ -456,12 +476,20 @@ class Engine:
         self._boundaries.drop_below(position)
         self._moved()
 
-    def _withdraw(self, start: int, end: int) -> int:
-        """Take a range out of what came back; return how often it was delivered."""
-        first = self._returned.pop_first(end)
+    def _withdraw(self, start: int, end: int, slot: int) -> int:
+        """Take a range out of where it is; return how often it was delivered."""
+        if end > self.fresh:
+            self.fresh = end
+            return 0
+        waits = slot != NO_SLOT and self._waits_at(start, slot)
+        first = self.waiting.pop_first(slot, end) if waits else self._returned.pop_first(end)
         assert first.start <= start < end <= first.end, "what came back first goes out first"
         assert not self.open_count(first.start, start), "nothing is passed over"
         return first.deliveries
+
+    def _waits_at(self, start: int, slot: int) -> bool:
+        first = self.waiting.first(slot)
+        return first is not None and first.start <= start < first.end
 
     def _take_back(self, lease: Lease, start: int, end: int, counted: bool) -> None:
         if not self.open_count(start, end):
@@ -471,6 +499,7 @@ class Engine:
             open_count = self.open_count(low, high)
             if open_count:
                 rest = (lease.deliveries, lease.deadline, open_count, lease.begins_of(low, high))
-                self.leases.add(Lease(low, high, lease.holder, *rest))
+                self.leases.add(Lease(low, high, lease.holder, *rest, lease.slot))
         deliveries = lease.deliveries if counted else lease.deliveries - 1
-        self._returned.add(Returned(start, end, deliveries, lease.begins_of(start, end)))
+        back = Returned(start, end, deliveries, lease.begins_of(start, end), lease.slot)
+        (self._returned if lease.slot == NO_SLOT else self.waiting).add(back)

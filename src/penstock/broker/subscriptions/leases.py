@@ -11,10 +11,11 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
+from penstock.broker.subscriptions.slots import NO_SLOT, Slots
 from penstock.pace import drop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _STALE_DEADLINES: Final = 64
 """How many of leases that ended are left, besides as many as there are leases."""
@@ -36,10 +37,10 @@ class Lease(BatchRun):
     """Batches that one holder has, of which `open_count` messages are not acknowledged.
 
     `deliveries` counts this one too. At `deadline`, in seconds of the owner's clock, the lease is
-    over; None is never.
+    over; None is never. The keys of the batches are of `slot`, if anybody asks for them.
     """
 
-    __slots__ = ("deadline", "deliveries", "holder", "open_count")
+    __slots__ = ("deadline", "deliveries", "holder", "open_count", "slot")
 
     def __init__(
         self,
@@ -50,19 +51,25 @@ class Lease(BatchRun):
         deadline: float | None,
         open_count: int,
         begins: int = 1,
+        slot: int = NO_SLOT,
     ) -> None:
         super().__init__(start, end, begins)
         self.holder = holder
         self.deliveries = deliveries
         self.deadline = deadline
         self.open_count = open_count
+        self.slot = slot
 
 
 class Leases(BatchRuns[Lease]):
-    """The leases of one partition's messages to one subscription."""
+    """The leases of one partition's messages to one subscription.
 
-    def __init__(self) -> None:
+    `slot_freed` is called with a slot of which nothing is out any more.
+    """
+
+    def __init__(self, slot_freed: Callable[[int], None]) -> None:
         super().__init__()
+        self.slots = Slots(slot_freed)
         self._deadlines: list[tuple[float, int]] = []
         self.newest: Lease | None = None
         """The one that was added last, while it is there."""
@@ -84,6 +91,7 @@ class Leases(BatchRuns[Lease]):
         deliveries: int,
         deadline: float | None,
         open_count: int,
+        slot: int = NO_SLOT,
     ) -> None:
         """Lease a batch, together with the one right before it where all is the same."""
         newest = self.newest
@@ -92,13 +100,14 @@ class Leases(BatchRuns[Lease]):
             and newest.holder is holder
             and newest.deliveries == deliveries
             and newest.deadline == deadline
+            and newest.slot == slot
             and newest.extend(start, end)
         ):
             newest.open_count += open_count
             holder.unacknowledged += open_count
             self.unacknowledged += open_count
         else:
-            self.add(Lease(start, end, holder, deliveries, deadline, open_count))
+            self.add(Lease(start, end, holder, deliveries, deadline, open_count, slot=slot))
 
     def add(self, lease: Lease) -> None:
         assert lease.open_count > 0, "what is acknowledged is not leased"
@@ -108,6 +117,8 @@ class Leases(BatchRuns[Lease]):
         lease.holder.unacknowledged += lease.open_count
         self.unacknowledged += lease.open_count
         self.newest = lease
+        if lease.slot != NO_SLOT:
+            self.slots.add(lease.slot, lease.holder)
         if lease.deadline is not None:
             self._remember_deadline(lease.deadline, lease.start)
 
@@ -121,6 +132,8 @@ class Leases(BatchRuns[Lease]):
             del self._holders[lease.holder]
         if lease is self.newest:
             self.newest = None
+        if lease.slot != NO_SLOT:
+            self.slots.remove(lease.slot)
 
     def settle(self, lease: Lease, count: int) -> None:
         """Count messages of a lease that are acknowledged now; without an open one it ends."""
@@ -146,6 +159,7 @@ class Leases(BatchRuns[Lease]):
             holder.leases = {}
             holder.unacknowledged = 0
         self._holders.clear()
+        self.slots.clear()
         super().clear()
         self.unacknowledged = 0
         self.newest = None

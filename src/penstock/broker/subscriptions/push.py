@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock import wall_clock
+from penstock.broker.subscriptions.bitmaps import span
 from penstock.broker.subscriptions.consumer import Delivery
 from penstock.broker.subscriptions.upcoming import Upcoming
 from penstock.limits import KIB
@@ -16,7 +19,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
+
+SelectorMaker: TypeAlias = "Callable[[Partition, Engine, Callable[[], None]], Selector]"
 
 PUSH_BYTES: Final = 6 * KIB
 """About what a subscription takes more of memory while it has consumers."""
@@ -47,16 +52,16 @@ class Push:
         self,
         partition: Partition,
         engine: Engine,
-        selector_type: type[Selector],
+        make_selector: SelectorMaker,
         magic: Magic,
         failed: Callable[[], None],
     ) -> None:
-        self.selector = selector_type(partition, engine, self.wake)
+        self.selector = make_selector(partition, engine, self.wake)
         self._all_know_the_end = False
         self._partition = partition
         self._engine = engine
         self._failed = failed
-        self._upcoming = Upcoming(partition, engine, magic, delays=selector_type.delays)
+        self._upcoming = Upcoming(partition, engine, magic, delays=self.selector.delays)
         self._timer: asyncio.TimerHandle | None = None
         self._work = asyncio.Event()
         self._tasks = Tasks()
@@ -79,8 +84,8 @@ class Push:
         """A consumer came; what it can't take is not sent to any."""
         self.selector.add(consumer)
         self._all_know_the_end = False
-        members = self.selector.consumers
-        self._upcoming.set_from_file(all(each.receiver.takes_files for each in members))
+        from_file = all(each.takes_files for each in self.selector.consumers)
+        self._upcoming.set_from_file(from_file and not self.selector.looks_into_batches)
         self.wake()
 
     def wake(self) -> None:
@@ -136,20 +141,22 @@ class Push:
                 for each in self.selector.consumers:
                     each.receiver.reached_end()
             return False
-        if self.selector.choose() is None:
+        chosen = self.selector.choose()
+        if chosen is None or self._partition.deleted:
             return False
         if self._engine.bring_due(wall_clock.now_ms()):
             return True
-        if not self._upcoming.has_more or self._partition.deleted:
+        waiting = partial(self.selector.next_waiting, chosen)
+        if waiting() is None and not self._upcoming.has_more:
             return False
-        entries = await self._upcoming.entries()
+        entries = await self._upcoming.entries(waiting)
         consumer = self.selector.choose()  # Anew: reading may have taken its time.
         if consumer is None:
             return False
         if not self._hand_out(entries, consumer):
             # What is delayed may be much, and much else have to be read that nobody gets.
             await Pace().others()
-        return self._upcoming.has_more
+        return self._upcoming.has_more or len(self._engine.waiting) > 0
 
     @property
     def _is_at_end(self) -> bool:
@@ -163,8 +170,12 @@ class Push:
         """
         shares: dict[Consumer, list[Delivery]] = {}
         for entry in islice(entries, self.selector.batches_per_turn):
-            owner = self.selector.owner(entry, consumer)
-            delivery = self._acquire(owner, entry)
+            slot = self.selector.slot(entry)
+            owner = self.selector.owner(entry, slot, consumer)
+            if owner is None:
+                self._engine.put_aside(entry.header.base_offset, entry.header.next_offset, slot)
+                continue
+            delivery = self._acquire(owner, entry, slot)
             if delivery is not None:
                 shares.setdefault(owner, []).append(delivery)
             if consumer.permits <= 0:
@@ -174,13 +185,15 @@ class Push:
             self.selector.served(owner)
         return bool(shares)
 
-    def _acquire(self, consumer: Consumer, entry: AnyEntry) -> Delivery | None:
+    def _acquire(self, consumer: Consumer, entry: AnyEntry, slot: int) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""
         start, end = entry.header.base_offset, entry.header.next_offset
         left_out = 0
-        if consumer.reads_compacted:
+        if not self.selector.is_for(consumer, entry):
+            left_out = span(0, end - start)
+        elif consumer.reads_compacted:
             left_out = self._partition.compaction.view.left_out(start, end)
-        share = self._engine.acquire(consumer, start, end, left_out=left_out)
+        share = self._engine.acquire(consumer, start, end, left_out=left_out, slot=slot)
         if share is None:
             return None
         if share.open_count == end - start:

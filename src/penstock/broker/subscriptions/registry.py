@@ -17,18 +17,23 @@ from penstock.broker.errors import (
     UnknownTopicError,
 )
 from penstock.broker.subscriptions.cursor import Cursor
+from penstock.broker.subscriptions.selectors.key_shared import AS_THEY_SPREAD, KeySharing
 from penstock.broker.subscriptions.store import CursorStore
-from penstock.broker.subscriptions.subscription import Subscription, SubscriptionState
+from penstock.broker.subscriptions.subscription import (
+    Subscription,
+    SubscriptionKind,
+    SubscriptionState,
+)
 from penstock.broker.subscriptions.transactional import TransactionalAcknowledgements
 from penstock.log.header import Magic
 from penstock.memory import Holding, text_bytes
+from penstock.records import prepare
 from penstock.tasks import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.broker.subscriptions.consumer import Consumer
-    from penstock.broker.subscriptions.subscription import SubscriptionKind
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
     from penstock.log import Log
@@ -42,13 +47,17 @@ if TYPE_CHECKING:
 
 _SUBSCRIPTION_BYTES: Final = 4 * limits.KIB
 _PROPERTY_BYTES: Final = 200
+_HASHING: Final = frozenset({SubscriptionKind.FAILOVER, SubscriptionKind.KEY_SHARED})
+"""Kinds whose consumers are chosen by hashes."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class SubscribeRequest:
-    """What a consumer asks for. `position` is where a subscription begins that is not there yet."""
+    """What a consumer asks for. `position` is where a subscription begins that is not there yet;
+    `sharing` is about Key_Shared ones.
+    """
 
     name: str
     kind: SubscriptionKind
@@ -56,6 +65,7 @@ class SubscribeRequest:
     durable: bool = True
     magic: Magic = Magic.PULSAR
     properties: Mapping[str, str] = field(default_factory=dict)
+    sharing: KeySharing = AS_THEY_SPREAD
 
 
 class Subscriptions:
@@ -138,8 +148,11 @@ class Subscriptions:
     ) -> Subscription:
         """Attach a consumer, to a new subscription where there is none of this name.
 
-        Raises ConsumerBusyError, SubscriptionModeError, UnknownTopicError and MetadataError.
+        Raises ConsumerBusyError, KeyRangesError, SubscriptionModeError, UnknownTopicError and
+        MetadataError.
         """
+        if request.kind in _HASHING or consumer.key_ranges:
+            await prepare()
         while True:
             found = self.get(partition, request.name)
             if found is None:
@@ -152,13 +165,13 @@ class Subscriptions:
                         f"subscription {request.name} is there and is "
                         f"{'durable' if found.durable else 'not durable'}"
                     )
-                await found.make_room(request.kind)
+                await found.make_room(request.kind, request.sharing)
                 if len(found.consumers) >= limits.SUBSCRIPTION_CONSUMERS:
                     raise ConsumerBusyError(
                         f"subscription {request.name} has {limits.SUBSCRIPTION_CONSUMERS} consumers"
                     )
                 _check_alive(partition)
-                found.attach(consumer, request.kind, request.magic)
+                found.attach(consumer, request.kind, request.magic, request.sharing)
                 return found
 
     async def create(self, partition: Partition, request: SubscribeRequest) -> Subscription:

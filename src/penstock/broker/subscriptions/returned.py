@@ -5,17 +5,21 @@ from __future__ import annotations
 import heapq
 
 from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
+from penstock.broker.subscriptions.slots import NO_SLOT
 from penstock.pace import drop
 
 
 class Returned(BatchRun):
-    """Batches that count as delivered `deliveries` times."""
+    """Batches that count as delivered `deliveries` times; their keys are of `slot`, if of any."""
 
-    __slots__ = ("deliveries",)
+    __slots__ = ("deliveries", "slot")
 
-    def __init__(self, start: int, end: int, deliveries: int, begins: int = 1) -> None:
+    def __init__(
+        self, start: int, end: int, deliveries: int, begins: int = 1, slot: int = NO_SLOT
+    ) -> None:
         super().__init__(start, end, begins)
         self.deliveries = deliveries
+        self.slot = slot
 
 
 class ReturnedRanges(BatchRuns[Returned]):

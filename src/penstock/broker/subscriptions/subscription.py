@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
@@ -17,7 +18,8 @@ from penstock.broker.errors import (
 from penstock.broker.rate import Rate
 from penstock.broker.subscriptions.bitmaps import BLOCK, FULL, span
 from penstock.broker.subscriptions.engine import Engine
-from penstock.broker.subscriptions.push import Push
+from penstock.broker.subscriptions.push import Push, SelectorMaker
+from penstock.broker.subscriptions.selectors.key_shared import AS_THEY_SPREAD, KeyShared, KeySharing
 from penstock.broker.subscriptions.selectors.one_active import OneActive
 from penstock.broker.subscriptions.selectors.round_robin import RoundRobin
 from penstock.log.errors import (
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.cursor import Cursor
     from penstock.broker.subscriptions.pending import Pending
-    from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
 
 
@@ -45,6 +46,12 @@ class SubscriptionKind(Enum):
     EXCLUSIVE = auto()
     SHARED = auto()
     FAILOVER = auto()
+    KEY_SHARED = auto()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several consumers get messages at once."""
+        return self in {SubscriptionKind.SHARED, SubscriptionKind.KEY_SHARED}
 
 
 class SubscriptionState(Enum):
@@ -81,11 +88,12 @@ NEXT_STATE: Final = {
 }
 """Everything else is a bug: consumers are sent away before a reset or a deletion."""
 
-SELECTORS: Final[Mapping[SubscriptionKind, type[Selector]]] = {
+SELECTORS: Final[Mapping[SubscriptionKind, SelectorMaker]] = {
     SubscriptionKind.EXCLUSIVE: OneActive,
     SubscriptionKind.FAILOVER: OneActive,
     SubscriptionKind.SHARED: RoundRobin,
 }
+"""Besides KEY_SHARED's, which has to know more."""
 
 
 class Subscription:
@@ -112,6 +120,7 @@ class Subscription:
         self.properties = dict(properties)
         self.state = SubscriptionState.IDLE
         self.kind = SubscriptionKind.EXCLUSIVE
+        self._sharing = AS_THEY_SPREAD
         self.changing = asyncio.Lock()
         self._engine = Engine(cursor, lambda: changed(self), partition.memory.subscriptions)
         self._push: Push | None = None
@@ -138,34 +147,41 @@ class Subscription:
         """How many offsets of the log are acknowledged."""
         return self.cursor.position + self.cursor.acknowledged_above
 
-    async def make_room(self, kind: SubscriptionKind) -> None:
-        """Check that a consumer of this kind may come.
+    async def make_room(self, kind: SubscriptionKind, sharing: KeySharing) -> None:
+        """Check that a consumer of this kind may come, and shares keys as the others do.
 
         Consumers whose client no longer answers do not count and are sent away: theirs may be the
         one that comes back. Raises ConsumerBusyError.
         """
-        if kind is self.kind and kind is not SubscriptionKind.EXCLUSIVE:
+        is_alike = kind is self.kind and sharing == self._sharing
+        if is_alike and kind is not SubscriptionKind.EXCLUSIVE:
             return
         for consumer in self.consumers:
             if await consumer.receiver.is_alive():
+                how = "in another way " if kind is self.kind and not is_alike else ""
                 raise ConsumerBusyError(
-                    f"subscription {self.name} is {self.kind.name.lower()} and has consumer "
+                    f"subscription {self.name} is {self.kind.name.lower()} {how}and has consumer "
                     f"{consumer.name}"
                 )
             if consumer in self.consumers:
                 self.send_away(consumer)
 
-    def attach(self, consumer: Consumer, kind: SubscriptionKind, magic: Magic) -> None:
-        """Add a consumer; messages come as soon as it has permits."""
+    def attach(
+        self, consumer: Consumer, kind: SubscriptionKind, magic: Magic, sharing: KeySharing
+    ) -> None:
+        """Add a consumer; messages come as soon as it has permits. Raises KeyRangesError."""
+        push = self._push
+        if push is None:
+            make = SELECTORS.get(kind) or partial(KeyShared, sharing=sharing)
+            push = Push(self.partition, self._engine, make, magic, self.send_all_away)
+        push.selector.check(consumer)
         self._advance(SubscriptionEvent.CONSUMER_CAME)
         if self._push is None:
-            self.kind, self._magic = kind, magic
-            self._push = Push(
-                self.partition, self._engine, SELECTORS[kind], magic, self.send_all_away
-            )
-            self._push.start()
+            self.kind, self._magic, self._sharing = kind, magic, sharing
+            self._push = push
+            push.start()
         assert kind is self.kind, "make_room was asked first"
-        self._push.add(consumer)
+        push.add(consumer)
 
     def detach(self, consumer: Consumer) -> None:
         """Remove a consumer; nothing happens when it is gone already."""
@@ -214,7 +230,7 @@ class Subscription:
 
     def acknowledge_through_at_once(self, offset: int, open_mask: int | None = None) -> bool:
         """Do as `acknowledge_through` where the batch at `offset` is out and near, else say no."""
-        if self.kind is SubscriptionKind.SHARED or offset < 0:
+        if self.kind.is_shared or offset < 0:
             return True
         extent = self._engine.extent(offset)
         if extent is None or self._is_far(extent[0]):
@@ -240,8 +256,8 @@ class Subscription:
 
     async def acknowledge_through(self, offset: int, open_mask: int | None = None) -> None:
         """Take a cumulative acknowledgement: all before the batch at `offset`, and of the batch
-        what `open_mask` leaves. The offset may lie inside a batch, which is then meant. Shared
-        subscriptions have none.
+        what `open_mask` leaves. The offset may lie inside a batch, which is then meant. Where
+        several consumers share there are none.
         """
         if self.acknowledge_through_at_once(offset, open_mask):
             return

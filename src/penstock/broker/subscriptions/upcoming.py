@@ -1,4 +1,6 @@
-"""Reads what goes out next: what came back first, in order of offset, then what was never out."""
+"""Reads what goes out next: what came back first, in order of offset, then what waits and may go
+now, then what was never out.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,18 @@ from typing import TYPE_CHECKING
 from penstock import wall_clock
 from penstock.broker.reading.entries import ONE_BATCH, READ_BYTES, EntryReader
 from penstock.broker.subscriptions.delayed import TICK_MS, tick_of
+from penstock.broker.subscriptions.slots import NO_SLOT
 from penstock.log.batches import StoredBatch
 from penstock.log.header import ATTRIBUTE_DELAYED
 from penstock.pace import Pace
 from penstock.records.pulsar.delays import deliver_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.engine import Engine
+    from penstock.broker.subscriptions.returned import Returned
     from penstock.broker.topics.partition import Partition
     from penstock.log.header import Magic
 
@@ -52,17 +56,23 @@ class Upcoming:
                 reader.from_file = wanted
                 reader.rewind(reader.position)
 
-    async def entries(self) -> Iterator[AnyEntry]:
+    async def entries(
+        self, next_waiting: Callable[[], Returned | None] = lambda: None
+    ) -> Iterator[AnyEntry]:
         """Return batches to be acquired in their order, as many as are wanted, before anything else
         is awaited. There may be none, although there is more, when the state changed meanwhile.
+
+        What came back goes before what `next_waiting` says, and that before all else.
         """
-        if self._engine.next_returned() is not None:
-            return await self._returned_entries()
         reader, engine = self._fresh, self._engine
+        if engine.next_returned() is not None:
+            return await self._entries_again(engine.next_returned)
+        if next_waiting() is not None:
+            return await self._entries_again(next_waiting)
         if reader.position != engine.fresh:
             reader.rewind(engine.fresh)
         await reader.fill()
-        if reader.position != engine.fresh:
+        if reader.position != engine.fresh or engine.next_returned() is not None:
             return iter(())
         return self._those_not_delayed() if self._delays else iter(reader.take, None)
 
@@ -75,26 +85,27 @@ class Upcoming:
             return max(first, base), min(last, end)
         return max(self._engine.fresh, base), end
 
-    async def _returned_entries(self) -> Iterator[AnyEntry]:
-        first = self._engine.next_returned()
-        assert first is not None, "something came back"
+    async def _entries_again(self, following: Callable[[], Returned | None]) -> Iterator[AnyEntry]:
+        first, engine = following(), self._engine
+        assert first is not None, "something goes out again"
         self._again.go_on_at(first.start)
-        followed = first.begins != 1 or self._engine.has_returned(first.end)
-        followed = followed or self._engine.has_returned_many(near=first.start)
+        followed = first.begins != 1 or engine.has_returned(first.end) or len(engine.waiting) > 1
+        followed = followed or engine.has_returned_many(near=first.start)
         await self._again.fill(READ_BYTES if followed else ONE_BATCH)
-        return self._those_that_came_back()
+        return self._as_they_follow(following)
 
-    def _those_that_came_back(self) -> Iterator[AnyEntry]:
-        first = self._engine.next_returned()
+    def _as_they_follow(self, following: Callable[[], Returned | None]) -> Iterator[AnyEntry]:
+        first = following()
         while first is not None and (entry := self._again.take()) is not None:
             if entry.header.next_offset <= first.start:
                 continue
             base = entry.header.base_offset
             if self._engine.open_count(first.start, min(base, first.end)):
                 return
-            if not self._is_put_off(entry):
+            # What waits for its key's consumer was due before.
+            if first.slot != NO_SLOT or not self._is_put_off(entry):
                 yield entry
-            first = self._engine.next_returned()
+            first = following()
 
     def _those_not_delayed(self) -> Iterator[AnyEntry]:
         pace = Pace()

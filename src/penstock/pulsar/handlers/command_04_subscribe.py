@@ -21,6 +21,7 @@ from penstock.pulsar.handlers.answers import (
 )
 from penstock.pulsar.handlers.registry import handles
 from penstock.pulsar.handlers.transient import open_consumer
+from penstock.pulsar.key_sharing import ranges_of, sharing_of
 from penstock.pulsar.positions import position_at, position_at_time
 from penstock.pulsar.schemas import check_to_read
 from penstock.pulsar.topics import is_transient, open_partition
@@ -39,6 +40,7 @@ _KINDS: Final[Mapping[CommandSubscribe.SubType.ValueType, SubscriptionKind]] = {
     CommandSubscribe.Exclusive: SubscriptionKind.EXCLUSIVE,
     CommandSubscribe.Shared: SubscriptionKind.SHARED,
     CommandSubscribe.Failover: SubscriptionKind.FAILOVER,
+    CommandSubscribe.Key_Shared: SubscriptionKind.KEY_SHARED,
 }
 
 
@@ -56,13 +58,13 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     most = limits.PULSAR_CONNECTION_CONSUMERS
     check_one_more("consumer", count, most, request.consumer_name)
     name = request.consumer_name or secrets.token_hex(5)
-    size = consumer_bytes(name)
+    size = consumer_bytes(name, request)
     check_room("consumer", client, size + PUSH_BYTES)
     client.opening_consumers[request.consumer_id] = request
     client.held.grow(size)
     made = False
     try:
-        made = await _subscribe(client, request, name)
+        made = await _subscribe(client, request, name, size)
     except Exception as error:
         heard = refused(error)
         if heard is not None and heard.code in RETRIED_SUBSCRIBE:
@@ -77,16 +79,20 @@ async def handle(request: CommandSubscribe, call: Call) -> BaseCommand | None:
     return None
 
 
-async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bool:
+async def _subscribe(client: Client, request: CommandSubscribe, name: str, size: int) -> bool:
     """Attach the consumer and say so; False where nobody wants it any more."""
     kind = _check(request)
     partition = await open_partition(client, request.topic, may_create=request.force_topic_creation)
     is_used = client.all_producers.are_there(partition)
     await check_to_read(client, partition, request.schema, is_used=is_used)
     epoch = request.consumer_epoch if request.HasField("consumer_epoch") else None
-    consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch)
+    consumer = PulsarConsumer(client, request.consumer_id, partition, kind, epoch, size)
     consumer.member = Consumer(
-        consumer, name, request.priority_level, reads_compacted=request.read_compacted
+        consumer,
+        name,
+        request.priority_level,
+        reads_compacted=request.read_compacted,
+        key_ranges=ranges_of(request, kind),
     )
     wanted = SubscribeRequest(
         name=request.subscription,
@@ -94,6 +100,7 @@ async def _subscribe(client: Client, request: CommandSubscribe, name: str) -> bo
         position=await _position(partition, request),
         durable=request.durable,
         properties={pair.key: pair.value for pair in request.subscription_properties},
+        sharing=sharing_of(request, kind),
     )
     subscriptions = client.broker.subscriptions
     consumer.subscription = await subscriptions.subscribe(partition, wanted, consumer.member)
@@ -116,16 +123,8 @@ def _check(request: CommandSubscribe) -> SubscriptionKind:
             f"a consumer's metadata has {size} bytes and {limits.PULSAR_CONSUMER_METADATA} are "
             "allowed",
         )
-    kind = _KINDS.get(request.subType)
-    if kind is None:
-        raise RefusedError(
-            ServerError.NotAllowedError, "Key_Shared subscriptions are not there yet; use Shared"
-        )
-    if request.keySharedMeta.hashRanges:
-        raise RefusedError(
-            ServerError.NotAllowedError, "readers of some keys are not there yet; read all of them"
-        )
-    if request.read_compacted and kind is SubscriptionKind.SHARED:
+    kind = _KINDS[request.subType]
+    if request.read_compacted and kind.is_shared:
         raise RefusedError(
             ServerError.NotAllowedError, "a compacted view is for Exclusive and Failover"
         )

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.limits import (
     PULSAR_ACK_SET_WORDS,
     PULSAR_ACKNOWLEDGED_TOGETHER,
@@ -54,7 +53,7 @@ def handle(request: CommandAck, call: Call) -> Answer[Reply]:
         # Else it was closed while the acknowledgement was on its way.
         is_transient = request.consumer_id in call.client.transient_consumers
         return _response(request) if is_transient and request.HasField("request_id") else None
-    if request.ack_type == _CUMULATIVE and consumer.subscription.kind is SubscriptionKind.SHARED:
+    if request.ack_type == _CUMULATIVE and consumer.subscription.kind.is_shared:
         _refuse_cumulative(request, call)
         return None
     if names_transaction(request):

@@ -46,7 +46,7 @@ def handle(request: CommandConsumerStats, call: Call) -> BaseCommand:
         blockedConsumerOnUnackedMsgs=member.blocked,
         address=call.client.transport.peer,
         connectedSince=_written(consumer.since_ms),
-        type=subscription.kind.name.capitalize(),
+        type=subscription.kind.name.title(),
         msgRateExpired=subscription.expired.a_second(now),
         msgBacklog=subscription.backlog,
         messageAckRate=traffic.acknowledged.a_second(now),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock import limits
+from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.pulsar.client import consumer_bytes, producer_bytes
 from penstock.pulsar.errors import RefusedError
 from penstock.pulsar.handlers.answers import (
@@ -14,6 +15,7 @@ from penstock.pulsar.handlers.answers import (
     check_room,
     success,
 )
+from penstock.pulsar.key_sharing import ranges_of, sharing_of
 from penstock.pulsar.schemas import refuse_schema
 from penstock.pulsar.topics import check_transient
 from penstock.pulsar.transient import TransientConsumer
@@ -25,11 +27,11 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
     ProducerAccessMode,
     ServerError,
 )
+from penstock.records import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.broker.subscriptions.subscription import SubscriptionKind
     from penstock.pulsar.client import Client
 
 
@@ -72,19 +74,30 @@ async def open_consumer(client: Client, request: CommandSubscribe, kind: Subscri
     count = len(client.consumers) + len(client.transient_consumers)
     name = request.consumer_name or secrets.token_hex(5)
     check_one_more("consumer", count, limits.PULSAR_CONNECTION_CONSUMERS, name)
-    check_room("consumer", client, consumer_bytes(name))
+    size = consumer_bytes(name, request)
+    check_room("consumer", client, size)
     if request.consumer_id in client.transient_consumers:
         client.send(success(request.request_id))
         return
+    if kind is SubscriptionKind.KEY_SHARED or request.keySharedMeta.hashRanges:
+        await prepare()
     topics = client.transient_topics
-    made = TransientConsumer(request.consumer_id, name, request.priority_level, client)
+    made = TransientConsumer(
+        request.consumer_id,
+        name,
+        request.priority_level,
+        client,
+        size=size,
+        key_ranges=ranges_of(request, kind),
+    )
+    sharing = sharing_of(request, kind)
     with _opening(client, client.opening_consumers, made.id, request) as is_wanted:
-        await topics.add_consumer(request.topic, request.subscription, kind, made)
+        await topics.add_consumer(request.topic, request.subscription, kind, sharing, made)
     if not is_wanted():
         topics.remove_consumer(made)
         return  # The client went, closed it, or asked again, before it had it.
     client.transient_consumers[made.id] = made
-    client.held.grow(consumer_bytes(name))
+    client.held.grow(size)
     client.send(success(request.request_id))
     client.newcomers.add(made.id, made.known)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from penstock.broker.subscriptions.selectors.murmur3 import murmur3_32
 from penstock.limits import SUBSCRIPTION_CONSUMERS
+from penstock.records import murmur3_32
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock import limits
 from penstock.broker.subscriptions.selectors.failover import choose_active
+from penstock.broker.subscriptions.selectors.key_ranges import KeyRanges
 from penstock.broker.subscriptions.selectors.selector import Selector
+from penstock.log.batches import StoredBatch
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,9 +30,18 @@ class OneActive(Selector):
 
     active: Consumer | None = None
     _waiting: asyncio.TimerHandle | None = None
+    _keys: KeyRanges[Consumer] | None = None
+    """Of a consumer that is alone and wants some keys only."""
+
+    def check(self, consumer: Consumer) -> None:
+        if consumer.key_ranges:
+            KeyRanges[Consumer]().check(consumer)
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
+        if consumer.key_ranges:
+            self._keys = KeyRanges()
+            self._keys.add(consumer)
         if not self._choose_anew():
             consumer.receiver.activated(consumer is self.active)
 
@@ -46,9 +57,15 @@ class OneActive(Selector):
             self._engine.forget_extents()
         return next(iter(self._with_room([self.active])), None)
 
-    def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
-        del entry
+    def owner(self, entry: AnyEntry, slot: int, chosen: Consumer) -> Consumer:
+        del entry, slot
         return chosen
+
+    def is_for(self, consumer: Consumer, entry: AnyEntry) -> bool:
+        if self._keys is None:
+            return True
+        assert not isinstance(entry, StoredBatch), "who wants some keys takes no files"
+        return self._keys.owner(self._keys.slot(entry.body)) is consumer
 
     def served(self, consumer: Consumer) -> None:
         """Keep little of the oldest of what a consumer has, beyond the limit."""

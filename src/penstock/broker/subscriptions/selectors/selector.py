@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from penstock.broker.subscriptions.slots import NO_SLOT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
     from penstock.broker.subscriptions.engine import Engine
+    from penstock.broker.subscriptions.returned import Returned
     from penstock.broker.topics.partition import Partition
 
 
@@ -31,9 +34,16 @@ class Selector(ABC):
         self._engine = engine
         self._wake = wake
 
+    looks_into_batches: ClassVar[bool] = False
+    """Whether it has to see what is in a batch."""
+
+    @abstractmethod
+    def check(self, consumer: Consumer) -> None:
+        """Raise KeyRangesError where a consumer can't come."""
+
     @abstractmethod
     def add(self, consumer: Consumer) -> None:
-        """A consumer came."""
+        """A consumer came, which `check` has let in."""
 
     @abstractmethod
     def remove(self, consumer: Consumer) -> None:
@@ -43,9 +53,28 @@ class Selector(ABC):
     def choose(self) -> Consumer | None:
         """Return who gets what goes out next, or None while nobody can take anything."""
 
+    def slot(self, entry: AnyEntry) -> int:
+        """Return the slot of a batch's key, where keys have owners."""
+        del entry
+        return NO_SLOT
+
     @abstractmethod
-    def owner(self, entry: AnyEntry, chosen: Consumer) -> Consumer:
-        """Return who gets a batch: the one who was chosen, unless it has to be another one."""
+    def owner(self, entry: AnyEntry, slot: int, chosen: Consumer) -> Consumer | None:
+        """Return who gets a batch of this slot: the one who was chosen, unless it has to be another
+        one; None where the batch has to wait in its slot.
+        """
+
+    def next_waiting(self, consumer: Consumer) -> Returned | None:
+        """Return what the chosen consumer gets next of what waits in slots; None where it gets
+        what comes next of all.
+        """
+        del consumer
+        return None
+
+    def is_for(self, consumer: Consumer, entry: AnyEntry) -> bool:
+        """Whether a batch that a consumer gets is one of those that it asked for."""
+        del consumer, entry
+        return True
 
     @abstractmethod
     def served(self, consumer: Consumer) -> None:
