@@ -34,6 +34,8 @@ async def answers(peer: Peer, topic: str, *requests: Asked) -> list[str]:
         made = api.CommandSubscribe(request_id=number, initialPosition=EARLIEST, **asked)
         peer.say(Command(type=Command.SUBSCRIBE, subscribe=made))
         while not (heard := [f for f in peer.heard if _answers(f.command, number)]):
+            assert not peer.failures
+            assert not peer.close_reason
             peer.say(Command(type=Command.PONG, pong=api.CommandPong()))
             await asyncio.sleep(0.001)
         (frame,) = heard
@@ -90,8 +92,7 @@ async def test_who_may_share_keys(
     assert await answers(peer, topic, *requests) == answered
 
 
-async def test_a_mode_that_is_none_closes_the_connection(peer: Peer) -> None:
-    # A field that the declarations require, with a number that they do not have.
+async def test_a_mode_that_is_none_is_refused(peer: Peer) -> None:
     known = api.CommandSubscribe(
         topic="t", subscription="s", subType=KEY_SHARED, consumer_id=1, request_id=1, **SPREAD
     )
@@ -99,7 +100,7 @@ async def test_a_mode_that_is_none_closes_the_connection(peer: Peer) -> None:
     unknown = command.replace(b"\x08\x00", b"\x08\x07")
     assert unknown != command
     peer.say_bytes((len(command) + 4).to_bytes(4) + len(command).to_bytes(4) + unknown)
-    assert await peer.closed()
+    assert (await peer.hear(Command.ERROR)).error == api.NotAllowedError
 
 
 async def heard(peer: Peer) -> list[tuple[int, bytes]]:

@@ -421,7 +421,7 @@ KEY_WAITING: Final = Limit(
 )
 
 KEY_RANGES: Final = Limit(
-    1_000,
+    250,
     "ranges of keys that one Pulsar consumer chooses for itself",
     protects="the time that it takes to compare them with those of others",
     when_hit="the consumer is refused",

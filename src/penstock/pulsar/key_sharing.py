@@ -29,11 +29,13 @@ def sharing_of(request: CommandSubscribe, kind: SubscriptionKind) -> KeySharing:
     """Return the policy, which the subscription has from its first consumer.
 
     `entryBucketDispatch` is for brokers that know buckets, and means nothing to Pulsar's 4.0
-    either.
+    either. Raises RefusedError for a mode that nobody knows.
     """
-    if kind is not SubscriptionKind.KEY_SHARED:
+    if kind is not SubscriptionKind.KEY_SHARED or not request.HasField("keySharedMeta"):
         return AS_THEY_SPREAD
     meta = request.keySharedMeta
+    if not meta.HasField("keySharedMode"):
+        raise RefusedError(ServerError.NotAllowedError, "keys are spread, or chosen (STICKY)")
     return KeySharing(
         chosen=meta.keySharedMode == STICKY, in_order=not meta.allowOutOfOrderDelivery
     )

@@ -35,7 +35,8 @@ class OneActive(Selector):
 
     def check(self, consumer: Consumer) -> None:
         if consumer.key_ranges:
-            KeyRanges[Consumer]().check(consumer)
+            alone: KeyRanges[Consumer] = KeyRanges()
+            alone.check(consumer)
 
     def add(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
