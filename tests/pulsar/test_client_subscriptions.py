@@ -234,11 +234,6 @@ def test_the_kind_may_change_only_without_consumers(client: pulsar.Client, topic
     client.subscribe(topic, "sub", SHARED)
 
 
-def test_key_shared_is_refused_at_once(client: pulsar.Client, topic: str) -> None:
-    with pytest.raises(pulsar.NotAllowedError):
-        client.subscribe(topic, "sub", pulsar.ConsumerType.KeyShared)
-
-
 def test_failover_goes_on_with_the_next_consumer(client: pulsar.Client, topic: str) -> None:
     consumers = {
         name: client.subscribe(topic, "sub", FAILOVER, consumer_name=name) for name in ("a", "b")

@@ -21,9 +21,6 @@ Id = api.MessageIdData
 EARLIEST = api.CommandSubscribe.Earliest
 SHARED = api.CommandSubscribe.Shared
 EXCLUSIVE = api.CommandSubscribe.Exclusive
-SOME_KEYS = api.KeySharedMeta(
-    keySharedMode=api.STICKY, hashRanges=[api.IntRange(start=0, end=32_767)]
-)
 FAILOVER = api.CommandSubscribe.Failover
 
 
@@ -55,9 +52,7 @@ async def received(peer: Peer, count: int) -> list[int]:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"subType": api.CommandSubscribe.Key_Shared}, api.NotAllowedError),
         ({"read_compacted": True}, api.NotAllowedError),
-        ({"subType": EXCLUSIVE, "keySharedMeta": SOME_KEYS}, api.NotAllowedError),
         ({"subscription": ""}, api.ProducerBusy),
         ({"subscription": "pulsar.dedup"}, api.ProducerBusy),
         ({"force_topic_creation": False}, api.TopicNotFound),

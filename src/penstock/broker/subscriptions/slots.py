@@ -13,8 +13,6 @@ from penstock.pace import drop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.broker.subscriptions.leases import Holder
-
 NO_SLOT: Final = 0
 """That of a message of which nobody asks for the key. Pulsar uses none of this number either."""
 
@@ -24,7 +22,7 @@ class SlotUse:
 
     __slots__ = ("count", "holder")
 
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: object) -> None:
         self.holder = holder
         self.count = 1
 
@@ -42,12 +40,12 @@ class Slots:
     def __len__(self) -> int:
         return len(self._uses)
 
-    def holder(self, slot: int) -> Holder | None:
+    def holder(self, slot: int) -> object | None:
         """Return with whom a slot is out."""
         use = self._uses.get(slot)
         return None if use is None else use.holder
 
-    def add(self, slot: int, holder: Holder) -> None:
+    def add(self, slot: int, holder: object) -> None:
         """Count one lease more."""
         use = self._uses.get(slot)
         if use is None:

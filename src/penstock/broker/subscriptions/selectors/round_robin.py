@@ -21,7 +21,6 @@ class RoundRobin(Sharing):
 
     batches_per_turn = 20
     """Pulsar's dispatcherMaxRoundRobinBatchSize."""
-    delays = True
 
     def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
         super().__init__(partition, engine, wake)
