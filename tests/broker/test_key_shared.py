@@ -5,7 +5,9 @@ The scenes, and who gets what when in them, are those that Apache Pulsar 4.0.0 w
 
 from __future__ import annotations
 
+import asyncio
 import random
+from typing import Any
 
 import pytest
 
@@ -313,12 +315,22 @@ class Play:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_no_key_is_overtaken_and_none_is_stuck(keyed: Keyed, seed: int) -> None:
+async def test_no_key_is_overtaken_and_none_is_stuck(
+    keyed: Keyed, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     play = Play(keyed, random.Random(seed))
+    read = keyed.partition.read_on
+
+    async def slowly(*arguments: Any) -> Any:
+        for _ in range(play.chance.randrange(60)):
+            await asyncio.sleep(0)
+        return await read(*arguments)
+
+    monkeypatch.setattr(keyed.partition, "read_on", slowly)
     for _ in range(120):
         await play.step()
-        if play.chance.random() < 0.7:
-            await settled()
+        for _ in range(play.chance.randrange(40)):
+            await asyncio.sleep(0)
     await play.end()
     engine = keyed.subscription._engine
     assert keyed.subscription.backlog == 0
