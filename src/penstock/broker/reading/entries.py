@@ -107,11 +107,6 @@ class EntryReader:
         self._unsplit = iter(())
         self._held.set(0)
 
-    @property
-    def has_ahead(self) -> bool:
-        """Whether there is something to take at once."""
-        return bool(self._ahead)
-
     async def fill(self, max_bytes: int = READ_BYTES) -> bool:
         """Have something to take, unless the reader stands at the end of the log."""
         self._drop_other_editions()
