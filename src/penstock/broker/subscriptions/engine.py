@@ -481,15 +481,11 @@ class Engine:
         if end > self.fresh:
             self.fresh = end
             return 0
-        waits = slot != NO_SLOT and self._waits_at(start, slot)
+        waits = slot != NO_SLOT and self.waiting.begins_with(start, slot)
         first = self.waiting.pop_first(slot, end) if waits else self._returned.pop_first(end)
         assert first.start <= start < end <= first.end, "what came back first goes out first"
         assert not self.open_count(first.start, start), "nothing is passed over"
         return first.deliveries
-
-    def _waits_at(self, start: int, slot: int) -> bool:
-        first = self.waiting.first(slot)
-        return first is not None and first.start <= start < first.end
 
     def _take_back(self, lease: Lease, start: int, end: int, counted: bool) -> None:
         if not self.open_count(start, end):

@@ -34,9 +34,10 @@ class WaitingRanges(BatchRuns[Returned]):
         starts = self._starts.get(slot)
         return self.get(starts[0]) if starts else None
 
-    def has(self, slot: int) -> bool:
-        """Whether anything of a slot waits."""
-        return slot in self._starts
+    def begins_with(self, offset: int, slot: int) -> bool:
+        """Whether an offset lies in what of a slot goes out next."""
+        first = self.first(slot)
+        return first is not None and first.start <= offset < first.end
 
     def add(self, returned: Returned) -> None:
         assert returned.slot != NO_SLOT, "what has no key waits for nobody"
