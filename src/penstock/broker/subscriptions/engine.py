@@ -3,11 +3,10 @@
 A message is acknowledged (below or in the cursor), out with a holder (in a lease), back to be
 delivered again (in a returned range), delayed until a time of its own, or was never out (from
 `fresh` on). What is delayed comes back when it is due. Where the consumers share by keys, what came
-back waits for its key's consumer (in a waiting range), and so does what was passed over because
-that one could not have it yet. One that a transaction acknowledged is pending: wherever it is, it
-is not counted there, and not handed out before the
-transaction was aborted. What is pushed to consumers and what they pull share this state; who gets
-what next is decided above it.
+back, or was passed over, waits for the consumer of its key (in a waiting range). One that a
+transaction acknowledged is pending: wherever it is, it is not counted there, and not handed out
+before the transaction was aborted. What is pushed to consumers and what they pull share this state;
+who gets what next is decided above it.
 
 What all of it takes is on the node's account for subscriptions. Where that is full, no more is
 handed out before something is acknowledged or given up.
