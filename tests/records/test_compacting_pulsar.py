@@ -1,8 +1,11 @@
-"""Entries of Pulsar that lose messages: each run that is left is an entry of its own."""
+"""Entries of Pulsar that lose messages, which are marked in them, and how clients get them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compacted_batches import (
     DAY,
@@ -15,19 +18,21 @@ from compacted_batches import (
     of_pulsar,
     read,
 )
-from penstock.limits import COMPRESSED_RUN_BYTES
 from penstock.log.header import (
     HEADER_SIZE,
+    BatchHeader,
     Magic,
     read_header,
     rebuilt_header,
     walk,
 )
-from penstock.records.pulsar.entry import numbered_message, read_entry
+from penstock.records import convert
+from penstock.records.pulsar.entry import Entry, build_entry, numbered_message, read_entry
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 from stored_batches import (
     TIME,
     Record,
+    at_offset,
     batched,
     chunk_batch,
     entry,
@@ -37,50 +42,75 @@ from stored_batches import (
 )
 
 if TYPE_CHECKING:
-    pass
+    from penstock.session import Buffer
 
 
-def test_entries_of_pulsar_stay_sound() -> None:
+def entries(batches: Buffer) -> list[tuple[BatchHeader, Entry]]:
+    return [
+        (header, read_entry(memoryview(batches)[position + HEADER_SIZE : position + header.size]))
+        for position, header in walk(batches)
+        if header.record_count and header.magic == Magic.PULSAR
+    ]
+
+
+def shown(batches: bytes) -> list[tuple[BatchHeader, Entry]]:
+    """Return what Pulsar's clients get, in which no message is marked."""
+    found = entries(b"".join(convert(batches, Magic.PULSAR)))
+    assert all(header.is_full for header, _ in found)
+    return found
+
+
+def keys_of(each: Entry) -> list[str]:
+    return [
+        "-" if message.compacted_out else message.partition_key
+        for message, _ in singles(bytes(each.payload))
+    ]
+
+
+def numbers_of(found: list[tuple[BatchHeader, Entry]]) -> list[tuple[int, int, int] | None]:
+    numbered = [numbered_message(memoryview(build_entry(*each))) for _, each in found]
+    assert all(each is not None and each.producer_name == "maker" for each in numbered)
+    return [each and each.numbers for each in numbered]
+
+
+def test_what_goes_is_marked_and_not_shown() -> None:
     batch = [Record(b"1", b"a"), Record(b"2", b"b"), Record(b"3", b"c")]
     for codec in range(5):
         log = log_of(of_pulsar(batch, codec), of_pulsar([Record(b"4", b"b")], codec))
         left = compact(log)
-        found = [
-            (header, read_entry(memoryview(left)[position + HEADER_SIZE : position + header.size]))
-            for position, header in walk(left)
-            if header.record_count
+        check_stored(log, left)
+        stored = entries(left)
+        assert [(header.base_offset, header.record_count) for header, _ in stored] == [
+            (0, 2),
+            (3, 1),
         ]
-        assert [header.base_offset for header, _ in found] == [0, 2, 3]
-        for header, each in found:
-            assert header.record_count == each.message_count == header.last_offset_delta + 1 == 1
-        # A run this short gains nothing from compression; an entry that stays whole keeps its own.
-        assert [each.metadata.compression for _, each in found] == [0, 0, codec]
-        numbered = [
-            numbered_message(memoryview(left)[position + HEADER_SIZE : position + header.size])
-            for position, header in walk(left)
-            if header.record_count
+        assert [each.message_count for _, each in stored] == [3, 1]
+        assert numbers_of(stored) == [(5, 7, 5), (5, 5, 5)]
+        alone = shown(left)
+        assert [(header.base_offset, each.message_count) for header, each in alone] == [
+            (0, 1),
+            (2, 1),
+            (3, 1),
         ]
-        left_of_three = ("maker", (5, 7, 5))
-        assert numbered == [left_of_three, left_of_three, ("maker", (5, 5, 5))]
+        assert numbers_of(alone) == [(5, 7, 5), (5, 7, 5), (5, 5, 5)]
         if codec == 0:
-            assert [singles(bytes(each.payload))[0][1] for _, each in found] == [b"1", b"3", b"4"]
+            assert [keys_of(each) for _, each in stored] == [["a", "-", "c"], ["b"]]
+            assert [keys_of(each) for _, each in alone] == [["a"], ["c"], ["b"]]
 
 
-def test_a_long_run_stays_compressed() -> None:
-    long = b"12345678" * COMPRESSED_RUN_BYTES
+def test_an_entry_stays_compressed_where_that_makes_it_smaller() -> None:
+    long = b"12345678" * 200
     for codec in range(5):
         batch = [Record(long, b"a"), Record(b"2", b"b"), Record(long, b"c"), Record(long, b"d")]
-        batch_and_new = log_of(of_pulsar(batch, codec), of_pulsar([Record(b"4", b"b")], codec))
+        batch_and_new = log_of(of_pulsar(batch, codec), of_pulsar([Record(b"4", b"b")], 0))
         left = compact(batch_and_new)
         check_stored(batch_and_new, left)
         assert [each.value for each in read(left)] == [long, long, long, b"4"]
-        for position, header in walk(left):
-            if header.record_count and header.magic == Magic.PULSAR:
-                stored = memoryview(left)[position + HEADER_SIZE : position + header.size]
-                assert read_entry(stored).metadata.compression == codec
+        assert [each.metadata.compression for _, each in entries(left)] == [codec, 0]
+        assert [each.metadata.compression for _, each in shown(left)] == [codec, codec, 0]
 
 
-def test_a_run_says_what_its_entry_said() -> None:
+def test_a_part_says_what_its_entry_said() -> None:
     """Fields that nobody knows too, and the highest sequence number where the producer gave one."""
     messages = [
         (SingleMessageMetadata(payload_size=0, partition_key=key, null_value=key == "b"), b"12")
@@ -97,43 +127,105 @@ def test_a_run_says_what_its_entry_said() -> None:
     )
     left = compact(log)
     check_stored(log, left)
-    found = [
-        read_entry(memoryview(left)[position + HEADER_SIZE : position + header.size])
-        for position, header in walk(left)
-        if header.magic == Magic.PULSAR
-    ]
-    assert [singles(bytes(each.payload))[0][0].partition_key for each in found] == ["b", "d"]
-    for each in found:
-        size = len(each.payload)
-        expected = {"num_messages_in_batch": 1, "uncompressed_size": size}
-        for name, value in expected.items():
-            setattr(said, name, value)
-        assert each.metadata == said
+    ((_, stored),) = entries(left)
+    assert keys_of(stored) == ["-", "b", "-", "d"]
+    assert stored.metadata == said
+    alone = [each for header, each in shown(left) if header.base_offset < 4]
+    assert [keys_of(each) for each in alone] == [["b"], ["d"]]
+    said.num_messages_in_batch = 1
+    assert [each.metadata for each in alone] == [said, said]
 
 
-def test_each_run_of_an_entrys_messages_has_its_own_time() -> None:
+def test_each_part_of_an_entrys_messages_has_its_own_time() -> None:
     batch = [
         Record(b"v", key, time=TIME + 1_000 * late)
         for key, late in [(b"a", 5), (b"b", 2), (b"c", 9), (b"d", 1), (b"e", 3)]
     ]
     log = log_of(
-        of_pulsar(batch), of_pulsar([Record(b"new", b"c")]), of_kafka([Record(b"k", b"a")])
+        of_pulsar(batch), of_pulsar([Record(b"new", b"c")]), of_pulsar([Record(b"k", b"a")])
     )
-    runs = [header for header in headers(compact(log)) if header.magic == Magic.PULSAR]
-    assert [(run.base_offset, run.record_count) for run in runs] == [(1, 1), (3, 2), (5, 1)]
-    assert [run.max_timestamp - TIME // 1000 for run in runs[:2]] == [2, 3]
+    left = compact(log)
+    assert [header.max_timestamp - TIME // 1000 for header, _ in entries(left)[:1]] == [3]
+    found = [(header.base_offset, header.record_count) for header, _ in shown(left)]
+    assert found == [(1, 1), (3, 2), (5, 1), (6, 1)]
+    assert [header.max_timestamp - TIME // 1000 for header, _ in shown(left)[:2]] == [2, 3]
+
+
+def test_what_is_left_is_parted_where_marks_would_take_more() -> None:
+    names = [b"%d" % number for number in range(300)]
+    stays = {40, 45, 250}
+    old = of_pulsar([Record(b"old", name) for name in names])
+    new = of_pulsar([Record(b"new", name) for n, name in enumerate(names) if n not in stays])
+    log = log_of(old, new)
+    left = compact(log)
+    check_stored(log, left)
+    found = [
+        (header.base_offset, header.last_offset, header.record_count) for header in headers(left)
+    ]
+    assert found == [
+        *((0, 39, 0), (40, 45, 2), (46, 249, 0), (250, 250, 1), (251, 299, 0)),
+        (300, 596, 297),
+    ]
+    of_last = [(5, 304, 5)] * 2
+    assert numbers_of(entries(left)[:2]) == of_last
+    assert [header.base_offset for header, _ in shown(left)] == [40, 45, 250, 300]
+
+
+kept_of_each = st.lists(st.lists(st.booleans(), min_size=1, max_size=60), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kept_of_each, st.integers(0, 20), st.integers(0, 400))
+def test_it_never_takes_more_room(stays: list[list[bool]], value: int, said: int) -> None:
+    """Whichever messages go, and however small they and however large what the entry says."""
+    log = bytearray()
+    for batch in stays:
+        messages = [
+            (
+                SingleMessageMetadata(payload_size=0, partition_key="" if not kept else None),
+                b"v" * value,
+            )
+            for kept in batch
+        ]
+        whole = metadata(num_messages_in_batch=len(batch))
+        whole.properties.add(key="k", value="v" * said)
+        offset = headers(log)[-1].next_offset if log else 0
+        body = entry(whole, batched(messages))
+        log += at_offset(pulsar_batch(body, count=len(batch)), offset)
+    last = of_kafka([Record(b"new", b"")])[0]
+    log += at_offset(last, headers(log)[-1].next_offset)
+    left = compact(bytes(log))
+    check_stored(bytes(log), left)
+    assert len(left) <= len(log)
+    assert compact(left) == left
+    expected = [kept for batch in stays for kept in batch]
+    offsets = [offset for offset, kept in enumerate([*expected, True]) if kept]
+    assert [each.offset for each in read(left)] == offsets
+    for target in Magic:
+        assert [each.offset for each in read(b"".join(convert(left, target)))] == offsets
+    assert sum(each.message_count for _, each in shown(left)) == len(offsets)
+
+
+def test_who_reads_what_is_left_comes_behind_it() -> None:
+    batch = of_pulsar([Record(b"1", b"a"), Record(b"2", b"b"), Record(b"3", b"c")])
+    left = compact(log_of(batch, of_kafka([Record(b"4", b"c")])))
+    stored, _ = headers(left)
+    assert (stored.base_offset, stored.last_offset, stored.record_count) == (0, 2, 2)
+    converted = headers(b"".join(convert(left[: stored.size], Magic.PULSAR)))
+    assert [(each.next_offset, each.record_count) for each in converted] == [(2, 2), (3, 0)]
 
 
 def test_a_producers_last_entry_leaves_its_sequence_where_it_loses_its_beginning() -> None:
-    batch, _ = of_pulsar([Record(b"1", b"a"), Record(b"2", b"b")])
+    names = [b"%d" % number for number in range(20)]
+    batch, _ = of_pulsar([Record(b"1", name) for name in names])
     named = rebuilt_header(
         read_header(batch)._replace(producer_id=-7, base_sequence=11), batch[61:]
     )
-    log = log_of((bytes(named) + batch[61:], 2), of_kafka([Record(b"3", b"a")]))
+    log = log_of((bytes(named) + batch[61:], 20), of_kafka([Record(b"3", n) for n in names[:19]]))
     left = compact(log, last_batches=[0])
-    emptied, run, _ = headers(left)
+    emptied, part, _ = headers(left)
     assert (emptied.producer_id, emptied.base_sequence, emptied.record_count) == (-7, 11, 0)
-    assert (emptied.base_offset, emptied.last_offset, run.base_offset) == (0, 0, 1)
+    assert (emptied.base_offset, emptied.last_offset, part.base_offset) == (0, 18, 19)
     assert compact(left, last_batches=[0]) == left
     assert headers(compact(log))[0].producer_id == -1
 

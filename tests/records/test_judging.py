@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compacted_batches import log_of, of_iggy, of_kafka, of_pulsar
+from compacted_batches import compact, headers, log_of, of_iggy, of_kafka, of_pulsar
 from penstock.log.batches import whole_before
 from penstock.log.header import Magic, walk
 from penstock.log.reading import SharedFile
@@ -54,6 +54,21 @@ def test_control_batches_are_of_no_encoding_of_their_own() -> None:
         found = sound_prefix(FILE, memoryview(log), 0, bounds, len(batches))
         assert (len(found.data), found.magic) == (len(log), magic)
         assert whole_before(found, len(batches)) == found
+
+
+def test_an_entry_with_marked_messages_is_for_nobody_as_it_is() -> None:
+    batch = of_pulsar([Record(b"1", b"a"), Record(b"2", b"b"), Record(b"3", b"c")])
+    pulsar, kafka = of_pulsar([Record(b"2", b"d")]), of_kafka([Record(b"4", b"b")])
+    left = compact(log_of(batch, kafka))
+    marked = left[: headers(left)[0].size], 3
+    for batches in ((marked,), (marked, pulsar), (pulsar, marked), (kafka, marked)):
+        log = log_of(*batches)
+        end = sum(count for _, count in batches)
+        bounds = Bounds(len(log), end, 0)
+        assert agree(log, 0, bounds, end) == len(log)
+        found = sound_prefix(FILE, memoryview(log), 0, bounds, end)
+        assert found.magic is None
+        assert whole_before(found, end) == found
 
 
 def test_a_batch_that_is_cut_off_or_out_of_its_bounds_is_not_sound() -> None:

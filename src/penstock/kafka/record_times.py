@@ -59,8 +59,7 @@ def first_not_before(batch: Buffer, timestamp: int, start: int = 0) -> RecordTim
 
 def _is_compacted(header: BatchHeader) -> bool:
     """Whether the first record may be gone, or something else be in the base timestamp."""
-    is_whole = header.record_count == header.last_offset_delta + 1
-    return not is_whole or bool(header.attributes & ATTRIBUTE_DELETE_HORIZON)
+    return not header.is_full or bool(header.attributes & ATTRIBUTE_DELETE_HORIZON)
 
 
 def _records(header: BatchHeader, batch: Buffer) -> memoryview:

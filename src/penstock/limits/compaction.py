@@ -40,11 +40,3 @@ COMPACTION_RETRY_SECONDS: Final = Limit(
     protects="the disk and the log lines from a log with a damaged batch",
     when_hit="the log is compacted as far as before, until then or until its settings change",
 )
-
-COMPRESSED_RUN_BYTES: Final = Limit(
-    1024,
-    "bytes of messages that follow one another in a compressed entry of Pulsar, and are compressed "
-    "when compaction makes an entry of them",
-    protects="a core: to compress them one by one takes longer than all else",
-    when_hit="fewer are left uncompressed",
-)

@@ -23,9 +23,11 @@ class Batches(NamedTuple):
     next_offset: int
     """The first offset behind the last batch."""
     magic: int | None
-    """The encoding of all of them; None where there are several, or no batch.
+    """The encoding in which readers can have all of them as they are stored; None where there is
+    none, or no batch.
 
     Control batches among others count for none: they are Kafka's, and hold no message for anybody.
+    An entry of Pulsar in which messages are marked as compacted out is for no reader.
     """
 
 
@@ -44,14 +46,14 @@ def no_batches(offset: int) -> Batches:
 def whole_before(batches: Batches, end: int) -> Batches:
     """Return those of the batches that lie wholly below `end`."""
     size, next_offset = 0, batches.base_offset
-    magics: set[int] = set()
-    of_control: set[int] = set()
+    magics: set[int | None] = set()
+    of_control: set[int | None] = set()
     for position, header in walk(batches.data):
         if header.next_offset > end:
             break
         size, next_offset = position + header.size, header.next_offset
         is_control = header.attributes & ATTRIBUTE_CONTROL
-        (of_control if is_control else magics).add(header.magic)
+        (of_control if is_control else magics).add(header.native_magic)
     magics = magics or of_control
     magic = magics.pop() if len(magics) == 1 else None
     return Batches(batches.data[:size], batches.base_offset, next_offset, magic)

@@ -90,6 +90,18 @@ class BatchHeader(NamedTuple):
     def next_offset(self) -> int:
         return self.base_offset + self.last_offset_delta + 1
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it has a record for each of its offsets: compaction leaves out some."""
+        return self.record_count == self.last_offset_delta + 1
+
+    @property
+    def native_magic(self) -> int | None:
+        """The encoding whose readers get it as it is stored; None of an entry of Pulsar in which
+        messages are marked as compacted out.
+        """
+        return None if self.magic == Magic.PULSAR and not self.is_full else self.magic
+
 
 _new_tuple: Final = tuple.__new__
 """As `BatchHeader._make`, without counting the values: their number is the format's."""

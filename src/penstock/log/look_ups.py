@@ -114,8 +114,7 @@ class LookUps:
             for place, header in islice(_headers(file, start, end), _RANGES_TOGETHER):
                 max_records -= header.record_count
                 size = header.size - HEADER_SIZE
-                is_full = header.record_count == header.next_offset - header.base_offset
-                if max_records < 0 or size < FROM_FILE_BYTES or not is_full:
+                if max_records < 0 or size < FROM_FILE_BYTES or not header.is_full:
                     break
                 body = self._open_files.range_of(segment.path, place.position + HEADER_SIZE, size)
                 if body is None:

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from penstock.log.reading import Readable
     from penstock.session import Buffer
 
-_JUDGED: Final = struct.Struct(">qiibIhi")
-"""The header as far as the last offset delta: all that a verdict needs."""
+_JUDGED: Final = struct.Struct(">qiibIhi30xi")
+"""The header without times and producer."""
+
+_PULSAR: Final = int(Magic.PULSAR)
 
 MAGICS: Final = frozenset(int(magic) for magic in Magic)
 _MAGIC_AT: Final = 16
@@ -142,7 +144,8 @@ def sound_prefix(
     magic: int | None = None
     only_control = True
     while position + HEADER_SIZE <= size and offset < end:
-        base, length, epoch, found, crc, attributes, delta = _JUDGED.unpack_from(data, position)
+        judging = _JUDGED.unpack_from(data, position)
+        base, length, epoch, found, crc, attributes, delta, count = judging
         following = position + PREFIX_SIZE + length
         if (
             base != offset
@@ -157,8 +160,9 @@ def sound_prefix(
         if judged == _JUDGED_TOGETHER:
             file.judged(judged)
             judged = 0
-        if found != magic and not attributes & ATTRIBUTE_CONTROL:
-            magic = found if only_control else None
+        native = None if found == _PULSAR and count <= delta else found
+        if not attributes & ATTRIBUTE_CONTROL and (only_control or native != magic):
+            magic = native if only_control else None
             only_control = False
         position = following
         offset = base + delta + 1

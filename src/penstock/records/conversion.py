@@ -19,11 +19,11 @@ from penstock.records.iggy.headers import add_iggy_kinds, take_iggy_headers
 from penstock.records.kafka.encode import encode_kafka
 from penstock.records.message_sets.encode import encode_message_sets
 from penstock.records.pulsar.encode import encode_pulsar
-from penstock.records.pulsar.gaps import gap_behind, split_at_gaps
+from penstock.records.pulsar.gaps import gap_behind, has_marked, split_at_gaps, without_marked
 from penstock.records.pulsar.headers import take_pulsar_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.session import Buffer
 
@@ -45,17 +45,30 @@ def convert(batches: Buffer, target: Encoding) -> Iterator[Buffer]:
 
 def _converted_among(piece: memoryview, target: Encoding) -> memoryview:
     """Convert a run, in which batches of `target` stay as they are."""
+    if target == Magic.PULSAR:
+        piece = _replaced(piece, has_marked, without_marked)
+    return _replaced(
+        piece, lambda table: table[field.MAGIC] != target, lambda others: _converted(others, target)
+    )
+
+
+def _replaced(
+    piece: memoryview,
+    which: Callable[[Numbers], Mask],
+    made_of: Callable[[memoryview], memoryview],
+) -> memoryview:
+    """Put what is made of some batches of a run in their place; the others stay as they are."""
     table = read_batch_headers(as_bytes(piece))
-    is_own = table[field.MAGIC] == target
-    if is_own.all():
+    stays = ~which(table)
+    if stays.all():
         return piece
-    if not is_own.any():
-        return _converted(piece, target)
-    firsts, lasts = _stretches(is_own)
+    if not stays.any():
+        return made_of(piece)
+    firsts, lasts = _stretches(stays)
     places = np.stack([table[field.POSITION, firsts], table[field.BODY_END, lasts]])
-    own = is_own[firsts]
+    own = stays[firsts]
     others = [piece[start:end] for start, end in places[:, ~own].T.tolist()]
-    made = _converted(memoryview(b"".join(others)), target)
+    made = made_of(memoryview(b"".join(others)))
     offsets = table[field.BASE_OFFSET, firsts[own]]
     return _put_among(made, offsets, [piece[start:end] for start, end in places[:, own].T.tolist()])
 
@@ -121,7 +134,8 @@ def _apart(table: Numbers, target: Encoding) -> Mask:
     """Return which batches stay as they are, and are not copied."""
     own: Mask = table[field.MAGIC] == target
     if target == Magic.PULSAR or not len(own):
-        return own  # What is made for Pulsar ends with a gap, which nothing may stand in.
+        # What is made for Pulsar ends with a gap, which nothing may stand in.
+        return own & ~has_marked(table)
     firsts, lasts = _stretches(own)
     sizes = table[field.BODY_END, lasts] - table[field.POSITION, firsts]
     return np.repeat(own[firsts] & (sizes >= _APART_BYTES), lasts - firsts + 1)

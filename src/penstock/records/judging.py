@@ -26,6 +26,7 @@ _MAGIC_AT: Final = 16
 _CRC_AT: Final = 17
 _LOW_ATTRIBUTES_AT: Final = 22
 _LAST_DELTA_AT: Final = 23
+_COUNT_AT: Final = 57
 _SIGNED_32: Final = 1 << 31
 _MIXED: Final = -1
 
@@ -69,7 +70,7 @@ def judge(
     data: BytesIn, base_offset: int, end: int, end_offset: int, leader_epoch: int, found: NumbersOut
 ) -> None:
     """Say how many bytes are sound batches that begin below `end`, which offset is behind them, and
-    which magic they have.
+    which magic they have, as `Batches` says it.
     """
     position, offset = int64(0), int64(base_offset)
     magic = int64(_MIXED)
@@ -78,11 +79,14 @@ def judge(
         size = _size_of_sound(data, position, offset, end_offset, leader_epoch)
         if size == 0:
             break
+        delta = load_big(data, position + _LAST_DELTA_AT, 4)
         its_magic = int64(data[position + _MAGIC_AT])
-        if its_magic != magic and not data[position + _LOW_ATTRIBUTES_AT] & ATTRIBUTE_CONTROL:
-            magic = its_magic if only_control else int64(_MIXED)
+        if its_magic == Magic.PULSAR and load_big(data, position + _COUNT_AT, 4) <= delta:
+            its_magic = int64(_MIXED)
+        if not data[position + _LOW_ATTRIBUTES_AT] & ATTRIBUTE_CONTROL:
+            magic = its_magic if only_control or its_magic == magic else int64(_MIXED)
             only_control = False
-        offset += load_big(data, position + _LAST_DELTA_AT, 4) + 1
+        offset += delta + 1
         position += size
     if only_control and position:
         magic = int64(Magic.KAFKA)

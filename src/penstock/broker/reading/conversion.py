@@ -82,7 +82,7 @@ def bytes_taken(pieces: list[Buffer]) -> int:
     inflated = found = 0
     for piece in pieces:
         for position, header in walk(piece):
-            found += header.record_count
+            found += _row_count(header)
             batch = memoryview(piece)[position : position + header.size]
             inflated += records.inflated_bytes(batch)
     rows = min(found, DECODED_ROWS)
@@ -120,13 +120,18 @@ def is_small(pieces: list[Buffer]) -> bool:
     for piece in pieces:
         for position, header in walk(piece):
             batches += 1
-            found += header.record_count
+            found += _row_count(header)
             batch = memoryview(piece)[position : position + header.size]
             if found > CONVERTED_AT_ONCE_RECORDS or batches > CONVERTED_AT_ONCE_BATCHES:
                 return False
             if records.is_compressed(batch):
                 return False
     return True
+
+
+def _row_count(header: BatchHeader) -> int:
+    """Return how many messages of a batch are read, those that are compacted out among them."""
+    return header.record_count if header.native_magic is not None else header.last_offset_delta + 1
 
 
 async def in_thread(

@@ -225,14 +225,14 @@ class Readable(Followed):
         """Return where the batch begins and ends that readers of the encoding of `magic` get with
         the message at an offset; None at the end.
 
-        Of a batch of another encoding that has lost messages it is a part; a message that was lost
-        is one by itself. Raises what `batch_at` raises, and UnknownTopicError.
+        Of a batch that has lost messages it may be a part; a message that was lost is one by
+        itself. Raises what `batch_at` raises, and UnknownTopicError.
         """
         header = await self.batch_at(offset)
         if header is None:
             return None
         stored = header.base_offset, header.next_offset
-        if header.magic == magic or header.record_count == stored[1] - stored[0]:
+        if header.is_full:
             return stored
         try:
             parts = await self.read(offset, 1, magic)

@@ -11,7 +11,19 @@ import numpy as np
 from penstock.log.header import HEADER_SIZE, NO_TIMESTAMP, PREFIX_SIZE, Magic, build_gap
 from penstock.records import field
 from penstock.records.compaction.choosing import CHANGES, GOES, IS_EMPTIED, STAYS
-from penstock.records.compaction.writing import (
+from penstock.records.kernels.arguments import (
+    BytesIn,
+    BytesOut,
+    MaskIn,
+    NumbersIn,
+    NumbersOut,
+    TableIn,
+    TableOut,
+    int64,
+)
+from penstock.records.kernels.declaring import helper, kernel
+from penstock.records.kernels.primitives import copy_bytes, load_big, store_big
+from penstock.records.made import (
     BATCH,
     END,
     EPOCH_AT,
@@ -25,24 +37,12 @@ from penstock.records.compaction.writing import (
     seal,
     write_header,
 )
-from penstock.records.kernels.arguments import (
-    BytesIn,
-    BytesOut,
-    MaskIn,
-    NumbersIn,
-    NumbersOut,
-    TableIn,
-    TableOut,
-    int64,
-)
-from penstock.records.kernels.declaring import helper, kernel
-from penstock.records.kernels.primitives import copy_bytes, load_big, store_big
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.records.columns import Bytes, Numbers
-    from penstock.records.compaction.writing import Made
+    from penstock.records.made import Made
     from penstock.session import Buffer
 
 # How far it has come.

@@ -14,8 +14,8 @@ from penstock.log.header import (
     read_header,
 )
 from penstock.records import field
-from penstock.records.compaction.pulsar import read_entries_of
 from penstock.records.pulsar import entry_field
+from penstock.records.pulsar.decode import read_entries_of
 
 if TYPE_CHECKING:
     from penstock.records.columns import Columns, Mask, Numbers

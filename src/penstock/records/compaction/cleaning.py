@@ -27,9 +27,9 @@ from penstock.records.compaction.choosing import (
 )
 from penstock.records.compaction.remaking import remade
 from penstock.records.compaction.tally import Tally
-from penstock.records.compaction.writing import joined
 from penstock.records.decoding import decode, in_pieces
 from penstock.records.errors import MalformedBatchError
+from penstock.records.made import joined
 
 if TYPE_CHECKING:
     from penstock.records.columns import Columns, Numbers

@@ -21,18 +21,6 @@ from penstock.records.columns import as_bytes
 from penstock.records.compaction.choosing import CHANGES
 from penstock.records.compaction.iggy import iggy_bodies
 from penstock.records.compaction.kafka import kafka_bodies
-from penstock.records.compaction.pulsar import pulsar_runs
-from penstock.records.compaction.writing import (
-    COUNT_AT,
-    LENGTH_AT,
-    MADE_FIELDS,
-    MAX_TIMESTAMP_AT,
-    Made,
-    joined,
-    note,
-    seal,
-    stored_numbers,
-)
 from penstock.records.decoding import decode
 from penstock.records.kafka.compression import compress_kafka
 from penstock.records.kernels.arguments import (
@@ -46,6 +34,18 @@ from penstock.records.kernels.arguments import (
 )
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import copy_bytes, store_big
+from penstock.records.made import (
+    COUNT_AT,
+    LENGTH_AT,
+    MADE_FIELDS,
+    MAX_TIMESTAMP_AT,
+    Made,
+    joined,
+    note,
+    seal,
+    stored_numbers,
+)
+from penstock.records.pulsar.parts import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,8 @@ def remade(columns: Columns, choice: Choice) -> Made:
         if magic is Magic.PULSAR:
             is_cut = choice.counts[chosen] != batches[field.RECORDS, chosen]
             if is_cut.any():
-                parts.append(pulsar_runs(columns, chosen[is_cut], choice.kept, horizons))
+                cut = parts_of(columns, chosen[is_cut], choice.kept, horizons, marked=True)
+                parts.append(cut)
             chosen = chosen[~is_cut]
         if len(chosen):
             parts.append(_remade(columns, choice, chosen, horizons, _BODIES[magic]))

@@ -32,7 +32,7 @@ _OF_PAYLOAD: Final = [
 ]
 
 DROPPED: Final = -1
-"""The offset of a message that compaction has emptied."""
+"""The offset of a message that is compacted out."""
 
 
 class PulsarDecoder:
@@ -89,7 +89,7 @@ class PulsarDecoder:
         return add_pulsar_headers(columns, self._entries, self._messages) if headers else columns
 
     def _without_dropped(self, records: Numbers) -> Numbers:
-        """Take out the messages that compaction has emptied; their offsets become a gap."""
+        """Take out the messages that are compacted out; their offsets become a gap."""
         batches = self._batches
         kept = records[field.OFFSET] != DROPPED
         kept |= np.repeat(batches[field.MAGIC] != self.magic, batches[field.RECORDS])
@@ -114,6 +114,14 @@ class PulsarDecoder:
         base = arena.add(keys)
         decode_base64(columns.data, chosen, starts, sizes, base, keys)
         columns.data = columns.header_data = arena.join()
+
+
+def read_entries_of(data: Bytes, batches: Numbers) -> Numbers:
+    """Return the table of entries of a run that was decoded, in which those of others are 0."""
+    entries = np.zeros((entry_field.FIELDS, batches.shape[1]), np.int64)
+    fields = np.empty((metadata.FIELDS, 2), np.int64)
+    read_entries(data, batches.copy(), entries, fields)
+    return entries
 
 
 @helper
@@ -148,8 +156,9 @@ def _read_entry(
 def read_entries(data: BytesIn, batches: TableOut, entries: TableOut, fields: TableOut) -> int:
     """Fill the entry of every Pulsar batch; returns the index of a malformed batch, or -1.
 
-    The number of its records becomes 0 for a marker and for a chunk of a larger message, and 1
-    for what is encrypted and can't be looked into. `fields` has room for those of one message.
+    The number of its records becomes that of its messages, those that are compacted out among them;
+    0 for a marker and for a chunk of a larger message, and 1 for what is encrypted and can't be
+    looked into. `fields` has room for those of one message.
     """
     for batch in range(batches.shape[1]):
         if batches[field.MAGIC, batch] != Magic.PULSAR or batches[field.COUNT, batch] == 0:
@@ -168,8 +177,9 @@ def read_entries(data: BytesIn, batches: TableOut, entries: TableOut, fields: Ta
         entries[entry_field.PRODUCER_SIZE, batch] = fields[metadata.PRODUCER, 1]
         entries[entry_field.OTHER_FIELDS, batch] = fields[metadata.OTHER, 0]
         messages = fields[metadata.MESSAGES, 0] if fields[metadata.MESSAGES, 1] >= 0 else int64(1)
-        if messages != batches[field.COUNT, batch]:
+        if messages != batches[field.LAST_DELTA, batch] + 1:
             return batch
+        batches[field.RECORDS, batch] = messages
         if fields[metadata.MARKER, 1] >= 0 or fields[metadata.CHUNKS, 0] > 1:
             batches[field.RECORDS, batch] = 0
         elif entries[entry_field.IS_ENCRYPTED, batch]:

@@ -1,7 +1,7 @@
-"""Entries have no gaps: a message's index in its entry says its offset.
+"""Clients get entries without gaps: a message's index in its entry says its offset.
 
-So a batch that has lost records becomes an entry for each run of offsets that follow one another.
-Pulsar has messages that are marked as compacted out for that, which not all of its clients know.
+So a batch that has lost records becomes an entry for each run of offsets that follow one another,
+and so does an entry in which messages are marked as compacted out (`parts`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,33 @@ import numpy as np
 
 from penstock.log.header import Magic, build_gap
 from penstock.records import field
+from penstock.records.decoding import decode
+from penstock.records.made import END
+from penstock.records.pulsar.parts import parts_of
 
 if TYPE_CHECKING:
-    from penstock.records.columns import Columns
+    from penstock.records.columns import Columns, Mask, Numbers
+
+
+def has_marked(batches: Numbers) -> Mask:
+    """Return which batches of a table are entries in which messages are marked."""
+    counts = batches[field.COUNT]
+    marked: Mask = (counts != 0) & (counts <= batches[field.LAST_DELTA])
+    marked &= batches[field.MAGIC] == Magic.PULSAR
+    return marked
+
+
+def without_marked(piece: memoryview) -> memoryview:
+    """Return what is left of entries in which messages are marked: others, in which none is.
+
+    Raises MalformedBatchError.
+    """
+    columns = decode(piece, headers=False)
+    count = columns.batches.shape[1]
+    all_that_are_left = np.ones(len(columns), np.bool_)
+    no_horizons = np.full(count, -1, np.int64)
+    made = parts_of(columns, np.arange(count), all_that_are_left, no_horizons, marked=False)
+    return memoryview(made.data[: made.table[END].max(initial=0)].tobytes() + gap_behind(columns))
 
 
 def split_at_gaps(columns: Columns) -> Columns:
