@@ -12,7 +12,7 @@ import pytest
 
 from partition_logs import log_of
 from penstock.broker.broker import Broker
-from penstock.broker.reading import entries
+from penstock.broker.reading import visible
 from penstock.broker.reading.entries import EntryReader
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
@@ -157,7 +157,7 @@ async def test_what_holds_no_messages_is_skipped_at_the_end_too(partition: Parti
 async def test_others_run_while_many_markers_are_passed(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "SPLIT_TOGETHER", 2)
+    monkeypatch.setattr(visible, "SEEN_TOGETHER", 2)
     control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
     for _ in range(20):
         partition.append(list(map(bytearray, control)))
@@ -177,7 +177,7 @@ async def test_others_run_while_many_markers_are_passed(
 async def test_a_rewind_among_markers_begins_anew(
     partition: Partition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "SPLIT_TOGETHER", 2)
+    monkeypatch.setattr(visible, "SEEN_TOGETHER", 2)
     control = foreign(bytes.fromhex("0c000000080000000000"), attributes=ATTRIBUTE_CONTROL)
     partition.append(message_batch())
     for _ in range(8):

@@ -30,6 +30,7 @@ from penstock.log.header import (
     ATTRIBUTE_TRANSACTIONAL,
     Magic,
     build_header,
+    read_header,
     set_transaction,
     stamp,
     walk,
@@ -223,15 +224,18 @@ class _Origins:
 
 def gap(stored: Buffer, target: records.Encoding) -> bytearray:
     """Return a batch without records, as compaction leaves them in Kafka, that spans `stored`."""
-    headers = [header for _, header in walk(stored)]
-    first, last = headers[0], headers[-1]
+    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numpy
+
+    first = read_header(stored)
+    last = batch_headers.read_batch_headers(columns.as_bytes(stored))[:, -1]
     gap = build_header(
         target,
         b"",
         record_count=0,
         base_timestamp=first.base_timestamp,
-        max_timestamp=last.max_timestamp,
-        last_offset_delta=last.last_offset - first.base_offset,
+        max_timestamp=int(last[field.MAX_TIMESTAMP]),
+        last_offset_delta=int(last[[field.BASE_OFFSET, field.LAST_DELTA]].sum())
+        - first.base_offset,
     )
     stamp(gap, first.base_offset, first.leader_epoch)
     return gap

@@ -6,14 +6,16 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from penstock import records
 from penstock.broker.errors import UnknownTopicError
+from penstock.broker.reading.visible import visible
 from penstock.broker.transactions.committed import Committed
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.batches import StoredBatch
-from penstock.log.header import ATTRIBUTE_CHUNK, ATTRIBUTE_DELAYED, HEADER_SIZE, Magic, walk
+from penstock.log.header import ATTRIBUTE_CHUNK, ATTRIBUTE_DELAYED, HEADER_SIZE, Magic
 from penstock.memory import Holding
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 READ_BYTES: Final = 1 << 20
 ONE_BATCH: Final = 1
 """Bytes to ask for when only one batch is wanted: the first is returned whatever its size."""
-SPLIT_TOGETHER: Final = 512
-"""Batches that are split from a read at once, whether or not anybody sees them."""
 RANGES_BYTES: Final = 8 << 20
 """Bytes of batches that are taken as ranges of a file at once: more than are read, for none is."""
 _ANY_COUNT: Final = 1 << 62
@@ -81,6 +81,8 @@ class EntryReader:
         self._ahead: deque[AnyEntry] = deque()
         # What was read and is not split yet: a large read has batches for a tenth of a second.
         self._unsplit: Iterator[list[Entry]] = iter(())
+        self._meets_gaps = False
+        """Whether there was something between batches that it can't see, as beside transactions."""
         self._rewinds = 0
         self._edition = (-1, -1)
         """The partition's when all that is read ahead was read."""
@@ -139,6 +141,8 @@ class EntryReader:
 
     async def _read_ahead(self, max_bytes: int) -> None:
         rewinds = self._rewinds
+        if self._meets_gaps:
+            await records.prepare()
         found = await self._read(max_bytes)
         if self._edition != self._partition.edition:
             return  # It was read while others took its place.
@@ -202,22 +206,21 @@ class EntryReader:
         expected = following = self.position
         for buffer in buffers:
             view = memoryview(buffer)
-            batches = walk(view)
-            while together := list(islice(batches, SPLIT_TOGETHER)):
+            for seen, end in visible(view, committed):
+                following = end
                 entries: list[Entry] = []
                 gaps: list[tuple[int, int]] = []
-                for at, header in together:
-                    following = header.next_offset
-                    if header.record_count == 0 or committed.hides(header):
-                        continue
+                for at, header in seen:
                     if header.base_offset > expected:
                         gaps.append((expected, header.base_offset))
                     entries.append(Entry(header, view[at : at + header.size]))
-                    expected = following
+                    expected = header.next_offset
                 if gaps:
+                    self._meets_gaps = True
                     self._skipped(gaps)
                 yield entries
         if following > expected:
+            self._meets_gaps = True
             self._skipped([(expected, following)])
             self.position = max(self.position, following)
 

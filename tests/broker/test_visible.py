@@ -1,0 +1,57 @@
+"""What readers see of a read is found in one step as it is one batch after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from compacted_batches import log_of, of_kafka, of_pulsar
+from penstock import records
+from penstock.broker.reading import visible
+from penstock.broker.transactions.committed import Committed
+from penstock.log.header import Magic, build_gap, read_header, set_transaction, walk
+from penstock.records.kafka.control import end_marker
+from stored_batches import Record
+
+if TYPE_CHECKING:
+    from penstock.log.header import BatchHeader
+
+MESSAGES = of_pulsar([Record(b"1" * 40, b"a"), Record(b"2", b"b")])
+MARKER = bytes(end_marker(9, 0, committed=False, coordinator_epoch=0)), 1
+GAP = bytes(build_gap(Magic.KAFKA, 0, 5, 0)), 5
+
+
+def of_transaction(producer_id: int) -> tuple[bytes, int]:
+    batch = bytearray(of_kafka([Record(b"3", b"c")])[0])
+    set_transaction(batch, producer_id, 0)
+    return bytes(batch), 1
+
+
+LOG = log_of(*[MESSAGES, of_transaction(9), MARKER, of_transaction(8), MARKER, GAP] * 300)
+COMMITTED = Committed((9, first, first + 1) for first in range(2, 11 * 300, 11))
+
+
+def seen(batches: bytes) -> tuple[list[tuple[int, BatchHeader]], int]:
+    steps = list(visible.visible(memoryview(batches), COMMITTED))
+    ends = [end for _, end in steps]
+    assert ends == sorted(ends)
+    return [each for together, _ in steps for each in together], ends[-1]
+
+
+@pytest.mark.parametrize("batches", [LOG, log_of(*[MARKER] * 300), log_of(*[MESSAGES] * 512)])
+async def test_both_ways_see_the_same(batches: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    await records.prepare()
+    in_one_step = seen(batches)
+    monkeypatch.setattr(records, "is_loaded", lambda: False)
+    assert seen(batches) == in_one_step
+    found, end = in_one_step
+    assert all(header == read_header(batches, position) for position, header in found)
+    assert end == [header.next_offset for _, header in walk(batches)][-1]
+
+
+async def test_nobody_sees_what_is_no_message_or_was_aborted() -> None:
+    await records.prepare()
+    found, end = seen(LOG)
+    assert [header.base_offset % 11 for _, header in found] == [0, 4] * 300
+    assert end == 11 * 300
