@@ -15,7 +15,14 @@ import pytest
 from broker_process import BrokerProcess
 from penstock.kafka.wire import api
 from stand import PROTOCOLS, Stand
-from wire_clients import PULSAR_CONNECT, KafkaWire, kafka_request, pulsar_request
+from wire_clients import (
+    PULSAR_CONNECT,
+    KafkaWire,
+    connect,
+    kafka_fetch_fields,
+    kafka_request,
+    pulsar_request,
+)
 
 MEDIAN_SECONDS = 0.05
 BUSY_MEDIAN_SECONDS = 0.5
@@ -26,19 +33,32 @@ ATTACK_SECONDS = 2
 METADATA = kafka_request("Metadata", 5, topics=[], allow_auto_topic_creation=False)
 
 
+WAITING_FETCH = kafka_request(
+    "Fetch", 11, **kafka_fetch_fields("probe", 0, max_wait_ms=1000, min_bytes=1 << 30)
+)
+
+
 def waiting_fetches(stand: Stand, broker: BrokerProcess) -> None:
-    types = api("Fetch").request
-    asked = types.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
-    topics = [types.FetchTopic(topic="probe", partitions=[asked])]
-    fetch = kafka_request("Fetch", 11, max_wait_ms=1000, min_bytes=1 << 30, topics=topics)
     for _ in range(40):
-        stand.flood(stand.connect(broker, "kafka"), fetch + METADATA * 999)
+        stand.flood(stand.connect(broker, "kafka"), WAITING_FETCH + METADATA * 999)
 
 
 def endless_pipeline(stand: Stand, broker: BrokerProcess) -> None:
     connection = stand.connect(broker, "kafka")
     stand.drain(connection)
     stand.flood(connection, kafka_request("ApiVersions", 0) * 1_000, times=1_000)
+
+
+def connections_with_a_backlog(stand: Stand, broker: BrokerProcess) -> None:
+    stand.allow("more lines like this were left out")
+    backlog = WAITING_FETCH * 990
+
+    def work() -> None:
+        while not stand.stopping.wait(0.003):
+            with contextlib.suppress(OSError), contextlib.closing(connect(broker.kafka)) as one:
+                one.sendall(backlog)
+
+    stand.run(work)
 
 
 def many_elements(stand: Stand, broker: BrokerProcess) -> None:
@@ -55,6 +75,7 @@ def many_elements(stand: Stand, broker: BrokerProcess) -> None:
     [
         (endless_pipeline, BUSY_MEDIAN_SECONDS),
         (many_elements, BUSY_MEDIAN_SECONDS),
+        pytest.param(connections_with_a_backlog, BUSY_MEDIAN_SECONDS, marks=pytest.mark.soak),
         *(
             pytest.param(attack, MEDIAN_SECONDS, marks=pytest.mark.soak)
             for attack in (waiting_fetches, endless_pipeline, many_elements)
@@ -64,7 +85,8 @@ def many_elements(stand: Stand, broker: BrokerProcess) -> None:
 def test_nobody_takes_the_time_of_others(
     stand: Stand, attack: Callable[[Stand, BrokerProcess], None], median_seconds: float
 ) -> None:
-    """Attack: requests that wait with many behind them, a pipeline without end, one huge request.
+    """Attack: requests that wait with many behind them, a pipeline without end, one huge request,
+    and connections without end, each with a thousand requests.
 
     Bar: the median of what each neighbour waits stays small.
     """

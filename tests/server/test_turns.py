@@ -12,7 +12,7 @@ import pytest
 
 from penstock import limits
 from penstock.server import turns as turns_module
-from penstock.server.turns import Turn, Turns, Used
+from penstock.server.turns import Newcomers, Turn, Turns, UsedByOne
 
 SHARE = limits.TURN_MICROSECONDS / 1_000_000
 
@@ -31,7 +31,7 @@ class Worker:
     def __init__(self, name: str, house: House, steps: int, seconds: float) -> None:
         self.name, self.house, self.steps, self.seconds = name, house, steps, seconds
         self.in_line = False
-        self.used = Used()
+        self.used = UsedByOne()
 
     def take_turn(self, turn: Turn) -> bool:
         while self.steps:
@@ -205,3 +205,34 @@ async def test_who_stops_using_much_has_used_little_after_a_while(house: House) 
     assert not worker.used.is_little()
     house.clock.now += 1
     assert worker.used.is_little()
+
+
+async def test_a_new_connection_has_used_what_those_before_it_did(house: House) -> None:
+    newcomers = Newcomers()
+    known = house.worker("known", 1)
+    known.used = newcomers.one_more("10.0.0.1")
+    house.clock.now += 2
+    for _ in range(100):
+        newcomers.one_more("10.0.0.1").add(house.clock.now, SHARE)
+    new, elsewhere = house.worker("new", 1), house.worker("elsewhere", 1)
+    new.used = newcomers.one_more("10.0.0.1")
+    elsewhere.used = newcomers.one_more("10.0.0.2")
+    assert known.used.is_little(), "it is new no more"
+    assert elsewhere.used.is_little()
+    assert not new.used.is_little()
+    for worker in (new, known, elsewhere):
+        house.turns.soon(worker)
+    assert await house.one_pass() == ["known", "elsewhere", "new"]
+    house.clock.now += 1.1
+    assert new.used.is_little(), "neither is it by now"
+    another = newcomers.one_more("10.0.0.1")
+    another.add(house.clock.now, SHARE / 10)
+    assert another.is_little(), "what was used is forgotten"
+
+
+def test_addresses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ADDRESSES_REMEMBERED", 2)
+    newcomers = Newcomers()
+    for address in ("a", "b", "a", "c"):
+        newcomers.one_more(address)
+    assert list(newcomers._used) == ["a", "c"]

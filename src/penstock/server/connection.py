@@ -23,7 +23,7 @@ from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Progress
 from penstock.server.recognise import RECOGNISED_BYTES, misplaced, recognise, unknown
 from penstock.server.sending import Sender
-from penstock.server.turns import Turn, Used
+from penstock.server.turns import Turn, UsedByOne
 from penstock.server.unsent import Unsent
 from penstock.session import Buffers, FileRange, Part, PeerError, Session, Transport
 
@@ -69,7 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
         self.in_line = False
-        self.used = Used()
+        self.used = UsedByOne()
         self._lost = False
         self._close_reason = ""
         self.protocol = protocol
@@ -100,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         if refused is not None:
             self.abort(refused)
             return
+        self.used = self._connections.newcomers.one_more(self.address)
         try:
             session = self._factory(self)
         except Exception as error:

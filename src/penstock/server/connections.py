@@ -14,7 +14,7 @@ from penstock.pace import Pace
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Holder, StuckHolders
-from penstock.server.turns import Turns
+from penstock.server.turns import Newcomers, Turns
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class Connections:
         self.memory = memory
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.turns = Turns()
+        self.newcomers = Newcomers()
         self._connections_max = connections_max
         self._address_connections_max = address_connections_max
         self._open: set[Connection] = set()

@@ -7,13 +7,13 @@ one request waits for a share or two, however much others have sent.
 
 Of what has arrived, those come first that have used little time of late: a request that takes a
 millisecond, as a large read does, is a share of its own, and a hundred connections with one each
-are a tenth of a second.
+are a tenth of a second. So are a hundred that one client opens for a request each.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from time import perf_counter
 from typing import Final, Protocol
 
@@ -27,10 +27,16 @@ _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
 _LITTLE_SECONDS: Final = 0.002
 _FORGOTTEN_A_SECOND: Final = 0.1
 """Who uses no more than this part of the time has used little."""
+_REMEMBERED_SECONDS: Final = 1.0
+"""At most: whoever is quiet for ten seconds has used little."""
+_NEW_SECONDS: Final = 1.0
+"""How long a connection is new."""
+_LITTLE_BY_NEW_SECONDS: Final = 0.05
+"""A program may open a few dozen connections as it starts."""
 
 
 class Used:
-    """How much time one worker has used of late, in seconds."""
+    """How much time has been used of late, in seconds: by one worker, or by some together."""
 
     __slots__ = ("_at", "_seconds")
 
@@ -39,14 +45,59 @@ class Used:
         self._at = perf_counter()
 
     def add(self, began: float, seconds: float) -> None:
-        """It began at this time and took so long."""
+        """Somebody began at this time and took so long."""
         left = self._seconds - (began - self._at) * _FORGOTTEN_A_SECOND
-        self._seconds = seconds + max(0, left)
+        self._seconds = min(seconds + max(0, left), _REMEMBERED_SECONDS)
         self._at = began
 
-    def is_little(self) -> bool:
+    def is_little(self, little: float = _LITTLE_SECONDS) -> bool:
         forgotten = (perf_counter() - self._at) * _FORGOTTEN_A_SECOND
-        return self._seconds - forgotten < _LITTLE_SECONDS
+        return self._seconds - forgotten < little
+
+
+class UsedByOne:
+    """How much time one worker has used of late. What those of its address used while they were
+    new counts too while it is new: else one client had used nothing with each new connection.
+    """
+
+    __slots__ = ("_by_new", "_new_until", "_own")
+
+    def __init__(self, by_new: Used | None = None) -> None:
+        self._own = Used()
+        self._by_new = by_new
+        self._new_until = perf_counter() + _NEW_SECONDS
+
+    def add(self, began: float, seconds: float) -> None:
+        """It began at this time and took so long."""
+        self._own.add(began, seconds)
+        if self._by_new is not None:
+            if began < self._new_until:
+                self._by_new.add(began, seconds)
+            else:
+                self._by_new = None
+
+    def is_little(self) -> bool:
+        is_little = self._own.is_little()
+        if is_little and self._by_new is not None and perf_counter() < self._new_until:
+            return self._by_new.is_little(_LITTLE_BY_NEW_SECONDS)
+        return is_little
+
+
+class Newcomers:
+    """What the connections of each address used while they were new."""
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[str, Used] = OrderedDict()
+
+    def one_more(self, address: str) -> UsedByOne:
+        """Return what a new connection of an address has used."""
+        used = self._used.get(address)
+        if used is None:
+            used = self._used[address] = Used()
+            if len(self._used) > limits.ADDRESSES_REMEMBERED:
+                self._used.popitem(last=False)
+        self._used.move_to_end(address)
+        return UsedByOne(used)
 
 
 class Turn:
@@ -69,7 +120,7 @@ class Worker(Protocol):
 
     in_line: bool
     """Whether it waits for a turn or has it; kept by `Turns`."""
-    used: Used
+    used: UsedByOne
     """Kept by `Turns`."""
 
     def take_turn(self, turn: Turn) -> bool:
