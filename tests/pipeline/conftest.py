@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.pipeline.jobs import backfill, job, small
+
 TIMEOUT_SECONDS = 600
 """A call to Spark that is cut short leaves its answer for the next one, in whichever test."""
 
@@ -15,3 +17,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         here = Path(__file__).parent in item.path.parents
         if here and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_SECONDS))
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a run take no notice of the Spark of other tests, and start none."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("no Spark was to be started")
+
+    for module in (small, backfill):
+        monkeypatch.setattr(module, "is_open", lambda: False)
+    for module in (job, backfill):
+        monkeypatch.setattr(module, "open_session", refuse)

@@ -47,6 +47,22 @@ class ApacheIggyServer:
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def restart(self) -> None:
+        """End it in order, for what it was not asked to flush is lost otherwise; start it again."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait()
+        self._start()
+
+    def _start(self) -> None:
         settings = variables(self._folder / "data", self._port) | SETTINGS
         environment = os.environ | settings
         for each in (OF_TODAY, OF_0_8):
@@ -62,12 +78,6 @@ class ApacheIggyServer:
             assert time.monotonic() < deadline, self._folder
             assert self.is_running, self._folder
             time.sleep(0.1)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
 
     def _is_up(self) -> bool:
         try:

@@ -19,6 +19,8 @@ from iggy_clients import connected
 from penstock.clients.access import Access, Password
 from penstock.clients.iggy.client import IggyClient
 from penstock.clients.kafka.connection import ClientConnection
+from penstock.iggy.wire import frame
+from penstock.iggy.wire.commands import Operation
 from penstock.iggy.wire.identifiers import Partitioning, PartitioningKind
 from penstock.pipeline.sink.epochs.attempt import Attempt
 from penstock.pipeline.sink.errors import SinkError, UnreachableError
@@ -27,6 +29,7 @@ from penstock.pipeline.sink.starting import batch_writer
 from penstock.pipeline.sink.writers import abort, commit
 from penstock.pipeline.sink.writing import write_task
 from penstock.pipeline.source.option_values import OptionError
+from penstock.session import Buffer
 from source_rows import rows_read
 from tls_proxy import tls_in_front_of
 
@@ -128,6 +131,35 @@ def test_what_is_done_again_has_the_same_ids(shared_server: BrokerProcess, topic
     first, again, other, later = ids[0:2], ids[2:4], ids[4:6], ids[6:8]
     assert first == again
     assert len({*first, *other, *later}) == 6
+
+
+def test_requests_are_numbered_as_iggys_own_server_wants(
+    shared_server: BrokerProcess, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a log-in of number 0, and leaves out a message that a client sent before under
+    its number.
+    """
+    seen: list[frame.RequestHeader] = []
+    build = frame.build_request
+
+    def recorded(header: frame.RequestHeader, body: bytes) -> list[Buffer]:
+        seen.append(header)
+        return build(header, body)
+
+    monkeypatch.setattr(frame, "build_request", recorded)
+    batch = pa.record_batch({"value": [b"a", b"b"], "partition": pa.array([0, 1], pa.int32())})
+    for epoch in range(2):
+        write(shared_server, batch, Attempt("w", epoch, 0, 0), topic=topic)
+    by_client: dict[bytes, list[frame.RequestHeader]] = {}
+    for each in seen:
+        by_client.setdefault(each.client, []).append(each)
+    for requests in by_client.values():
+        assert [each.request for each in requests if each.operation is Operation.REGISTER] == [0]
+        sends = [each.request for each in requests if each.operation is Operation.SEND_MESSAGES]
+        assert sends == list(range(1, 1 + len(sends)))
+    sending = [each.client for each in seen if each.operation is Operation.SEND_MESSAGES]
+    assert len(sending) == 4
+    assert len(set(sending)) == 2, "each connection is another client"
 
 
 def test_rows_that_iggy_can_not_take_are_named(shared_server: BrokerProcess, topic: str) -> None:

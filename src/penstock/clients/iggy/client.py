@@ -79,9 +79,10 @@ class IggyClient(Closing):
         self._access = access
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
-        self._client = secrets.token_bytes(16)
+        self._client = b""
         self._session = 0
         self._number = 0
+        """Of the next request that the server is to do once; it counts these, and no others."""
 
     def close(self) -> None:
         if self._socket is not None:
@@ -147,7 +148,9 @@ class IggyClient(Closing):
         if self._socket is not None:
             return
         self._socket = connect(self._servers, self._timeout_s, self._access.tls)
-        self._session = self._number = 0
+        # A server leaves out what a client of this id has sent it under the same number before.
+        self._client = secrets.token_bytes(16)
+        self._session, self._number = 0, 1
         if self._access.login is None:
             return
         try:
@@ -170,9 +173,11 @@ class IggyClient(Closing):
         assert self._socket is not None
         body = b"" if request is None else request.encode()
         code = command if operation is Operation.NON_REPLICATED else 0
-        self._number += 1
+        number = 0 if operation is Operation.REGISTER else self._number
+        if operation is Operation.SEND_MESSAGES:
+            self._number += 1
         header = frame.RequestHeader(
-            self._client, bytes(16), 0, self._number, operation, self._session, code
+            self._client, bytes(16), 0, number, operation, self._session, code
         )
         try:
             self._socket.sendall(b"".join(frame.build_request(header, body)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.pipeline.jobs.access import options_of
 from penstock.pipeline.jobs.config import DefinitionError, WriteMode
+from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.tables.changes import check_keys, columns_of
 from penstock.pipeline.tables.interface import TableConfig, TableError
 from penstock.pipeline.tables.partitions import parse_partitions
@@ -85,8 +86,9 @@ def _common_options(config: PipelineConfig) -> dict[str, str]:
         "subscribe": ",".join(config.topics),
         "includeHeaders": str(config.include_headers or config.target_topic is not None),
         "failOnDataLoss": str(config.fail_on_data_loss),
-        "readMode": config.read_mode.value,
     }
+    if config.read_mode is not ReadMode.AUTO:
+        options["readMode"] = config.read_mode.value
     parsing = config.parsing
     if parsing is not None:
         options |= {SCHEMA: parsing.schema, ON_PARSE_ERROR: parsing.on_error.value}

@@ -17,6 +17,7 @@ import uuid
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -245,7 +246,9 @@ class ParquetTable(Table):
 
 def _name(file: StagedFile) -> str:
     """Return the name of a file in the table."""
-    name = f"part-{file.topic}-{file.partition:05}-{file.start:020}-{file.end:020}"
+    # Of other protocols than Kafka's a topic's name has slashes.
+    topic = quote(file.topic, safe="")
+    name = f"part-{topic}-{file.partition:05}-{file.start:020}-{file.end:020}"
     if file.piece:
         name += f"-{file.piece}"
     return f"{name}-{file.staged}" if file.again else f"{name}.parquet"
