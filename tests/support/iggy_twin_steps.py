@@ -115,7 +115,8 @@ def of_stream(chance: random.Random) -> Step[Twin]:
 
 
 def change_partitions(chance: random.Random) -> Step[Twin]:
-    topic, count, grow = any_topic(chance), chance.choice([0, 1, 1, 2, 1001]), chance.random() < 0.6
+    topic, grow = any_topic(chance), chance.random() < 0.6
+    count = chance.choice([0, 1, 1, 2, *[1001] * grow])
 
     def step(twin: Twin) -> Outcome:
         request = requests.CreatePartitions(twin.stream, topic, count)
@@ -134,7 +135,8 @@ def delete_segments(chance: random.Random) -> Step[Twin]:
     return step
 
 
-def send(chance: random.Random) -> Step[Twin]:
+def to_send(chance: random.Random) -> tuple[Identifier, Partitioning, list[bytes]]:
+    """Return where to send what."""
     topic, count = any_topic(chance), chance.choice([1, 1, 3, 10])
     to = chance.choice(
         [
@@ -143,8 +145,11 @@ def send(chance: random.Random) -> Step[Twin]:
         ]
     )
     seed = chance.getrandbits(32)
+    return topic, to, [b"%d-%d" % (seed, each) for each in range(count)]
 
-    payloads = [b"%d-%d" % (seed, each) for each in range(count)]
+
+def send(chance: random.Random) -> Step[Twin]:
+    topic, to, payloads = to_send(chance)
     return lambda twin: twin.send(twin.stream, topic, to, payloads)
 
 
@@ -316,7 +321,6 @@ OF_BOTH: Weights[Twin] = {
     change_stream: 1,
     change_partitions: 2,
     delete_segments: 1,
-    send: 14,
     poll: 14,
     offset: 10,
     purge: 1,
@@ -328,6 +332,7 @@ OF_BOTH: Weights[Twin] = {
 """What is said alike in all dialects."""
 WEIGHTS: Weights[Twin] = {
     **OF_BOTH,
+    send: 14,
     create_topic: 3,
     update_topic: 2,
 }
