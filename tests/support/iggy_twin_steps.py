@@ -93,15 +93,17 @@ def update_topic(chance: random.Random) -> Step[Twin]:
 
 
 def of_topic(chance: random.Random) -> Step[Twin]:
-    topic, command = (
-        any_topic(chance),
-        chance.choices([*PLACES, Command.DELETE_TOPIC], [5, 3, 1])[0],
-    )
+    topic, command = any_topic(chance), chance.choices(PLACES, [5, 3])[0]
+    return lambda twin: twin.ask(command, requests.TopicRequest(twin.stream, topic))
 
-    def step(twin: Twin) -> Outcome:
-        return twin.ask(command, requests.TopicRequest(twin.stream, topic))
 
-    return step
+def delete_topic(chance: random.Random) -> Step[Twin]:
+    topic = any_topic(chance)
+    return lambda twin: delete(twin, topic)
+
+
+def delete(twin: Twin, topic: Identifier) -> Outcome:
+    return twin.ask(Command.DELETE_TOPIC, requests.TopicRequest(twin.stream, topic))
 
 
 def of_stream(chance: random.Random) -> Step[Twin]:
@@ -250,16 +252,6 @@ def purge(chance: random.Random) -> Step[Twin]:
     return step
 
 
-def flush(chance: random.Random) -> Step[Twin]:
-    topic, partition, to_disk = any_topic(chance), chance.choice(NUMBERS), chance.random() < 0.5
-
-    def step(twin: Twin) -> Outcome:
-        request = requests.FlushUnsavedBuffer(twin.stream, topic, partition, to_disk)
-        return twin.ask(Command.FLUSH_UNSAVED_BUFFER, request)
-
-    return step
-
-
 SMALL_TALK: tuple[tuple[Command, Message | bytes], ...] = (
     (Command.PING, b""),
     (Command.PING, b"ignored"),
@@ -333,6 +325,7 @@ OF_BOTH: Weights[Twin] = {
 WEIGHTS: Weights[Twin] = {
     **OF_BOTH,
     send: 14,
+    delete_topic: 1,
     create_topic: 3,
     update_topic: 2,
 }

@@ -39,7 +39,7 @@ REPLIES: Mapping[Command, type[Message]] = {
     Command.GET_USER: replies.UserDetails,
     Command.GET_USERS: replies.Users,
 }
-OF_ALL = (replies.Stats, replies.Clients, replies.Streams)
+OF_ALL = (replies.Stats, replies.Clients, replies.Streams, dialect_l.Streams)
 """Replies about what other runs have made and left, too."""
 CHOSEN = {"created_at", "stream_id", "client_id", "address", "generation", "segments_count", "size"}
 """Fields that each server fills as it likes: its numbers, times, and files."""

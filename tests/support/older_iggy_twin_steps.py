@@ -1,4 +1,7 @@
-"""What twins of Iggy are asked in the dialect of 0.8, of random choices; see iggy_twin_steps."""
+"""What twins of Iggy are asked in the dialect of 0.8, of random choices; see iggy_twin_steps.
+
+Nothing is flushed: a poll from within what the original has flushed leaves messages out.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from iggy_twins import Twin
 from penstock.iggy.wire import requests
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.dialect_l import CreateTopic, TopicSettings, UpdateTopic
-from penstock.iggy.wire.identifiers import Partitioning, PartitioningKind
+from penstock.iggy.wire.identifiers import Identifier
 from side_by_side import Outcome, Step, Weights
 
 FOREVER = 2**64 - 1
@@ -41,7 +44,7 @@ def create_topic(chance: random.Random) -> Step[Twin]:
 
 
 def update_topic(chance: random.Random) -> Step[Twin]:
-    topic, name = today.any_topic(chance), chance.choice(today.NAMES[:3])
+    topic, name = today.any_topic(chance), chance.choice(today.NAMES[:2])
     # A size that is less than a segment's is taken there, and 0 is shown as it was said.
     settings = _settings(chance, EXPIRIES[1:], SIZES[2:])
 
@@ -51,10 +54,14 @@ def update_topic(chance: random.Random) -> Step[Twin]:
     return step
 
 
+def delete_topic(chance: random.Random) -> Step[Twin]:
+    # Not two, so that it does not matter which of their numbers the next one gets.
+    topic = Identifier(chance.choice(["later", "missing"]))
+    return lambda twin: today.delete(twin, topic)
+
+
 def send(chance: random.Random) -> Step[Twin]:
     topic, to, payloads = today.to_send(chance)
-    if chance.random() < 0.2:
-        to = Partitioning(PartitioningKind.BALANCED)
 
     def step(twin: Twin) -> Outcome:
         place = requests.TopicRequest(twin.stream, topic)
@@ -71,5 +78,5 @@ WEIGHTS: Weights[Twin] = {
     send: 14,
     create_topic: 3,
     update_topic: 2,
-    today.flush: 1,
+    delete_topic: 1,
 }
