@@ -55,7 +55,6 @@ LEFT_OUT = {Typed.u64(0), Typed.u64(1), Typed.text("1 day"), Typed.text("10 GB")
 PLACES = (Command.GET_TOPIC, Command.GET_CONSUMER_GROUPS)
 OF_GROUPS = (
     Command.GET_CONSUMER_GROUP,
-    Command.DELETE_CONSUMER_GROUP,
     Command.JOIN_CONSUMER_GROUP,
     Command.LEAVE_CONSUMER_GROUP,
     Command.SYNC_CONSUMER_GROUP,
@@ -201,14 +200,17 @@ def create_group(chance: random.Random) -> Step[Twin]:
     return step
 
 
+def _of_group(chance: random.Random, command: Command) -> Step[Twin]:
+    topic, group = any_topic(chance), Identifier(chance.choice([*GROUPS, *GROUPS, 0, 9]))
+    return lambda twin: twin.ask(command, requests.ConsumerGroupRequest(twin.stream, topic, group))
+
+
 def of_group(chance: random.Random) -> Step[Twin]:
-    topic, command = any_topic(chance), chance.choices(OF_GROUPS, [3, 1, 4, 1, 3])[0]
-    group = Identifier(chance.choice([*GROUPS, *GROUPS, 0, 9]))
+    return _of_group(chance, chance.choices(OF_GROUPS, [3, 4, 1, 3])[0])
 
-    def step(twin: Twin) -> Outcome:
-        return twin.ask(command, requests.ConsumerGroupRequest(twin.stream, topic, group))
 
-    return step
+def delete_group(chance: random.Random) -> Step[Twin]:
+    return _of_group(chance, Command.DELETE_CONSUMER_GROUP)
 
 
 def change_stream(chance: random.Random) -> Step[Twin]:
@@ -326,6 +328,7 @@ WEIGHTS: Weights[Twin] = {
     **OF_BOTH,
     send: 14,
     delete_topic: 1,
+    delete_group: 1,
     create_topic: 3,
     update_topic: 2,
 }
