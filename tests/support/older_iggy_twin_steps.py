@@ -1,6 +1,6 @@
 """What twins of Iggy are asked in the dialect of 0.8, of random choices; see iggy_twin_steps.
 
-Nothing is flushed: a poll from within what the original has flushed leaves messages out.
+A send has one message: a poll that begins within several leaves some out there, or ends the server.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def send(chance: random.Random) -> Step[Twin]:
         found = twin.ask(Command.GET_TOPIC, place)
         if isinstance(found, dict) and not found["topic"]["partitions_count"]:
             return "nothing"  # That ends the original, where the broker chooses the partition.
-        return twin.send(twin.stream, topic, to, payloads)
+        return twin.send(twin.stream, topic, to, payloads[:1])
 
     return step
 
