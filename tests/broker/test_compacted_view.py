@@ -20,6 +20,7 @@ from penstock.broker.compaction.view import CompactedView
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.selectors.key_shared import AS_THEY_SPREAD
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
@@ -86,7 +87,7 @@ async def subscribed(broker: Broker, partition: Partition, name: str) -> Subscri
 async def came(subscription: Subscription, last: int, *, compacted: bool = True) -> Consumer:
     """Return a new consumer that has got the message at an offset."""
     member = Consumer(FakeReceiver(), "c", reads_compacted=compacted)
-    subscription.attach(member, SubscriptionKind.EXCLUSIVE, Magic.PULSAR)
+    subscription.attach(member, SubscriptionKind.EXCLUSIVE, Magic.PULSAR, AS_THEY_SPREAD)
     subscription.add_permits(member, 100)
     await until(lambda: last in texts(member))
     return member

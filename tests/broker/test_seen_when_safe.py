@@ -19,6 +19,7 @@ from penstock import records
 from penstock.broker.reading.conversion_cache import ConversionCache
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.cursor import Cursor
+from penstock.broker.subscriptions.selectors.key_shared import AS_THEY_SPREAD
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics import settling
 from penstock.broker.topics.config import TopicConfig
@@ -171,7 +172,7 @@ async def test_a_consumer_that_is_pushed_to_gets_nothing_before_its_producer_has
         partition, "s", Cursor(0), durable=False, properties={}, changed=lambda _: None
     )
     member = consumer()
-    subscription.attach(member, SubscriptionKind.EXCLUSIVE, Magic.PULSAR)
+    subscription.attach(member, SubscriptionKind.EXCLUSIVE, Magic.PULSAR, AS_THEY_SPREAD)
     subscription.add_permits(member, 100)
     gate.shut()
     receipt = partition.durable(partition.append(batch(1)))

@@ -17,6 +17,7 @@ from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
+from penstock.broker.subscriptions.selectors.key_shared import AS_THEY_SPREAD
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
@@ -95,7 +96,7 @@ async def subscribed(broker: Broker, partition: Partition) -> Subscription:
 async def came(subscription: Subscription) -> Consumer:
     """Return a new consumer that has got all that there is."""
     member = consumer()
-    subscription.attach(member, SubscriptionKind.SHARED, Magic.PULSAR)
+    subscription.attach(member, SubscriptionKind.SHARED, Magic.PULSAR, AS_THEY_SPREAD)
     subscription.add_permits(member, 100)
     async with asyncio.timeout(PATIENCE_SECONDS):
         while max(LEFT) not in shown(member):
