@@ -36,4 +36,4 @@ def ask_alike(twins: Sequence[Asked], weights: Weights[Asked], number: int, coun
             expected, answered = threads.map(lambda twin, step=step: twin.do(step), twins)
             chosen = inspect.getclosurevars(step).nonlocals
             asked.append(f"{place} {make.__name__} {chosen}: {expected}")
-            assert answered == expected, "\n".join(asked)
+            assert answered == expected, "\n".join([*asked, f"Penstock: {answered}"])
