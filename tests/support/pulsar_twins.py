@@ -111,7 +111,10 @@ class Twin:
         if found is None:
             # Whose a message without a key is follows from its producer's name.
             found = self.client.create_producer(
-                self.topic(topic), f"{topic}-{batched}", batching_enabled=batched
+                self.topic(topic),
+                f"{topic}-{batched}",
+                batching_enabled=batched,
+                batching_max_publish_delay_ms=TIMEOUT_SECONDS * 1000,
             )
             self.producers[topic, batched] = found
         return found
@@ -211,10 +214,7 @@ def gathered(twin: Twin, topic: str, seconds: float) -> Outcome:
 def subscribe(chance: random.Random) -> Step[Twin]:
     place = chance.choice(PLACES)
     kind, position = chance.choice(KINDS), chance.choice(POSITIONS)
-    policy = None
-    if place.is_keyed:
-        kind = pulsar.ConsumerType.KeyShared
-        policy = policy_of(place, chance)
+    ranges, out_of_order = chance.choice(RANGES), chance.random() < 0.1
 
     def step(twin: Twin) -> Outcome:
         if place in twin.consumers:
@@ -222,11 +222,11 @@ def subscribe(chance: random.Random) -> Step[Twin]:
         consumer = twin.client.subscribe(
             twin.topic(place.topic),
             place.subscription,
-            kind,
+            pulsar.ConsumerType.KeyShared if place.is_keyed else kind,
             consumer_name=place.consumer or None,
             initial_position=position,
             negative_ack_redelivery_delay_ms=REDELIVERY_MS,
-            key_shared_policy=policy,
+            key_shared_policy=policy(place, ranges, out_of_order=out_of_order),
         )
         twin.consumers[place] = Subscribed(consumer, place.is_keyed)
         return "subscribed"
@@ -234,16 +234,15 @@ def subscribe(chance: random.Random) -> Step[Twin]:
     return step
 
 
-def policy_of(place: Place, chance: random.Random) -> pulsar.ConsumerKeySharedPolicy:
+def policy(
+    place: Place, ranges: list[tuple[int, int]], *, out_of_order: bool
+) -> pulsar.ConsumerKeySharedPolicy | None:
     """Most go together with the others there, and some don't."""
-    out_of_order = chance.random() < 0.1
     if place.subscription == "keyed":
-        return pulsar.ConsumerKeySharedPolicy(
-            pulsar.KeySharedMode.AutoSplit, allow_out_of_order_delivery=out_of_order
-        )
-    return pulsar.ConsumerKeySharedPolicy(
-        pulsar.KeySharedMode.Sticky, out_of_order, chance.choice(RANGES)
-    )
+        return pulsar.ConsumerKeySharedPolicy(pulsar.KeySharedMode.AutoSplit, out_of_order)
+    if place.subscription == "ranged":
+        return pulsar.ConsumerKeySharedPolicy(pulsar.KeySharedMode.Sticky, out_of_order, ranges)
+    return None
 
 
 def of_consumer(act: Callable[[Subscribed, random.Random], Outcome]) -> Callable[..., Step[Twin]]:
