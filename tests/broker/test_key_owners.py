@@ -171,15 +171,17 @@ def test_chosen_ranges_have_the_keys_that_they_have_with_pulsar() -> None:
     owners = joined(KeyRanges(), first, second)
     assert seen(owners, {first: "1", second: "2"}, keys(100)) == STICKY_HALVES
     owners.remove(second)
-    # Between two ranges of one consumer, nobody else's.
-    assert seen(owners, {first: "1"}, keys(100)) == "1" * 100
+    # What lies between two ranges of one consumer is nobody's.
+    owned = [key for key, owner in zip(keys(100), STICKY_HALVES, strict=True) if owner == "1"]
+    assert seen(owners, {first: "1"}, owned) == "1" * len(owned)
+    assert all(owners.owner(slot) is None for slot in range(16_384, 49_152))
 
 
 @pytest.mark.parametrize(
     ("there", "wanted", "refusal"),
     [
         ((), (), "Ranges for KeyShared policy must not be empty."),
-        ((), ((10, 5),), "Fixed hash range start > end"),
+        ((), ((10, 5),), "Fixed hash range start > end for range: [10,5]"),
         (((0, 10),), ((5, 20),), "Range conflict with consumer c1"),
         (((0, 10),), ((10, 20),), "Range conflict with consumer c1"),
         (((0, 10),), ((2, 8),), "Range conflict with consumer c1"),
@@ -192,8 +194,9 @@ def test_chosen_ranges_have_the_keys_that_they_have_with_pulsar() -> None:
         ((), ((0, 65_536),), None),
         ((), ((65_536, 70_000),), None),
         ((), ((-10, -5),), None),
-        ((), ((0, 10), (5, 20)), None),
-        ((), ((0, 10), (0, 10)), None),
+        ((), ((5, 20), (0, 5)), "Consumer's own ranges conflict: [0,5] overlaps with [5,20]"),
+        ((), ((0, 10), (0, 10)), "Consumer's own ranges conflict: [0,10] overlaps with [0,10]"),
+        ((), ((0, 10), (11, 20)), None),
         (((0, 10),), ((11, 20),), None),
         (((0, 10), (20, 30)), ((12, 18),), None),
     ],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.errors import KeyRangesError
@@ -11,67 +12,63 @@ from penstock.broker.subscriptions.selectors.key_owners import ConsumerT, KeyOwn
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.broker.subscriptions.selectors.key_owners import KeyConsumer
+
 SLOTS: Final = 65_536
 
 
 class KeyRanges(KeyOwners[ConsumerT]):
-    """As Pulsar's HashRangeExclusiveStickyKeyConsumerSelector: a slot belongs to a consumer where
-    the next bounds of ranges on both sides are its own. So what lies between two ranges of one
-    consumer is its own too while nobody else has it, and elsewhere what lies in no range waits. A
-    range may go beyond all slots.
-    """
+    """What lies in no range waits. A range may go beyond all slots (PIP-119)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._bounds: list[int] = []
-        self._at: dict[int, ConsumerT] = {}
+        self._starts: list[int] = []
+        self._at: dict[int, tuple[int, ConsumerT]] = {}
+        """The end of the range that begins somewhere, and whose it is; no two overlap."""
 
     def _slot(self, hashed: int) -> int:
         return hashed % SLOTS or 1
 
     def owner(self, slot: int) -> ConsumerT | None:
-        bounds = self._bounds
-        place = bisect_left(bounds, slot)
-        if place == len(bounds):
-            return None
-        after = self._at[bounds[place]]
-        if bounds[place] == slot:
-            return after
-        return after if place and self._at[bounds[place - 1]] is after else None
+        return self._from(slot, slot)
 
     def check(self, consumer: ConsumerT) -> None:
         if not consumer.key_ranges:
             raise KeyRangesError("Ranges for KeyShared policy must not be empty.")
         for start, end in consumer.key_ranges:
             if start > end:
-                raise KeyRangesError("Fixed hash range start > end")
-            other = self._between(start, end)
+                raise KeyRangesError(f"Fixed hash range start > end for range: [{start},{end}]")
+            other = self._from(start, end)
             if other is not None:
                 raise KeyRangesError(f"Range conflict with consumer {other.name}")
+        for one, next_one in pairwise(sorted(consumer.key_ranges)):
+            if next_one[0] <= one[1]:
+                raise KeyRangesError(
+                    f"Consumer's own ranges conflict: [{one[0]},{one[1]}] overlaps with "
+                    f"[{next_one[0]},{next_one[1]}]"
+                )
 
     def add(self, consumer: ConsumerT) -> Sequence[tuple[int, int]]:
-        bounds = set[int]()
         for start, end in consumer.key_ranges:
-            if end >= 0 and start < SLOTS:
-                bounds |= {max(start, 0), min(end, SLOTS - 1)}
-        for bound in bounds:
-            self._at[bound] = consumer
-            insort(self._bounds, bound)
-        return [(max(min(bounds), 1), max(bounds) + 1)] if bounds else []
+            insort(self._starts, start)
+            self._at[start] = end, consumer
+        return slots_of(consumer)
 
     def remove(self, consumer: ConsumerT) -> Sequence[tuple[int, int]]:
-        # What lay between two ranges of others, with one of this consumer's, is theirs again.
-        self._bounds = [bound for bound in self._bounds if self._at[bound] is not consumer]
-        self._at = {bound: self._at[bound] for bound in self._bounds}
-        return [(1, SLOTS)]
+        self._at = {start: at for start, at in self._at.items() if at[1] is not consumer}
+        self._starts = sorted(self._at)
+        return slots_of(consumer)
 
-    def _between(self, start: int, end: int) -> ConsumerT | None:
+    def _from(self, start: int, end: int) -> ConsumerT | None:
         """Return somebody who has a slot from one to another."""
-        place = bisect_left(self._bounds, start)
-        if place < bisect_right(self._bounds, end):
-            return self._at[self._bounds[place]]
-        if not 0 < place < len(self._bounds):
+        place = bisect_right(self._starts, end)
+        if not place:
             return None
-        other = self._at[self._bounds[place]]
-        has_it = any(low <= end and start <= high for low, high in other.key_ranges)
-        return other if has_it else None
+        last, consumer = self._at[self._starts[place - 1]]
+        return consumer if last >= start else None
+
+
+def slots_of(consumer: KeyConsumer) -> Sequence[tuple[int, int]]:
+    """The slots in a consumer's ranges: of each the first, and the one behind its last."""
+    inside = ((max(start, 1), min(end + 1, SLOTS)) for start, end in consumer.key_ranges)
+    return [(first, behind) for first, behind in inside if first < behind]
