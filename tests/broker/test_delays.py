@@ -9,6 +9,7 @@ import pytest
 from patience import until
 from penstock import limits
 from penstock.broker.broker import Broker
+from penstock.broker.giving_up import purge
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.delayed import TICK_MS
@@ -39,11 +40,13 @@ async def partition(broker: Broker, clock: WoundClock) -> Partition:
     return partition
 
 
-async def write(partition: Partition, *delays: int | None, count: int = 1) -> None:
+async def write(
+    partition: Partition, *delays: int | None, count: int = 1, key: str | None = None
+) -> None:
     """Append an entry of `count` messages for each delay from NOW on, in ms; None is without."""
     for delay in delays:
         wanted = {} if delay is None else {"deliver_at_time": NOW + delay}
-        body = entry(**wanted)
+        body = entry(**wanted, **({} if key is None else {"partition_key": key}))
         header = build_header(
             Magic.PULSAR,
             body,
@@ -329,3 +332,79 @@ async def test_very_many_that_are_due_at_once_come_in_their_order(
     clock.ms += 1_000
     await got(member, *range(count))
     assert receiver_of(member).offsets == list(range(count))
+
+
+async def test_what_is_too_old_before_its_time_is_never_delivered(
+    broker: Broker, partition: Partition, clock: WoundClock
+) -> None:
+    await write(partition, 60_000, None, 90_000)
+    subscription, member = await joined(broker)
+    await got(member, 1)
+    (topic,) = broker.topics.all()
+    broker.retention.now_ms = lambda: NOW + 30_000
+    await broker.topics.configure(topic, lambda _: {"message_ttl_ms": "10000"})
+    await broker.retention.check()
+    assert (subscription.backlog, subscription.cursor.position) == (0, 3)
+    await write(partition, None)
+    clock.ms += 100_000
+    await got(member, 1, 3)
+    broker.subscriptions.leave(subscription, member)
+    assert broker.memory.subscriptions.used == 0
+
+
+async def test_given_up_before_its_time_it_is_never_delivered(
+    broker: Broker, partition: Partition, clock: WoundClock
+) -> None:
+    await write(partition, 300, None, 300, 600)
+    subscription, member = await joined(broker)
+    await got(member, 1)
+    await partition.trim(1)
+    assert (subscription.backlog, subscription.cursor.position) == (3, 1)
+    clock.ms += 300
+    await got(member, 1, 2)
+    await purge(broker, broker.topics.all(), ())
+    assert (subscription.backlog, subscription.cursor.position) == (0, 4)
+    clock.ms += 300
+    await write(partition, None)
+    await got(member, 1, 2, 4)
+
+
+async def test_a_backlog_counts_what_is_not_due(
+    broker: Broker, partition: Partition, clock: WoundClock
+) -> None:
+    await write(partition, 300, None, count=5)
+    subscription, member = await joined(broker)
+    await got(member, 5)
+    assert (subscription.backlog, member.unacknowledged) == (10, 5)
+    await subscription.acknowledge(5)
+    assert (subscription.backlog, member.unacknowledged) == (5, 0)
+    broker.subscriptions.leave(subscription, member)
+    assert subscription.backlog == 5
+    _, member = await joined(broker)
+    clock.ms += 300
+    await got(member, 0)
+    await subscription.acknowledge(0)
+    assert subscription.backlog == 0
+
+
+async def test_compaction_takes_out_what_waits_and_what_is_left_comes_at_its_time(
+    broker: Broker, partition: Partition, clock: WoundClock
+) -> None:
+    await write(partition, 300, key="a")
+    await write(partition, 600, key="b")
+    await write(partition, 300, 600, key="a")
+    subscription, member = await joined(broker)
+    await until(lambda: subscription._engine.fresh == 4)
+    (topic,) = broker.topics.all()
+    asked = {"cleanup_policy": "compact", "compaction_requested_ms": str(NOW)}
+    broker.compaction.now_ms = lambda: NOW + 60_000
+    await broker.topics.configure(topic, lambda _: asked)
+    await broker.compaction.check()
+    clock.ms += 599
+    await settled()
+    await got(member)
+    clock.ms += 1
+    await got(member, 1, 3)
+    for offset in (1, 3):
+        await subscription.acknowledge(offset)
+    assert (subscription.backlog, subscription.cursor.position) == (0, 4)
