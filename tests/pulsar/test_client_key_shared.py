@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import pulsar
 import pytest
 
 from broker_process import BrokerProcess
+from patience import wait_until
 from pulsar_messages import RECEIVE_MS, expect_nothing
 
 KEY_SHARED = pulsar.ConsumerType.KeyShared
@@ -22,7 +24,7 @@ def policy(*ranges: tuple[int, int], in_order: bool = True) -> pulsar.ConsumerKe
 
 
 def subscribe(
-    client: pulsar.Client, topic: str, name: str, *ranges: tuple[int, int]
+    client: pulsar.Client, topic: str, name: str, *ranges: tuple[int, int], **options: int
 ) -> pulsar.Consumer:
     return client.subscribe(
         topic,
@@ -32,6 +34,7 @@ def subscribe(
         initial_position=pulsar.InitialPosition.Earliest,
         negative_ack_redelivery_delay_ms=100,
         key_shared_policy=policy(*ranges),
+        **options,
     )
 
 
@@ -153,3 +156,54 @@ def test_keys_are_kept_through_a_restart(
     for key, got in drain(consumers, 80).items():
         found[key] += got
     assert all([number for _, number in got] == list(range(10)) for got in found.values())
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.soak)])
+def test_nothing_is_lost_and_keys_stay_in_order_over_kills(
+    server: BrokerProcess, connect: Callable[[str], pulsar.Client], topic: str, kills: int
+) -> None:
+    """What is received for the first time comes in order; some may come again."""
+    consumers = [
+        subscribe(connect(server.pulsar), topic, name, receiver_queue_size=50)
+        for name in ("c1", "c2", "c3")
+    ]
+    producer = connect(server.pulsar).create_producer(
+        topic, batching_enabled=False, send_timeout_millis=0, max_pending_messages=10_000
+    )
+    acknowledged: set[tuple[str, int]] = set()
+    seen: dict[str, dict[int, None]] = {key: {} for key in KEYS}
+    rounds = 60
+
+    def publish_each(numbers: range) -> None:
+        for number in numbers:
+            for key in KEYS:
+                producer.send_async(
+                    b"%d" % number,
+                    lambda result, _, key=key, number=number: (
+                        acknowledged.add((key, number)) if result == pulsar.Result.Ok else None
+                    ),
+                    partition_key=key,
+                )
+
+    def receive_some(count: int) -> None:
+        wanted = sum(map(len, seen.values())) + count
+        while sum(map(len, seen.values())) < wanted:
+            for consumer in consumers:
+                with contextlib.suppress(pulsar.Timeout):
+                    message = consumer.receive(5)
+                    seen[message.partition_key()].setdefault(int(message.data()))
+                    consumer.acknowledge(message)
+
+    for kill in range(kills):
+        first, half = kill * rounds, kill * rounds + rounds // 2
+        publish_each(range(first, half))
+        receive_some(rounds * len(KEYS) // 4)
+        publish_each(range(half, first + rounds))
+        server.kill9()
+        server.start()
+        receive_some(rounds * len(KEYS) // 2)
+    everything = kills * rounds * len(KEYS)
+    receive_some(everything - sum(map(len, seen.values())))
+    producer.flush()
+    wait_until(lambda: len(acknowledged) == everything)
+    assert all(list(each) == list(range(kills * rounds)) for each in seen.values())
