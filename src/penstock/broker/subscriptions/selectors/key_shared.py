@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.selectors.key_owners import KeyOwners
     from penstock.broker.topics.partition import Partition
 
-_LISTED_TOGETHER: Final = 1_000
-"""Slots that are given their places in one turn."""
+_LISTED_TOGETHER: Final = 250
+"""Slots that are given their places at once, which takes a millisecond; a turn may do it twice."""
 _STALE: Final = 64
 """Places in a consumer's list that mean nothing any more, besides as many as there are slots."""
 
