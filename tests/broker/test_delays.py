@@ -11,6 +11,7 @@ from penstock import limits
 from penstock.broker.broker import Broker
 from penstock.broker.giving_up import purge
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.subscriptions import engine
 from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.delayed import TICK_MS
 from penstock.broker.subscriptions.registry import SubscribeRequest
@@ -408,3 +409,18 @@ async def test_compaction_takes_out_what_waits_and_what_is_left_comes_at_its_tim
     for offset in (1, 3):
         await subscription.acknowledge(offset)
     assert (subscription.backlog, subscription.cursor.position) == (0, 4)
+
+
+async def test_what_a_transaction_gives_back_at_its_time_is_delivered_once(
+    broker: Broker, partition: Partition, clock: WoundClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_DUE_AHEAD", 1)
+    monkeypatch.setattr(engine, "_DUE_BEHIND", 1)
+    await write(partition, 300, 300, 300)
+    subscription, member = await joined(broker)
+    await until(lambda: subscription._engine.fresh == 3)
+    subscription.hold(7, 2, 3)
+    clock.ms += 300
+    await subscription.give_back_held(7, Pace())
+    await got(member, 0, 1, 2)
+    assert receiver_of(member).offsets == [2, 0, 1]
