@@ -6,7 +6,6 @@ import contextlib
 import random
 import threading
 import time
-from datetime import timedelta
 
 import pulsar
 import pulsar.schema
@@ -70,16 +69,6 @@ def test_keys_properties_and_event_time(client: pulsar.Client, topic: str, batch
     assert before <= message.publish_timestamp() <= int(time.time() * 1000)
     assert message.producer_name() == "me"
     assert message.topic_name() == f"persistent://public/default/{topic}"
-
-
-def test_a_delay_that_there_is_not_fails_its_message_and_no_other(
-    client: pulsar.Client, topic: str
-) -> None:
-    producer = client.create_producer(topic)
-    with pytest.raises(pulsar.ChecksumError):
-        producer.send(b"later", deliver_after=timedelta(seconds=60))
-    producer.send(b"now")
-    assert payloads(receive(subscribed(client, topic), 1)) == [b"now"]
 
 
 class Order(pulsar.schema.Record):  # type: ignore[misc]  # the client has no types

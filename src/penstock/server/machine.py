@@ -23,11 +23,12 @@ def default_budget() -> int:
 def resident_bytes(told: Path = Path("/proc/self/statm")) -> Callable[[], int] | None:
     """Return what tells how much memory this process has, in a few microseconds.
 
-    None where /proc is not mounted: nothing else tells how much it is now.
+    None where /proc is not mounted: nothing else tells how much it is now. Raises OSError, as where
+    too many files are open.
     """
     try:
         file, page = os.open(told, os.O_RDONLY | os.O_CLOEXEC), mmap.PAGESIZE
-    except OSError:
+    except FileNotFoundError:
         return None
 
     def read() -> int:
