@@ -37,14 +37,11 @@ from interop_clients import (
 )
 from patience import PATIENCE_SECONDS
 from penstock.log.header import ATTRIBUTE_CONTROL, walk
-from versus.peers import maven
-from versus.peers.peer import NotAvailableError
+from pulsar_java import class_path
 
 pytestmark = pytest.mark.timeout(300)
 
 JAVA = Path(__file__).parents[1] / "support" / "PulsarCompacted.java"
-ARTIFACTS = ["org.apache.pulsar:pulsar-client:4.0.4", "org.slf4j:slf4j-simple:2.0.13"]
-LIBRARIES = Path(__file__).parents[2] / "build" / "libraries"
 
 
 def last_of_keys(found: list[Read]) -> list[Read]:
@@ -225,10 +222,6 @@ def test_what_was_aborted_goes_and_the_markers_that_nobody_needs(server: BrokerP
 
 @pytest.mark.soak
 def test_the_java_client_of_pulsar(shared_server: BrokerProcess, tmp_path: Path) -> None:
-    try:
-        class_path = maven.class_path(maven.fetch(LIBRARIES, "pulsar-client", ARTIFACTS))
-    except NotAvailableError as reason:
-        pytest.skip(f"Pulsar's Java client is not at hand: {reason}")
     topic = "compacted-java"
     create_topic(shared_server, topic)
     for make in (PulsarClient, KafkaClient, IggyClient, PulsarClient):
@@ -238,7 +231,7 @@ def test_the_java_client_of_pulsar(shared_server: BrokerProcess, tmp_path: Path)
         writer.close()
     expected = last_of_keys(read_by_kafka(shared_server, topic))
     compact(shared_server, topic)
-    command = ["java", "-cp", class_path, str(JAVA), shared_server.pulsar, of_pulsar(topic)]
+    command = ["java", "-cp", class_path(), str(JAVA), shared_server.pulsar, of_pulsar(topic)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]
     found: dict[str, list[str]] = {"table": [], "reader": [], "shared": [], "again": []}

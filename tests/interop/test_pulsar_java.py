@@ -14,13 +14,10 @@ import pytest
 
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
-from versus.peers import maven
-from versus.peers.peer import NotAvailableError
+from pulsar_java import class_path
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
-ARTIFACTS = ["org.apache.pulsar:pulsar-client:4.0.4", "org.slf4j:slf4j-simple:2.0.13"]
-LIBRARIES = Path(__file__).parents[2] / "build" / "libraries"
 PROBE = Path(__file__).parents[1] / "support" / "PulsarProbe.java"
 RESULTS = [
     "index [0, 1, 2, 3, 4]",
@@ -45,14 +42,6 @@ RESULTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def class_path() -> str:
-    try:
-        return maven.class_path(maven.fetch(LIBRARIES, "pulsar-client", ARTIFACTS))
-    except NotAvailableError as reason:
-        pytest.skip(f"Pulsar's Java client is not at hand: {reason}")
-
-
 def add_partition(server: BrokerProcess) -> None:
     with KafkaClient(server.kafka) as client:
         client.add_partitions("growing", 3)
@@ -75,10 +64,10 @@ STEPS: dict[str, Callable[[BrokerProcess], None]] = {
 }
 
 
-def test_the_java_client_is_at_home(server: BrokerProcess, class_path: str, tmp_path: Path) -> None:
+def test_the_java_client_is_at_home(server: BrokerProcess, tmp_path: Path) -> None:
     with KafkaClient(server.kafka) as client:
         client.create_topic("growing", 2)
-    command = ["java", "-cp", class_path, str(PROBE), server.pulsar]
+    command = ["java", "-cp", class_path(), str(PROBE), server.pulsar]
     errors = tmp_path / "errors.txt"
     said = []
     with (

@@ -28,14 +28,14 @@ class Selector(ABC):
     delays: ClassVar[bool]
     """Whether messages wait that say from when on they are to be delivered."""
 
+    looks_into_batches: ClassVar[bool] = False
+    """Whether it has to see what is in a batch."""
+
     def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
         self.consumers: list[Consumer] = []
         self._partition = partition
         self._engine = engine
         self._wake = wake
-
-    looks_into_batches: ClassVar[bool] = False
-    """Whether it has to see what is in a batch."""
 
     @abstractmethod
     def check(self, consumer: Consumer) -> None:
