@@ -32,6 +32,7 @@ LAYERS = [
         "penstock.limits",
         "penstock.tasks",
         "penstock.allowance",
+        "penstock.deadlines",
         "penstock.fair_threads",
         "penstock.memory",
         "penstock.pace",

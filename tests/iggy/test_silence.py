@@ -66,8 +66,7 @@ class Member(Dialog):
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> VirtualClock:
     clock = VirtualClock()
-    loop = SimpleNamespace(call_later=clock.call_later)
-    monkeypatch.setattr(silence, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    monkeypatch.setattr(silence, "Deadlines", lambda: clock)
     monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=clock.time))
     return clock
 

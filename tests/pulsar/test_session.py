@@ -7,7 +7,6 @@ import contextlib
 import random
 import time
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 
@@ -300,9 +299,8 @@ async def test_a_topic_that_is_given_partitions_has_them(peer: Peer, broker: Bro
 
 
 async def test_silence_ends_a_connection(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, real = VirtualClock(), asyncio.get_running_loop()
-    loop = SimpleNamespace(call_later=clock.call_later, create_future=real.create_future)
-    monkeypatch.setattr(keep_alive, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    clock = VirtualClock()
+    monkeypatch.setattr(keep_alive, "Deadlines", lambda: clock)
     talking, silent, mute = Peer(broker), Peer(broker), Peer(broker)
     await talking.connect()
     await silent.connect()

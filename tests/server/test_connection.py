@@ -191,6 +191,23 @@ async def test_a_silent_client_is_cut_before_and_after_its_first_request(host):
     await until(lambda: idle.session.closed == 1)
 
 
+async def test_time_in_which_nobody_was_heard_is_added_to_every_deadline(host):
+    silent, idle = await host.connect(), await host.connect()
+    idle.send(b"once")
+    await idle.answer()
+    now, stopped = asyncio.get_running_loop().time(), 3 * limits.IDLE_SECONDS
+    for _ in host.connections.put_off_in_steps(stopped):
+        pass
+    host.connections.sweep(now + stopped + limits.FRAME_SECONDS - 1)
+    assert silent.session.closed == 0
+    host.connections.sweep(now + stopped + limits.FRAME_SECONDS + 1)
+    await until(lambda: silent.session.closed == 1)
+    host.connections.sweep(now + stopped + limits.IDLE_SECONDS - 1)
+    assert idle.session.closed == 0
+    host.connections.sweep(now + stopped + limits.IDLE_SECONDS + 1)
+    await until(lambda: idle.session.closed == 1)
+
+
 async def test_a_client_that_waits_for_an_answer_is_not_idle(host):
     peer = await host.connect()
     peer.send(b"wait")

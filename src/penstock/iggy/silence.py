@@ -6,11 +6,11 @@ out is not silent: it waits for us.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.deadlines import Deadline, Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ class Silence:
         self._end = end
         self._since = time.monotonic()
         self._unanswered = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Deadline | None = None
 
     def asked(self) -> None:
         """A frame came."""
@@ -59,4 +59,4 @@ class Silence:
             self._look_in(limits.IGGY_SILENCE_SECONDS - silent)
 
     def _look_in(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+        self._timer = Deadlines().call_later(seconds, self._look)

@@ -115,6 +115,13 @@ SLOW_STEP_SECONDS: Final = Limit(
     when_hit="a line says what goes on, and another one at its end how long it took",
 )
 
+UNHEARD_SECONDS: Final = Limit(
+    1,
+    "seconds that the event loop comes late, as where the process was stopped or the machine slept",
+    protects="clients from being taken for silent, all at once, when nobody could hear them",
+    when_hit="that time does not count as silence: sessions, keep-alives and requests have it anew",
+)
+
 STRANGER_LINE_SECONDS: Final = Limit(
     60,
     "seconds between two lines about clients of one address that came to the wrong port",

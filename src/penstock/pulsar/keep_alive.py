@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from penstock import limits
+from penstock.deadlines import Deadlines
 from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandPing
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ class KeepAlive:
         self._send = send
         self._close = close
         self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines()
         self._heard: asyncio.Future[None] = self._loop.create_future()
         self._awaited = "say CONNECT"
-        self._ticking = self._loop.call_later(limits.PULSAR_KEEP_ALIVE_SECONDS, self._tick)
+        self._ticking = self._deadlines.call_later(limits.PULSAR_KEEP_ALIVE_SECONDS, self._tick)
 
     def heard(self) -> None:
         """The client said something."""
@@ -54,4 +56,4 @@ class KeepAlive:
             self._close(f"the client did not {self._awaited} in time")
             return
         self._ping()
-        self._ticking = self._loop.call_later(limits.PULSAR_KEEP_ALIVE_SECONDS, self._tick)
+        self._ticking = self._deadlines.call_later(limits.PULSAR_KEEP_ALIVE_SECONDS, self._tick)

@@ -400,6 +400,15 @@ class Connection(asyncio.BufferedProtocol):
     def _log_extra(self) -> dict[str, str]:
         return {"address": self.address}
 
+    def put_off(self, seconds: float) -> None:
+        """See penstock.server.connections.Connection."""
+        self.last_activity += seconds
+        self.frame_clock.put_off(seconds)
+        if self.closing_since is not None:
+            self.closing_since += seconds
+        if self.stalled_since is not None:
+            self.stalled_since += seconds
+
     def _note_closing(self, reason: str) -> None:
         if self.closing_since is None:
             self.closing_since = self._loop.time()

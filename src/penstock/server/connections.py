@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from penstock import limits
+from penstock.deadlines import unheard_seconds
 from penstock.memory import Memory
 from penstock.pace import Pace
 from penstock.server.frame_clock import FrameClock
@@ -35,6 +36,9 @@ class Connection(Holder, Protocol):
     @property
     def in_flight(self) -> int:
         """Requests whose answers are still owed."""
+
+    def put_off(self, seconds: float) -> None:
+        """Have its deadlines come so much later."""
 
     def close(self, reason: str) -> None:
         """Close after what is owed was answered."""
@@ -101,9 +105,20 @@ class Connections:
 
     async def sweep_for_ever(self) -> None:
         """Cut connections that are past a deadline, for as long as the server runs."""
+        loop = asyncio.get_running_loop()
         while True:
+            due = loop.time() + SWEEP_SECONDS
             await asyncio.sleep(SWEEP_SECONDS)
-            await Pace().through(self.sweep_in_steps(asyncio.get_running_loop().time()))
+            unheard = unheard_seconds(due, loop.time())
+            if unheard:
+                await Pace().through(self.put_off_in_steps(unheard))
+            await Pace().through(self.sweep_in_steps(loop.time()))
+
+    def put_off_in_steps(self, seconds: float) -> Iterator[None]:
+        """Have all deadlines come later by the time in which nobody was heard."""
+        for connection in tuple(self._open):
+            connection.put_off(seconds)
+            yield
 
     def sweep(self, now: float) -> None:
         """Cut every connection that is past a deadline at the time `now` of the event loop."""

@@ -36,6 +36,11 @@ class FrameClock:
             self._began += now - self._paused
         self._paused = None
 
+    def put_off(self, seconds: float) -> None:
+        """Give the client so much more time for a frame that has begun."""
+        if self._began is not None and self._paused is None:
+            self._began += seconds
+
     def is_over(self, now: float) -> bool:
         """Whether the client has had its time."""
         if self._began is None or self._paused is not None:

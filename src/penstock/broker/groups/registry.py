@@ -22,6 +22,7 @@ from penstock.broker.errors import (
 from penstock.broker.groups.census import IdleGroups
 from penstock.broker.groups.classic import Group
 from penstock.broker.groups.states import GroupState
+from penstock.deadlines import Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -173,7 +174,7 @@ class GroupRegistry:
 
     def _create(self, group_id: str, address: str | None) -> Group:
         assert group_id not in self._groups, "a group is made once"
-        clock = self._clock or asyncio.get_running_loop()
+        clock = self._clock or Deadlines()
         group = Group(group_id, self._settings, clock, self._store, self._memory, self._became_idle)
         self._groups[group_id] = group
         self._makers[group_id] = address
