@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -30,6 +31,10 @@ BUSY_MEDIAN_SECONDS = 0.5
 ELEMENTS = 99_000
 ATTACK_SECONDS = 2
 
+GROWTH_MIB = 40
+"""Connections that are taken faster than they are looked at make it tens of megabytes a second."""
+
+TLS_HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(40)
 METADATA = kafka_request("Metadata", 5, topics=[], allow_auto_topic_creation=False)
 
 
@@ -59,6 +64,19 @@ def connections_with_a_backlog(stand: Stand, broker: BrokerProcess) -> None:
                 one.sendall(backlog)
 
     stand.run(work)
+
+
+def connections_that_go_at_once(stand: Stand, broker: BrokerProcess) -> None:
+    stand.allow("this is TLS", "more lines like this were left out")
+
+    def work(protocol: str) -> None:
+        while not stand.stopping.is_set():
+            one = connect(getattr(broker, protocol))
+            with contextlib.suppress(OSError), contextlib.closing(one):
+                one.sendall(TLS_HELLO)
+
+    for protocol in 2 * PROTOCOLS:
+        stand.run(partial(work, protocol))
 
 
 def many_elements(stand: Stand, broker: BrokerProcess) -> None:
@@ -100,6 +118,23 @@ def test_nobody_takes_the_time_of_others(
         during = probes.latencies("attack")
         for protocol in PROTOCOLS:
             assert during.of("ping", protocol).p50 < median_seconds, probes.report()
+
+
+def test_connections_that_go_at_once_wait_outside(stand: Stand) -> None:
+    """Attack: six clients connect without end, each time with half a handshake of TLS, and go.
+
+    Bar: as above; and what the broker has no time for waits in the operating system's line.
+    """
+    broker = stand.start()
+    with stand.probing(broker) as probes:
+        stand.watch.reset()
+        with probes.attack():
+            connections_that_go_at_once(stand, broker)
+            time.sleep(ATTACK_SECONDS)
+        during = probes.latencies("attack")
+        for protocol in PROTOCOLS:
+            assert during.of("ping", protocol).p50 < BUSY_MEDIAN_SECONDS, probes.report()
+    assert stand.watch.grown_mib < GROWTH_MIB
 
 
 @pytest.mark.soak

@@ -12,7 +12,7 @@ import pytest
 from patience import until
 from penstock import limits
 from penstock.server import acceptor
-from penstock.server.acceptor import ACCEPTED_TOGETHER, Acceptor
+from penstock.server.acceptor import ACCEPTED_INTO_A_CROWD, ACCEPTED_TOGETHER, Acceptor
 
 
 class Counted(asyncio.Protocol):
@@ -59,15 +59,16 @@ def connected(listening, count):
     return [socket.create_connection(listening.getsockname()) for _ in range(count)]
 
 
-async def most_in_a_turn(listening, connections):
+async def most_in_a_turn(listening, connections, *, crowded=False):
     """Return how many connections at most a turn takes, until it has taken so many."""
     clients = connected(listening, connections)
     scripted = Scripted(listening)
-    taking = Acceptor(scripted, Counted)
+    taking = Acceptor(scripted, Counted, lambda: crowded)
     taken = [0]
     while scripted.accepted < connections:
         await asyncio.sleep(0)
         taken.append(scripted.accepted)
+        assert scripted.accepted - Counted.open <= ACCEPTED_TOGETHER, "few are under way"
     await until(lambda: Counted.open == connections)
     taking.close()
     for client in clients:
@@ -78,6 +79,11 @@ async def most_in_a_turn(listening, connections):
 async def test_a_turn_takes_a_few_only(listening, monkeypatch):
     monkeypatch.setattr(acceptor, "perf_counter", lambda: 0.0)
     assert await most_in_a_turn(listening, 3 * ACCEPTED_TOGETHER) == ACCEPTED_TOGETHER
+
+
+async def test_few_are_taken_while_many_wait_for_their_turns(listening):
+    """What those say who are there comes first."""
+    assert await most_in_a_turn(listening, 20, crowded=True) == ACCEPTED_INTO_A_CROWD
 
 
 async def test_a_turn_takes_fewer_where_that_takes_long(listening, monkeypatch):
@@ -93,7 +99,7 @@ async def test_no_file_left_is_waited_for_without_trying_all_the_time(
 ):
     monkeypatch.setattr(acceptor, "RETRY_SECONDS", 0.2)
     scripted = Scripted(listening, *[OSError(errno.EMFILE, "Too many open files")] * 2)
-    taking = Acceptor(scripted, Counted)
+    taking = Acceptor(scripted, Counted, lambda: False)
     clients = connected(listening, 1)
     await until(lambda: Counted.open == 1)
     assert scripted.tried <= 4, "two that failed, one that did not, and one that found none"
@@ -106,7 +112,7 @@ async def test_no_file_left_is_waited_for_without_trying_all_the_time(
 async def test_nothing_is_taken_after_the_close(listening, monkeypatch):
     monkeypatch.setattr(acceptor, "RETRY_SECONDS", 0.05)
     scripted = Scripted(listening, OSError(errno.ENFILE, "Too many open files in system"))
-    taking = Acceptor(scripted, Counted)
+    taking = Acceptor(scripted, Counted, lambda: False)
     clients = connected(listening, 1)
     await until(lambda: scripted.tried == 1)
     taking.close()

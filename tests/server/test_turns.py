@@ -105,6 +105,15 @@ async def test_who_comes_is_served_at_once_beside_many_who_are_not_done(house: H
         assert len(between) * 10e-6 <= 2 * SHARE
 
 
+async def test_many_who_wait_for_their_turn_are_a_crowd(house: House) -> None:
+    assert not house.turns.is_crowded()
+    for _ in range(100):
+        house.turns.soon(house.worker("one of many", 1))
+    assert house.turns.is_crowded()
+    await house.to_the_end()
+    assert not house.turns.is_crowded()
+
+
 async def test_a_pass_does_no_more_than_its_shares_however_many_are_in_line(house: House) -> None:
     for _ in range(1_000):
         house.turns.now(house.worker("greedy", 1_000, 10e-6))

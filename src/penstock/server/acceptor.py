@@ -2,7 +2,9 @@
 
 The loops' own servers take all that wait at once: a flood of connections would have every file
 that the process may open before the first of them is refused. Nor are they taken for longer than
-what they send is looked at: those who are there would wait behind ever more newcomers.
+what they send is looked at: those who are there would wait behind ever more newcomers. To take one
+is a tenth of what a connection costs that says something and goes. So only a few are under way
+at a time, and fewer while many wait for their turns; the rest waits in the operating system's line.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from penstock.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
-ACCEPTED_TOGETHER: Final = 32
-"""Connections in one turn."""
+ACCEPTED_TOGETHER: Final = 8
+"""Connections that are taken and not made yet."""
+ACCEPTED_INTO_A_CROWD: Final = 2
+"""The same while many wait for their turns."""
 _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 RETRY_SECONDS: Final = 1.0
 """How long no connection is taken after the operating system had no file left for one."""
@@ -31,11 +35,15 @@ class Acceptor:
     """One listening socket, which does not block; `factory` makes the protocol of a connection."""
 
     def __init__(
-        self, listening: socket.socket, factory: Callable[[], asyncio.BaseProtocol]
+        self,
+        listening: socket.socket,
+        factory: Callable[[], asyncio.BaseProtocol],
+        is_crowded: Callable[[], bool],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listening = listening
         self._factory = factory
+        self._is_crowded = is_crowded
         self._tasks = Tasks()
         self._retry: asyncio.TimerHandle | None = None
         self._begin()
@@ -65,7 +73,8 @@ class Acceptor:
 
     def _accept(self) -> None:
         until = perf_counter() + _SHARE_SECONDS
-        for _ in range(ACCEPTED_TOGETHER):
+        together = ACCEPTED_INTO_A_CROWD if self._is_crowded() else ACCEPTED_TOGETHER
+        while len(self._tasks) < together:
             try:
                 connection, _ = self._listening.accept()
             except (BlockingIOError, ConnectionAbortedError):

@@ -71,8 +71,9 @@ async def listen(address: Address, sessions: SessionFactory, connections: Connec
         sockets = await _listening_sockets(address)
     except OSError as error:
         raise ListenError(_explain(address, error)) from error
+    is_crowded = connections.turns.is_crowded
     acceptors = [
-        Acceptor(each, lambda: Connection(address.protocol, sessions, connections))
+        Acceptor(each, lambda: Connection(address.protocol, sessions, connections), is_crowded)
         for each in sockets
     ]
     return Listener(Address(address.protocol, address.host, acceptors[0].port), acceptors)

@@ -35,6 +35,10 @@ _LITTLE_BY_NEW_SECONDS: Final = 0.05
 """A program may open a few dozen connections as it starts."""
 
 
+_CROWD: Final = 16
+"""Workers, of which each has a small request."""
+
+
 class Used:
     """How much time has been used of late, in seconds: by one worker, or by some together."""
 
@@ -139,6 +143,10 @@ class Turns:
         self._rotation_is_first = False
         self._seconds_left = _SHARE_SECONDS
         self._pass_is_due = False
+
+    def is_crowded(self) -> bool:
+        """Whether more have something new to do than have their turn in one pass."""
+        return len(self._arrived) + len(self._arrived_heavy) > _CROWD
 
     def now(self, worker: Worker) -> None:
         """Give a turn to a worker that has something new to do, at once if that is fair."""
