@@ -3,7 +3,7 @@
 A limit is an integer that carries its own explanation, so code uses it as a number and
 documentation can list them all. Those of one protocol are in `protocols.py`, those of what
 clients create in `creations.py`, those of the budget for memory in `memory.py`, those of schemas
-in `schemas.py`; all are named here.
+in `schemas.py`, those of what the broker says in `log_lines.py`; all are named here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from penstock.limits.creations import *  # noqa: F403  # each of them
 from penstock.limits.limit import KIB as KIB
 from penstock.limits.limit import MIB as MIB
 from penstock.limits.limit import Limit as Limit
+from penstock.limits.log_lines import *  # noqa: F403  # each of them
 from penstock.limits.logs import *  # noqa: F403  # each of them
 from penstock.limits.memory import *  # noqa: F403  # each of them
 from penstock.limits.protocols import *  # noqa: F403  # each of them
@@ -80,60 +81,11 @@ WRITE_STALL_SECONDS: Final = Limit(
     when_hit="the connection is cut",
 )
 
-LOG_LINES_AT_ONCE: Final = Limit(
-    1_000,
-    "log lines of one kind",
-    protects="the disk and the processor from what clients make the broker say",
-    when_hit="lines of this kind are left out until some are allowed again, and counted",
-)
-
-LOG_LINES_A_MINUTE: Final = Limit(
-    60,
-    "log lines of one kind after those at once",
-    protects="the disk and the processor from what clients make the broker say",
-    when_hit="lines of this kind are left out, and counted",
-)
-
-ADDRESS_LOG_LINES_AT_ONCE: Final = Limit(
-    20,
-    "log lines of one kind about clients of one address",
-    protects="what is said about other clients",
-    when_hit="lines of this kind about this address are left out until some are allowed again",
-)
-
-ADDRESS_LOG_LINES_A_MINUTE: Final = Limit(
-    6,
-    "log lines of one kind about clients of one address after those at once",
-    protects="what is said about other clients",
-    when_hit="lines of this kind about this address are left out, and counted",
-)
-
-SLOW_STEP_SECONDS: Final = Limit(
-    1,
-    "seconds that a step, such as opening a log or removing topics, takes without a word",
-    protects="the operator from silence about what goes on",
-    when_hit="a line says what goes on, and another one at its end how long it took",
-)
-
 UNHEARD_SECONDS: Final = Limit(
     1,
     "seconds that the event loop comes late, as where the process was stopped or the machine slept",
     protects="clients from being taken for silent, all at once, when nobody could hear them",
     when_hit="that time does not count as silence: sessions, keep-alives and requests have it anew",
-)
-
-STRANGER_LINE_SECONDS: Final = Limit(
-    60,
-    "seconds between two lines about clients of one address that came to the wrong port",
-    protects="the log from clients that try again and again",
-    when_hit="lines that would say the same are left out, and counted",
-)
-
-LOG_REPORT_SECONDS: Final = Limit(
-    60,
-    "seconds between two lines that say how many of a kind were left out",
-    protects="the operator from silence about what was left out",
-    when_hit="the line is written",
 )
 
 ADDRESSES_REMEMBERED: Final = Limit(
