@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
+    from penstock.memory import Reading
+
 ResultT = TypeVar("ResultT")
 
 _NICENESS: Final = 5
@@ -64,10 +66,12 @@ class FairThreads:
         """When the last work of a client would be."""
         self._places = itertools.count()
 
-    async def run(self, client: object, size: float, work: Callable[[], ResultT]) -> ResultT:
+    async def run(
+        self, client: object, size: float, work: Callable[[], ResultT], held: Reading | None = None
+    ) -> ResultT:
         """Return what `work` returns, whose `size` says how long it takes. Raises what it raises.
 
-        A caller that leaves keeps its thread until the work is done.
+        A caller that leaves keeps its thread, and what it has `held`, until the work is done.
         """
         loop = asyncio.get_running_loop()
         thread = await self._granted(client, size)
@@ -77,7 +81,8 @@ class FairThreads:
             self._end(thread)
             raise
         job.add_done_callback(partial(self._ended, loop, thread))
-        return await asyncio.wrap_future(job)
+        done = asyncio.wrap_future(job)
+        return await (done if held is None else held.until_done(done))
 
     async def _granted(self, client: object, size: float) -> _Thread:
         finish = max(self._clock, self._done.get(client, 0)) + size

@@ -10,6 +10,9 @@ something large is held, its holder asks whether it fits:
 * Who holds next to nothing never waits, as its connection itself costs more. So a client that asks
   one small thing at a time does not notice how short memory is.
 * Who is alone may go over the budget: a request that is larger is carried out, one at a time.
+* What can't be done with less, as to inflate a batch, may go over it too, to 1.2 times of it: one
+  at a time, first come, first served. Who has waited for long is refused, for readers that hold
+  what they have read could wait for one another.
 * Before anybody waits, what is held is counted anew, and caches are emptied.
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
   one that got stuck first before all others.
@@ -29,11 +32,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
 from operator import attrgetter
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeVar
 from weakref import ref
 
 from penstock import limits
 from penstock.pace import Pace
+from penstock.tasks import within
 
 _LOOK_SECONDS: Final = 0.01
 """How often those who wait are looked at, and at most what is held counted anew."""
@@ -47,6 +51,11 @@ _FOLLOWED_BYTES: Final = 4 * limits.KIB
 """By how much a holding may be wrong that follows what changes all the time."""
 _MEASURE_SECONDS: Final = 0.02
 """How often the process is measured at most."""
+_Result = TypeVar("_Result")
+
+
+class MemoryShortError(Exception):
+    """There was no memory for it in time; to ask again later may help."""
 
 
 class Reclaimer(Protocol):
@@ -139,13 +148,22 @@ class SharedAccount(Account):
 class Wanted:
     """What somebody waits for. `granted` is called once, in a turn of the event loop."""
 
-    __slots__ = ("granted", "held", "since", "size")
+    __slots__ = ("exceeding", "granted", "held", "since", "size")
 
-    def __init__(self, size: int, held: int, granted: Callable[[], None], since: float) -> None:
+    def __init__(
+        self,
+        size: int,
+        held: int,
+        granted: Callable[[], None],
+        since: float,
+        exceeding: Reading | None,
+    ) -> None:
         self.size = size
         self.held = held
         self.granted = granted
         self.since = since
+        self.exceeding = exceeding
+        """Who may go beyond the budget for it, where somebody may."""
 
 
 class Memory:
@@ -176,6 +194,11 @@ class Memory:
         self.ample = budget // 4
         """As long as less is used nobody need ask."""
         self._for_large = budget * 3 // 4
+        self._exceeded = budget * 6 // 5
+        """As much as there is with what one holds beyond the budget."""
+        self._exceeding: Reading | None = None
+        self._line: dict[Wanted, None] = {}
+        """Those who may exceed the budget, the first one first, while they wait."""
         self._caches: OrderedDict[ref[Cache], None] = OrderedDict()
         """The one that was emptied last is at the end."""
         self._reclaimer: Reclaimer | None = None
@@ -203,7 +226,9 @@ class Memory:
     def room(self, held: int = 0) -> int:
         """How much more a holder of `held` bytes may have; not above 0 where that is nothing."""
         least = limits.LEAST_MEMORY_BYTES - held
-        little = min(limits.LITTLE_MEMORY_BYTES - held, _share(self.budget - self.used, held))
+        exceeding = self._exceeding.size if self._exceeding is not None else 0
+        left = self.budget - self.used + exceeding
+        little = min(limits.LITTLE_MEMORY_BYTES - held, _share(left, held))
         large = _share(self._for_large - self.used, held)
         return max(least, little, large)
 
@@ -230,18 +255,31 @@ class Memory:
         unknown = min(beyond, self.budget // 2)
         self.unknown.take(unknown - self.unknown.used)
 
-    def wait(self, size: int, held: int, granted: Callable[[], None]) -> Wanted:
-        """Have `granted` called when what did not fit does."""
+    def wait(
+        self, size: int, held: int, granted: Callable[[], None], exceeding: Reading | None = None
+    ) -> Wanted:
+        """Have `granted` called when what did not fit does, or `exceeding` may exceed the budget.
+
+        Nobody else does so before that reading `ended`.
+        """
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_later(_LOOK_SECONDS, self._look)
-        wanted = Wanted(size, held, granted, loop.time())
+        wanted = Wanted(size, held, granted, loop.time(), exceeding)
         self._waiting[wanted] = None
+        if exceeding is not None:
+            self._line[wanted] = None
         return wanted
 
     def forget(self, wanted: Wanted) -> None:
         """Nobody waits for it any more."""
         self._waiting.pop(wanted, None)
+        self._line.pop(wanted, None)
+
+    def ended(self, reading: Reading, heir: Reading | None = None) -> None:
+        """One reading holds nothing any more, or another one has what it had."""
+        if reading is self._exceeding:
+            self._exceeding = heir
 
     def reading(self) -> Reading:
         """Begin to put an answer together."""
@@ -253,6 +291,13 @@ class Memory:
         lasting = sum(account.used for account in lasts)
         others = self.used - held - self.caches.used - self.unknown.used - lasting
         return others <= self.budget // 16
+
+    def _exceeds(self, wanted: Wanted) -> bool:
+        """Let somebody go beyond the budget if it is his turn; return whether that is so."""
+        is_next = self._exceeding is None and wanted is next(iter(self._line), None)
+        if is_next and self.used + wanted.size <= self._exceeded:
+            self._exceeding = wanted.exceeding
+        return self._exceeding is wanted.exceeding is not None
 
     def _make_room(self) -> None:
         now = time.monotonic()
@@ -286,7 +331,8 @@ class Memory:
             if wanted not in self._waiting:
                 continue  # Forgotten when another one was granted.
             del self._waiting[wanted]
-            if self.fits(wanted.size, wanted.held):
+            if self.fits(wanted.size, wanted.held) or self._exceeds(wanted):
+                self._line.pop(wanted, None)
                 wanted.granted()
             else:
                 # Where more wait than are looked at, those behind have their turn at the next look.
@@ -361,14 +407,10 @@ class Reading(Holding):
     def __exit__(self, *_: object) -> None:
         self.set(0)
 
-    def try_grant(self, size: int) -> bool:
-        """Hold `size` more bytes if they fit now."""
-        memory = self._memory
-        memory.measure()
-        if size > memory.room(self.size):
-            return False
-        self.set(self.size + size)
-        return True
+    def set(self, size: int) -> None:
+        super().set(size)
+        if not size:
+            self._memory.ended(self)
 
     async def grant(self, wanted: int, least: int = limits.LITTLE_MEMORY_BYTES) -> int:
         """Hold `wanted` more bytes, or as many as there are, and return how many.
@@ -389,7 +431,42 @@ class Reading(Holding):
         self.set(self.size + more)
         return given + more
 
-    async def _wait(self, size: int) -> None:
+    async def reserve(self, size: int) -> None:
+        """Hold `size` more bytes for what can't be done with less.
+
+        They may be beyond the budget, one reading at a time, until it holds nothing any more.
+        Raises MemoryShortError where that takes RESERVED_SECONDS.
+        """
+        if self._memory.fits(size, self.size):
+            self.grow(size)
+            return
+        try:
+            await within(limits.RESERVED_SECONDS, self._wait(size, self))
+        except TimeoutError as error:
+            raise MemoryShortError(f"there was no memory of {size} bytes in time") from error
+
+    async def until_done(self, work: asyncio.Future[_Result]) -> _Result:
+        """Return what `work`, which is done in a thread, returns; raises what it raises.
+
+        Where the caller leaves before, what is held goes to it, and is given back at its end.
+        """
+        try:
+            return await asyncio.shield(work)
+        finally:
+            if not work.done():
+                self._leave_to(work)
+
+    def _leave_to(self, work: asyncio.Future[_Result]) -> None:
+        heir = Reading(self._memory)
+        heir.size, self.size = self.size, 0
+        self._memory.ended(self, heir)
+
+        def end(_: asyncio.Future[_Result]) -> None:
+            heir.set(0)
+
+        work.add_done_callback(end)
+
+    async def _wait(self, size: int, exceeding: Reading | None = None) -> None:
         """Return when so many more bytes are held."""
         ready = asyncio.Event()
 
@@ -398,7 +475,7 @@ class Reading(Holding):
             self.set(self.size + size)
             ready.set()
 
-        wanted = self._memory.wait(size, self.size, hold)
+        wanted = self._memory.wait(size, self.size, hold, exceeding)
         try:
             await ready.wait()
             # Many may go on now, and each has a large read to do.

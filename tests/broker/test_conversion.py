@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from cramjam import zstd
 
-from patience import PATIENCE_SECONDS
-from penstock import records
+from patience import PATIENCE_SECONDS, until
+from penstock import limits, records
 from penstock.broker.reading import conversion
 from penstock.limits import (
     CHUNK_RUNS,
@@ -22,8 +24,8 @@ from penstock.limits import (
     CONVERTED_AT_ONCE_RECORDS,
 )
 from penstock.log.header import HEADER_SIZE, BatchHeader, Magic, set_transaction, stamp, walk
-from penstock.memory import Memory
-from penstock.records import Wanted, join_in_steps
+from penstock.memory import Memory, MemoryShortError
+from penstock.records import MalformedBatchError, Wanted, join_in_steps
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 from penstock.session import Buffer
 from stored_batches import (
@@ -155,15 +157,50 @@ async def test_what_inflates_is_reserved_before_it_begins(
     assert 120 * MIB <= min(sizes) <= max(sizes) < 256 * MIB, "one after the other"
 
 
-async def test_where_memory_stays_short_one_conversion_goes_on_at_a_time(
-    reserved: tuple[Memory, list[int]], monkeypatch: pytest.MonkeyPatch
+async def test_one_conversion_goes_beyond_the_budget_at_a_time(
+    reserved: tuple[Memory, list[int]],
 ) -> None:
-    monkeypatch.setattr(conversion, "CONVERSION_WAIT_SECONDS", 0.05)
     budget, sizes = reserved
-    budget.answers.take(budget.budget)
+    budget.answers.take(150 * MIB)
     await convert_together(budget, zstd_batch(60 * MIB), 3)
     assert len(sizes) == 3
     assert max(sizes) < 130 * MIB
+
+
+async def test_where_memory_stays_short_a_conversion_is_given_up(
+    reserved: tuple[Memory, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "RESERVED_SECONDS", 0.05)
+    budget, sizes = reserved
+    budget.answers.take(budget.budget)
+    with pytest.raises(MemoryShortError):
+        await convert_together(budget, zstd_batch(60 * MIB), 1)
+    assert sizes == []
+    assert budget.reads.used == 0
+
+
+async def test_what_a_thread_works_on_is_held_until_its_end_though_nobody_waits(
+    reserved: tuple[Memory, list[int]],
+) -> None:
+    budget, sizes = reserved
+    converting = asyncio.ensure_future(convert_together(budget, zstd_batch(60 * MIB), 1))
+    await until(lambda: budget.reads.used > 0)
+    converting.cancel()
+    await asyncio.gather(converting, return_exceptions=True)
+    await until(lambda: not budget.reads.used)
+    assert [size >= 120 * MIB for size in sizes] == [True]
+
+
+async def test_a_body_that_can_not_be_read_leaves_nothing_inflated_behind() -> None:
+    gc.disable()
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedBatchError) as kept:
+            await conversion.convert(LOG, memoryview(zstd_batch(60 * MIB)), Magic.PULSAR, HELD)
+        assert tracemalloc.get_traced_memory()[0] < MIB, kept
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def zstd_batch(size: int) -> bytes:

@@ -133,13 +133,13 @@ async def test_the_size_counts_before_and_after(dialog: Dialog) -> None:
 async def test_what_it_takes_is_reserved(dialog: Dialog, monkeypatch: pytest.MonkeyPatch) -> None:
     await dialog.create_topic(compression_type="uncompressed")
     granted: list[int] = []
-    try_grant = Reading.try_grant
+    reserve = Reading.reserve
 
-    def counted(self: Reading, size: int) -> bool:
+    async def counted(self: Reading, size: int) -> None:
         granted.append(size)
-        return try_grant(self, size)
+        await reserve(self, size)
 
-    monkeypatch.setattr(Reading, "try_grant", counted)
+    monkeypatch.setattr(Reading, "reserve", counted)
     large = [record_batch.Record(bytes(900_000))]
     assert (await dialog.produce(batch("zstd", large))).error_code == 0
     assert max(granted) >= 3 * 900_000

@@ -7,10 +7,12 @@ consumer at the end reads what was produced around a batch that was refused.
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import random
 import socket
 import time
+import tracemalloc
 
 import confluent_kafka
 import pytest
@@ -24,7 +26,6 @@ from penstock.kafka.handlers import api_00_produce
 from penstock.kafka.wire import ErrorCode, api, decode_response, encode_request
 from penstock.log.header import HEADER_SIZE, Magic, build_header, walk
 from penstock.memory import Reading
-from penstock.requests import validation
 from penstock.testing import Penstock
 from stored_batches import Record as Stored
 from stored_batches import kafka_batch
@@ -51,7 +52,7 @@ BAD = {
     "garbage": with_body(GARBAGE),
     "fewer records": with_body(bytes(batch(b"a", b"b")[HEADER_SIZE:]), count=3),
     "more records": with_body(bytes(batch(b"a", b"b")[HEADER_SIZE:])),
-    "large garbage": with_body(GARBAGE * (3 << 20 // len(GARBAGE))),
+    "large garbage": with_body(GARBAGE * ((3 << 20) // len(GARBAGE))),
     **{
         f"plain bytes as codec {codec}": with_body(bytes(batch(b"a")[HEADER_SIZE:]), codec)
         for codec in (1, 2, 3, 4)
@@ -219,17 +220,35 @@ async def test_the_memory_for_inflating_is_reserved_and_given_back(
 ) -> None:
     await dialog.create_topic()
     reserved: list[int] = []
-    reserve = validation.reserve
+    reserve = Reading.reserve
 
     async def noted(held: Reading, size: int) -> None:
         await reserve(held, size)
         reserved.append(held.size)
 
-    monkeypatch.setattr(validation, "reserve", noted)
+    monkeypatch.setattr(Reading, "reserve", noted)
     far = kafka_batch([Stored(bytes(8 << 20))], codec=1)
     assert (await dialog.produce(bytearray(far))).error_code == 0
     assert [size >> 20 for size in reserved] == [8]
     assert dialog.broker.memory.reads.used == 0
+
+
+@pytest.mark.parametrize("name", ["large garbage", "compressed"])
+async def test_what_is_refused_leaves_nothing_behind(dialog: Dialog, name: str) -> None:
+    await dialog.create_topic()
+    compressed = with_body(gzip.compress(bytes(20 << 20), 1), 1)
+    bad = BAD["large garbage"] if name == "large garbage" else compressed
+    await dialog.produce(bytearray(bad))  # Loads what is loaded once.
+    gc.disable()
+    tracemalloc.start()
+    try:
+        result = await dialog.produce(bytearray(bad))
+        assert result.error_code == ErrorCode.INVALID_RECORD
+        del result
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 def asked(sock: socket.socket, batch: bytearray, topic: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ import pytest
 
 from patience import PATIENCE_SECONDS, until
 from penstock import limits, memory
-from penstock.memory import Holding, Memory, text_bytes
+from penstock.memory import Holding, Memory, MemoryShortError, text_bytes
 
 MIB = 1 << 20
 BUDGET = 256 * MIB
@@ -253,6 +253,53 @@ class Process:
         self.bytes = size
         time.sleep(0.03)
         self._budget.measure()
+
+
+async def test_one_after_the_other_goes_beyond_the_budget(budget):
+    budget.answers.take(100 * MIB)
+    began: list[int] = []
+    ends = [asyncio.Event() for _ in range(3)]
+
+    async def reserve(number: int) -> None:
+        with budget.reading() as held:
+            await held.reserve(150 * MIB)
+            began.append(number)
+            await ends[number].wait()
+
+    readers = [asyncio.ensure_future(reserve(number)) for number in range(3)]
+    await until(lambda: began == [0])
+    assert budget.used == 250 * MIB
+    assert budget.room() >= LITTLE, "who holds little has what he had before"
+    readers[1].cancel()
+    ends[0].set()
+    await until(lambda: began == [0, 2])
+    ends[2].set()
+    await asyncio.gather(*readers, return_exceptions=True)
+    assert budget.used == 100 * MIB
+
+
+async def test_nobody_goes_far_beyond_the_budget(budget, monkeypatch):
+    monkeypatch.setattr(limits, "RESERVED_SECONDS", 0.05)
+    budget.answers.take(BUDGET * 6 // 5 - 150 * MIB + 1)
+    with budget.reading() as held:
+        with pytest.raises(MemoryShortError):
+            await held.reserve(150 * MIB)
+        budget.answers.take(-1)
+        await held.reserve(150 * MIB)
+        assert budget.used == BUDGET * 6 // 5
+
+
+async def test_what_was_refused_leaves_its_turn_to_the_next(budget, monkeypatch):
+    budget.answers.take(200 * MIB)
+    monkeypatch.setattr(limits, "RESERVED_SECONDS", 0.05)
+    with budget.reading() as large, budget.reading() as less:
+        reserving = asyncio.ensure_future(large.reserve(200 * MIB))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(limits, "RESERVED_SECONDS", PATIENCE_SECONDS)
+        await less.reserve(100 * MIB)
+        with pytest.raises(MemoryShortError):
+            await reserving
+        assert less.size == 100 * MIB
 
 
 def test_what_no_account_knows_counts(budget):

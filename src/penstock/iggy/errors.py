@@ -13,6 +13,7 @@ from penstock.log.errors import (
     LogWriteError,
     OffsetOutOfRangeError,
 )
+from penstock.memory import MemoryShortError
 from penstock.metadata.errors import MetadataError
 from penstock.records.errors import MalformedBatchError
 from penstock.requests.error_codes import ErrorCodes
@@ -46,6 +47,7 @@ _CODES: Final = ErrorCodes(
         LogFailedError: ErrorCode.CANNOT_APPEND_MESSAGE,
         OffsetOutOfRangeError: ErrorCode.INVALID_OFFSET,
         CorruptBatchError: ErrorCode.CANNOT_READ_MESSAGE,
+        MemoryShortError: ErrorCode.CANNOT_READ_MESSAGE,
         LogError: ErrorCode.CANNOT_READ_MESSAGE,  # The disk gave nothing, or the log is closing.
         OSError: ErrorCode.IO_ERROR,
         MalformedBatchError: ErrorCode.CANNOT_READ_MESSAGE,

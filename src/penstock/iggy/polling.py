@@ -9,6 +9,7 @@ from penstock.iggy.kept import Run
 from penstock.limits import IGGY_POLL_BYTES, IGGY_READ_AHEAD_BYTES, IGGY_READ_BYTES
 from penstock.log.errors import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.header import Magic
+from penstock.memory import MemoryShortError
 from penstock.records.errors import MalformedBatchError
 from penstock.session import in_memory
 
@@ -98,7 +99,10 @@ async def poll(
             if from_file:
                 following = _add_from_file(polled, partition, position, wanted.messages)
             if following == position:
-                following = await _read(kept, polled, partition, position, wanted, held)
+                try:
+                    following = await _read(kept, polled, partition, position, wanted, held)
+                except MemoryShortError:
+                    break
             if following is None:
                 break
             position = following

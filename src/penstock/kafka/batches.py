@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 from penstock import records
 from penstock.kafka.errors import RequestError
 from penstock.kafka.wire import ErrorCode
+from penstock.letting_go import let_go
 from penstock.limits import (
     COMPRESSED_AT_ONCE_BYTES,
+    DECODED_ROWS,
     INFLATED_AT_ONCE_BYTES,
     VALIDATED_AT_ONCE_BYTES,
 )
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 _MAGIC_AT: Final = 16
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of them, in which all that Kafka has defined lies."""
+_ROW_BYTES: Final = 100
+"""Of the table of records, for each."""
 ZSTD: Final = 4
 FIRST_VERSION_WITH_ZSTD: Final = 7
 
@@ -88,6 +92,7 @@ def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> Ba
     except validation.KafkaRecordError as error:
         from penstock.kafka.records_at_fault import invalid  # noqa: PLC0415  # numpy
 
+        let_go(error)  # It has what was inflated, which is done once more.
         raise invalid(batch, error) from error
     except OverLimitError as error:
         raise RequestError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
@@ -135,6 +140,13 @@ def inflated_bytes(batch: Buffer) -> int:
     if not batch[_ATTRIBUTES_AT] & ATTRIBUTE_COMPRESSION:
         return 0
     return records.inflated_bytes(batch)
+
+
+def naming_bytes(batch: Buffer) -> int:
+    """Return how many bytes it takes at most, beside those, to name records that are at fault."""
+    if len(batch) < HEADER_SIZE:
+        return 0
+    return _ROW_BYTES * max(0, min(read_header(batch).record_count, DECODED_ROWS))
 
 
 def _check_size(header: BatchHeader, size: int) -> None:

@@ -13,6 +13,7 @@ from penstock.log.errors import (
     LogError,
     OffsetOutOfRangeError,
 )
+from penstock.memory import MemoryShortError
 from penstock.metadata.errors import MetadataError
 from penstock.records import MalformedBatchError
 from penstock.requests.error_codes import ErrorCodes
@@ -68,6 +69,7 @@ CODES: Final[ErrorCodes[ErrorCode]] = ErrorCodes(
         InvalidBatchError: ErrorCode.INVALID_RECORD,
         # Clients send a batch again that is refused so.
         broker.TooManyProducersError: ErrorCode.KAFKA_STORAGE_ERROR,
+        MemoryShortError: ErrorCode.KAFKA_STORAGE_ERROR,
         LogError: ErrorCode.KAFKA_STORAGE_ERROR,
         broker.StorageError: ErrorCode.KAFKA_STORAGE_ERROR,
         OSError: ErrorCode.KAFKA_STORAGE_ERROR,

@@ -217,6 +217,13 @@ CONVERTED_BYTES: Final = Limit(
     when_hit="what was not read for longest is dropped, and converted again for a later reader",
 )
 
+CONVERTED_TOGETHER_BYTES: Final = Limit(
+    48 * MIB,
+    "bytes that batches take at most that are converted together: inflated, and in both encodings",
+    protects="memory from many batches that inflate to much; a larger one is converted alone",
+    when_hit="the reader gets what was converted, and the next ones when it reads on",
+)
+
 CONVERTED_AT_ONCE_BYTES: Final = Limit(
     16 * KIB,
     "bytes, not compressed, that are converted on the event loop: about two milliseconds at most",

@@ -118,11 +118,11 @@ MEMBER_LEAST_GROUPS: Final = Limit(
     when_hit="joining the next one is refused",
 )
 
-CONVERSION_WAIT_SECONDS: Final = Limit(
-    3,
-    "seconds that a large conversion waits for memory, one at a time",
+RESERVED_SECONDS: Final = Limit(
+    10,
+    "seconds that what inflates or is converted waits for memory, or its turn beyond the budget",
     protects="readers from waiting for one another, each with what it has read",
-    when_hit="it is carried out beyond the budget, alone",
+    when_hit="a producer's batch is refused, to be sent again, and a reader gets less, or nothing",
 )
 
 SHORTAGE_SECONDS: Final = Limit(

@@ -29,6 +29,7 @@ from penstock.broker.errors import (
     UnknownTransactionError,
 )
 from penstock.log.errors import LogError
+from penstock.memory import MemoryShortError
 from penstock.metadata.errors import MetadataError
 from penstock.pulsar.wire.pulsar_api_pb2 import ServerError
 from penstock.records import MalformedBatchError
@@ -55,6 +56,7 @@ _CODES: Final[ErrorCodes[ServerError.ValueType]] = ErrorCodes(
         # Clients send the message again.
         TooManyProducersError: ServerError.TooManyRequests,
         ThrottledError: ServerError.TooManyRequests,
+        MemoryShortError: ServerError.TooManyRequests,
         StorageError: ServerError.PersistenceError,
         UnknownTransactionError: ServerError.TransactionNotFound,
         InvalidTransactionStateError: ServerError.InvalidTxnStatus,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from penstock import records
-from penstock.broker.reading.conversion import reserve
 from penstock.fair_threads import FairThreads
+from penstock.letting_go import letting_go
 from penstock.limits import LOOKS_OF_MEDIUM_BYTES, LOOKS_OF_SMALL_BYTES
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ async def in_thread(
     """Return what `look` returns, called in a thread once as many bytes as it takes are reserved.
 
     `size` is what was sent: to find out what it inflates to takes no longer than to read it. Raises
-    what `look` raises.
+    what `look` raises, and MemoryShortError.
     """
     await records.prepare()
     threads = _threads_of(client.broker)
     with client.broker.memory.reading() as held:
         inflated = await threads.run(client, size, inflated_bytes)
-        await reserve(held, inflated)
-        return await threads.run(client, size + inflated, look)
+        await held.reserve(inflated)
+        return await threads.run(client, size + inflated, letting_go(look), held)
 
 
 def _threads_of(broker: Broker) -> FairThreads:

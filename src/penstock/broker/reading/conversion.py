@@ -12,16 +12,16 @@ from bisect import bisect_right
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
 
 from penstock import records
+from penstock.letting_go import letting_go
 from penstock.limits import (
     CONVERSION_THREADS,
-    CONVERSION_WAIT_SECONDS,
     CONVERTED_AT_ONCE_BATCHES,
     CONVERTED_AT_ONCE_BYTES,
     CONVERTED_AT_ONCE_RECORDS,
+    CONVERTED_TOGETHER_BYTES,
     DECODED_ROWS,
     INFLATED_BATCH_BYTES,
 )
@@ -51,7 +51,6 @@ _COPIES: Final = 2
 _ROW_BYTES: Final = 100
 """Of the tables of records and headers, for each record."""
 _threads: Final = ThreadPoolExecutor(CONVERSION_THREADS, "conversion")
-_locks: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]()
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -66,7 +65,8 @@ async def convert(
     the reader moves on. The last batches are left out where all together take too much memory.
     What it takes is reserved by `held` before it begins, which may have to wait for it.
 
-    Raises MalformedBatchError for a body that its own protocol could not read either.
+    Raises MalformedBatchError for a body that its own protocol could not read either, and
+    MemoryShortError.
     """
     await records.prepare()
     pieces: list[Buffer] = [stored]
@@ -74,43 +74,59 @@ async def convert(
         pieces = await _whole_messages(log, stored)
     if is_small(pieces):
         return _convert(pieces, target) or [gap(stored, target)]
-    await reserve(held, await in_thread(bytes_taken, pieces))
-    return await in_thread(_convert, pieces, target) or [gap(stored, target)]
+    while pieces:
+        run = await in_thread(first_run, pieces)
+        await held.reserve(run.bytes_taken)
+        converted = await held.until_done(_begun(partial(_convert, run.pieces, target)))
+        if converted:
+            return converted
+        held.grow(-run.bytes_taken)
+        pieces = run.rest
+    return [gap(stored, target)]
 
 
-def bytes_taken(pieces: list[Buffer]) -> int:
-    """Return about how many bytes a conversion takes at most: inflated, joined, and made anew."""
-    inflated = found = 0
-    for piece in pieces:
-        for position, header in walk(piece):
-            found += _row_count(header)
-            batch = memoryview(piece)[position : position + header.size]
-            inflated += records.inflated_bytes(batch)
-    rows = min(found, DECODED_ROWS)
-    return _COPIES * min(inflated, INFLATED_BATCH_BYTES) + _ROW_BYTES * rows
+async def looked_into(
+    batch: Buffer,
+    held: memory.Reading,
+    work: Callable[_Arguments, _Result],
+    *arguments: _Arguments.args,
+    **named: _Arguments.kwargs,
+) -> _Result:
+    """Do some work on what a batch inflates to, once what that takes is reserved by `held`.
 
-
-async def reserve(held: memory.Reading, size: int) -> None:
-    """Hold so many bytes more.
-
-    What is large and does not fit is reserved by one after the other, each of which waits a while
-    and then goes on: readers hold what they have read until it is converted, so that all of them
-    could wait for one another.
+    Raises what it raises, and MemoryShortError.
     """
-    if held.try_grant(size):
-        return
-    async with _large_conversions():
-        try:
-            async with asyncio.timeout(CONVERSION_WAIT_SECONDS):
-                await held.grant(size, size)
-        except TimeoutError:
-            held.set(held.size + size)
+    await held.reserve((await in_thread(first_run, [batch])).bytes_taken)
+    return await held.until_done(_begun(partial(work, *arguments, **named)))
 
 
-def _large_conversions() -> asyncio.Lock:
-    """The lock of this event loop for what did not fit at once."""
-    loop = asyncio.get_running_loop()
-    return _locks.setdefault(loop, asyncio.Lock())
+class Run(NamedTuple):
+    """Batches that are converted together, in pieces, and those that are left.
+
+    `bytes_taken` is about what it takes at most: inflated, joined, and made anew.
+    """
+
+    pieces: list[Buffer]
+    bytes_taken: int
+    rest: list[Buffer]
+
+
+def first_run(pieces: list[Buffer]) -> Run:
+    """Return as many batches as take CONVERTED_TOGETHER_BYTES at most, or the first one."""
+    taken = 0
+    for index, piece in enumerate(pieces):
+        view = memoryview(piece)
+        for position, header in walk(piece):
+            inflated = records.inflated_bytes(view[position : position + header.size])
+            rows = min(_row_count(header), DECODED_ROWS)
+            size = _COPIES * min(inflated, INFLATED_BATCH_BYTES) + _ROW_BYTES * rows
+            if taken and taken + size > CONVERTED_TOGETHER_BYTES:
+                before: list[Buffer] = [view[:position]] if position else []
+                return Run(
+                    [*pieces[:index], *before], taken, [view[position:], *pieces[index + 1 :]]
+                )
+            taken += size
+    return Run(pieces, taken, [])
 
 
 def is_small(pieces: list[Buffer]) -> bool:
@@ -141,8 +157,11 @@ async def in_thread(
     **named: _Arguments.kwargs,
 ) -> _Result:
     """Do some work on batches in one of the few threads for it."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_threads, partial(work, *arguments, **named))
+    return await _begun(partial(work, *arguments, **named))
+
+
+def _begun(work: Callable[[], _Result]) -> asyncio.Future[_Result]:
+    return asyncio.get_running_loop().run_in_executor(_threads, letting_go(work))
 
 
 async def _work(

@@ -16,7 +16,7 @@ from penstock.broker.transactions.committed import Committed
 from penstock.log import CorruptBatchError, OffsetOutOfRangeError
 from penstock.log.batches import StoredBatch
 from penstock.log.header import ATTRIBUTE_CHUNK, ATTRIBUTE_DELAYED, HEADER_SIZE, Magic
-from penstock.memory import Holding
+from penstock.memory import Holding, MemoryShortError
 from penstock.records import MalformedBatchError
 from penstock.records.pulsar.damage import damaged_entry
 
@@ -170,8 +170,8 @@ class EntryReader:
                 header = await self._partition.batch_at(position)
                 assert header is not None, "the log keeps what it has shown"
                 return self._damaged(header.base_offset, header.next_offset)
-        except UnknownTopicError:
-            pass  # Deleted this moment; the caller sees it too.
+        except (UnknownTopicError, MemoryShortError):
+            pass  # Deleted this moment, which the caller sees too; or to be read later.
         return None
 
     def _ranges(self) -> list[StoredBatch]:

@@ -35,12 +35,14 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from penstock import records
+from penstock.broker.errors import BrokerError
 from penstock.broker.topics.opening import open_all
 from penstock.kafka.batches import (
     are_quick,
     check_batch,
     check_records,
     inflated_bytes,
+    naming_bytes,
 )
 from penstock.kafka.errors import RequestError, refusal
 from penstock.kafka.handlers.produced_in_transactions import (
@@ -56,6 +58,7 @@ from penstock.kafka.handlers.topics import find_topic
 from penstock.kafka.message_sets import is_message_set, to_batch
 from penstock.kafka.recompression import Sound, bytes_taken, in_codec, is_due
 from penstock.kafka.wire import ErrorCode, api
+from penstock.letting_go import bare
 from penstock.limits import RECOMPRESSED_BYTES
 from penstock.log.header import NO_TIMESTAMP, append_time
 from penstock.pace import Pace
@@ -212,7 +215,7 @@ async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
 
     def size() -> int:
         return max(
-            inflated_bytes(batch) + bytes_taken(batch, partition.topic.config)
+            inflated_bytes(batch) + naming_bytes(batch) + bytes_taken(batch, partition.topic.config)
             for partition, batch, _ in targets
         )
 
@@ -230,15 +233,10 @@ async def _checked_ahead(targets: list[Target], call: Call) -> Checked:
 def _outcome_of(target: Target, version: int) -> Sound | Exception:
     try:
         return _check(target, version)
-    except Exception as error:  # It is raised where the batch would be appended.
+    except (RequestError, BrokerError) as error:  # It is told where the batch would be appended.
+        return bare(error)
+    except Exception as error:
         return error
-
-
-def _sound(target: Target, version: int, checked: Checked) -> Sound:
-    found = checked.get(id(target.result)) or _check(target, version)
-    if isinstance(found, Exception):
-        raise found
-    return found
 
 
 def _check(target: Target, version: int) -> Sound:
@@ -341,8 +339,13 @@ def _append(
 ) -> None:
     """Put a batch in line to be written, or refuse it."""
     partition, _, result = target
+    found = checked.get(id(result))
+    if isinstance(found, Exception):
+        # Not raised: its traceback would know who knows it, and keep all of the request.
+        _refuse(result, found)
+        return
     try:
-        batch, header = _sound(target, version, checked)
+        batch, header = found or _check(target, version)
         check_begins(partition, header, version)
         offset = partition.append([batch], header)
         result.base_offset = offset

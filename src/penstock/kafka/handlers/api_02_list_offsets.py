@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock import wall_clock
-from penstock.broker.reading.conversion import in_thread
+from penstock.broker.reading.conversion import looked_into
 from penstock.broker.topics.settling import settled
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import RequestError, refusal
@@ -167,7 +167,8 @@ async def find_time(
         if not batch:
             return NOTHING
         # The batch may begin below the log's start: its first records were deleted.
-        found = await in_thread(first_not_before, batch, timestamp, offset)
+        with partition.memory.reading() as held:
+            found = await looked_into(batch, held, first_not_before, batch, timestamp, offset)
         if found is not None:
             return found
         # A header may promise a later time than its records have; the next batch may have it.

@@ -15,6 +15,7 @@ from penstock.kafka.wire.primitives import Rows
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_FETCH_BYTES, KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.errors import OffsetOutOfRangeError
 from penstock.log.header import Magic
+from penstock.memory import MemoryShortError
 from penstock.records import MessageSetMagic
 from penstock.session import in_memory
 from penstock.tasks import within
@@ -338,6 +339,8 @@ async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:
                 await reading.read(max(left, 0), is_first=is_first)
             else:
                 reading.leave_empty()
+        except MemoryShortError:
+            _leave_empty(reading)
         except Exception as error:
             reading.refuse(error)
         is_first = is_first and not reading.bytes_read
