@@ -34,6 +34,7 @@ LAYERS = [
         "penstock.allowance",
         "penstock.deadlines",
         "penstock.fair_threads",
+        "penstock.letting_go",
         "penstock.memory",
         "penstock.pace",
         "penstock.slow_steps",
