@@ -81,8 +81,11 @@ class FairThreads:
             self._end(thread)
             raise
         job.add_done_callback(partial(self._ended, loop, thread))
-        done = asyncio.wrap_future(job)
-        return await (done if held is None else held.until_done(done))
+        try:
+            done = asyncio.wrap_future(job)
+            return await (done if held is None else held.until_done(done))
+        finally:
+            del job, done  # They know what was raised, which knows this frame.
 
     async def _granted(self, client: object, size: float) -> _Thread:
         finish = max(self._clock, self._done.get(client, 0)) + size

@@ -455,6 +455,7 @@ class Reading(Holding):
         finally:
             if not work.done():
                 self._leave_to(work)
+            del work  # It knows what was raised, which knows this frame.
 
     def _leave_to(self, work: asyncio.Future[_Result]) -> None:
         heir = Reading(self._memory)

@@ -136,6 +136,8 @@ def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, A
                 awaited = work.send(sent)
     except StopIteration as end:
         return cast("ResultT", end.value)
+    finally:
+        del awaited  # It may know what was raised, which knows this frame.
 
 
 def start_threads(pool: ThreadPoolExecutor, count: int) -> None:

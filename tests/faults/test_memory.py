@@ -193,15 +193,19 @@ def test_all_attacks_and_polls_stay_within_the_budget(stand: Stand) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-@pytest.mark.xfail(strict=False, reason="1.1 to 2.4 times, beside busy programs up to 3.5")
 def test_others_go_on_during_all_attacks(stand: Stand) -> None:
     """Attack: the same.
 
     Bar: others' p99 is at most twice that of the same clients of a broker that nobody attacks,
-    beside the same attackers on the same processors.
+    beside the same attackers on the same processors. What they measured in all tries counts: one
+    hundredth of a single one is some twenty answers, which another program may have kept waiting.
     """
+    attacked, spared = Latencies(), Latencies()
     for _ in range(TRIES):
-        attacked, spared = others_during_all_attacks(stand)
+        for measured, more in zip(
+            (attacked, spared), others_during_all_attacks(stand), strict=True
+        ):
+            measured.answers += more.answers
         slower = [attacked.of("ping", each).p99 / spared.of("ping", each).p99 for each in PROTOCOLS]
         if max(slower) <= SLOWER:
             return

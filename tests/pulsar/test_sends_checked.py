@@ -5,6 +5,8 @@ Method: a Pulsar client without a socket, which sends what no client means.
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 import zlib
 
 import pytest
@@ -43,6 +45,26 @@ async def test_an_entry_that_no_reader_could_read_fails_for_good(
     assert (refused.sequence_id, refused.error) == (1, error)
     assert (await peer.publish(entry(), sequence_id=2)).message_id.entryId == 1
     peer.lose()
+
+
+@pytest.mark.parametrize("name", ["large", "large and not compressed"])
+async def test_what_is_refused_leaves_nothing_behind(peer: Peer, name: str) -> None:
+    await peer.producer("t")
+
+    async def refused(sequence: int) -> None:
+        sent = api.CommandSend(producer_id=1, sequence_id=sequence)
+        await peer.ask(Command(type=Command.SEND, send=sent), Command.SEND_ERROR, SENSELESS[name])
+
+    await refused(0)  # Loads what is loaded once.
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for sequence in range(1, 11):
+            await refused(sequence)
+        assert tracemalloc.get_traced_memory()[0] < 5 * len(SENSELESS[name])
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 async def test_what_is_looked_into_in_a_thread_keeps_its_place(peer: Peer) -> None:

@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+from penstock.limits import CONVERSIONS_BYTES, MIB
+from penstock.memory import Memory
+from penstock.server import allocator
+
 PROGRAM = """
 import resource
 from penstock.server.allocator import keep_freed_memory
@@ -33,3 +37,16 @@ def test_freed_buffers_are_used_again_without_page_faults() -> None:
     usual, kept = map(int, ran.stdout.split())
     assert usual > 10_000
     assert kept < 1_000
+
+
+def test_what_a_load_left_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+    memory = Memory()
+    monkeypatch.setattr(memory, "measure", lambda: None)
+    monkeypatch.setattr(allocator, "return_freed_memory", lambda: tries.append(unknown))
+    freed = allocator.FreedMemory(memory)
+    for megabytes in (0, 20, 40, 60, 70, 70, 70, 100, 110, 40, 60, 80):
+        unknown = CONVERSIONS_BYTES + megabytes * MIB
+        memory.unknown.take(unknown - memory.unknown.used)
+        freed.look()
+    assert [(each - CONVERSIONS_BYTES) // MIB for each in tries] == [40, 100, 80]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from penstock.limits import FREED_BYTES
+from penstock.limits import CONVERSIONS_BYTES, FREED_BYTES, MIB
+
+if TYPE_CHECKING:
+    from penstock.memory import Memory
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 """Numbers of glibc's options (malloc.h)."""
 
+_WORTH_RETURNING: Final = 32 * MIB
 LARGEST_KEPT_BYTES: Final = 32 << 20
 """glibc's own maximum for the size from which a block is always a mapping of its own."""
 _SHARE_OF_LARGEST: Final = 32
@@ -22,6 +26,27 @@ def return_freed_memory() -> None:
     """Give what is kept back to the system, with the holes between what is used."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+class FreedMemory:
+    """Gives back what a load leaves in the heap, once nobody who is short of memory does it.
+
+    What one try could not give back is not tried again: to go through the heap takes milliseconds.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._left = int(CONVERSIONS_BYTES)
+        self._has_tried = False
+
+    def look(self) -> None:
+        """Called once a second."""
+        self._memory.measure()
+        unknown = self._memory.unknown.used
+        self._left = unknown if self._has_tried else min(self._left, unknown)
+        self._has_tried = unknown - self._left > _WORTH_RETURNING
+        if self._has_tried:
+            return_freed_memory()
 
 
 def keep_freed_memory(budget: int) -> None:

@@ -12,6 +12,7 @@ from penstock import limits
 from penstock.deadlines import unheard_seconds
 from penstock.memory import Memory
 from penstock.pace import Pace
+from penstock.server.allocator import FreedMemory
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Holder, StuckHolders
@@ -67,6 +68,7 @@ class Connections:
         self._connections_max = connections_max
         self._address_connections_max = address_connections_max
         self._open: set[Connection] = set()
+        self._freed = FreedMemory(memory)
         self._stuck = StuckHolders(self._open)
         memory.set_reclaimer(self._stuck)
         self._of_address: Counter[str] = Counter()
@@ -136,6 +138,7 @@ class Connections:
                 if reason is not None:
                     connection.abort(reason)
             yield
+        self._freed.look()
         for since, pipeline in self._left:
             if now - since > limits.CLOSING_SECONDS:
                 pipeline.cancel()
