@@ -58,12 +58,13 @@ def init_command(
 
 
 def check_command(file: Definition) -> None:
-    """Look whether a pipeline could run: its file, the broker and its topics, and, where it has
-    conditions or a schema, these on the columns that they are about.
+    """Look whether a pipeline could run: its file, the broker and its topics, the files of a table
+    that it has begun, and, where it has conditions or a schema, these on the columns that they are
+    about.
 
     Nothing is written.
     """
-    from penstock.pipeline.jobs.checks import CheckError, look, look_at_steps
+    from penstock.pipeline.jobs.checks import CheckError, look, look_at_steps, look_at_table
     from penstock.pipeline.session import SessionError, close_session
 
     config = loaded(file)
@@ -71,6 +72,7 @@ def check_command(file: Definition) -> None:
         found = look(config)
         typer.echo(f"{', '.join(config.topics)}: {counted(found.partitions, 'partition')}")
         typer.echo(f"a new table would begin with {found.rows:,} rows")
+        look_at_table(config)
         columns = look_at_steps(config)
     except (CheckError, SessionError) as error:
         raise CommandError(str(error)) from error

@@ -39,8 +39,9 @@ def status_command(place: Place, output: Annotated[Format, FormatOption] = Forma
     age = (wall_clock.now_ms() - status.updated_ms) // 1000
     if not status.phase.is_over and age * 1000 > _SILENT_MS:
         typer.echo(f"nothing was heard of it for {age} s; it runs on {status.host} as {status.pid}")
-    if status.error:
-        typer.echo(status.error)
+    for what in (status.warning, status.error):
+        if what:
+            typer.echo(what)
 
 
 def stop_command(

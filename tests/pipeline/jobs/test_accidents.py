@@ -5,6 +5,7 @@ on with each row once.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -15,10 +16,16 @@ import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
 from broker_process import BrokerProcess
+from penstock.pipeline.jobs.checks import CheckError, look_at_table
 from penstock.pipeline.jobs.config import PipelineConfig
 from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.state import JobState
-from penstock.pipeline.tables.interface import TableConfig, TableError, TableFormat
+from penstock.pipeline.tables.interface import (
+    TableConfig,
+    TableError,
+    TableFormat,
+    state_folder,
+)
 from penstock.pipeline.tables.staging import Stager
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
@@ -103,6 +110,11 @@ def test_another_topic_of_the_same_table_is_named(job: Job) -> None:
         ("metadata", b"[]", "metadata does not say whose checkpoint it is"),
         ("offsets/0", b"", "offsets/0 does not say where its batch ends"),
         ("offsets/0", b"v1\n{}\n\xff", "offsets/0 is no text"),
+        ("offsets/0", b"v1\n{}\n{no", "offsets/0 does not say where its batch ends"),
+        ("offsets/0", b"v1\n{}\n[1]", "offsets/0 does not say where its batch ends"),
+        ("offsets/0", b'v1\n{}\n{"t": {"0": "7"}}', "offsets/0 does not say where its batch ends"),
+        ("offsets/0", b'v1\n{}\n{"t": {"0": -1}}', "has offsets that no topic has"),
+        ("offsets/0", b'v1\n{}\n{"t": {"0": %d}}' % (1 << 63), "has offsets that no topic has"),
     ],
 )
 def test_a_damaged_checkpoint_is_named(job: Job, file: str, content: bytes, words: str) -> None:
@@ -110,6 +122,64 @@ def test_a_damaged_checkpoint_is_named(job: Job, file: str, content: bytes, word
     with pytest.raises(PipelineError, match=f"{words}: the checkpoint is damaged"):
         job.run()
     job.holds(10)
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+@pytest.mark.parametrize("offsets", [{}, {"0": 3}, {"0": 10, "1": 0}, {"0": 999}])
+def test_a_checkpoint_that_was_changed_is_not_gone_on_from(
+    job: Job, offsets: dict[str, int], is_done: bool
+) -> None:
+    note = job.checkpoint / "offsets" / "0"
+    *above, written = note.read_text().splitlines()
+    (known,) = json.loads(written).values()
+    changed = json.dumps({job.topic: {**offsets, "id": known["id"]}} if offsets else {})
+    note.write_text("\n".join([*above, changed]))
+    if not is_done:
+        (job.checkpoint / "commits" / "0").unlink()
+    with pytest.raises(TableError, match=r"batch 0 of .* was committed with other offsets"):
+        job.run()
+    job.holds(10)
+    note.write_text("\n".join([*above, written]))
+    job.run()
+    job.holds(20)
+
+
+def test_data_files_that_are_gone_are_named(
+    job: Job, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    (data,) = job.table.rglob("*.parquet")
+    away = data.rename(tmp_path / "away")
+    assert job.run() == 10
+    state = JobState(state_folder(job.table)).read()
+    assert state is not None
+    assert state.warning is not None
+    for said in (caplog.text, state.warning):
+        assert f"1 data files of {job.table} are gone with their rows (" in said
+        assert data.name in said
+    with pytest.raises(CheckError, match=data.name):
+        look_at_table(job.config)
+    away.rename(data)
+    look_at_table(job.config)
+    job.holds(20)
+
+
+DAMAGED = {
+    TableFormat.PARQUET: ("_penstock/commits/*.json", "_penstock/columns.arrow"),
+    TableFormat.DELTA: ("_delta_log/*.json",),
+    TableFormat.ICEBERG: ("metadata/*.json", "metadata/snap-*.avro", "metadata/*-m0.avro"),
+}
+
+
+def test_what_a_table_is_known_by_is_said_to_be_damaged(job: Job) -> None:
+    for pattern in DAMAGED[job.config.table_format]:
+        path = max(job.table.glob(pattern))
+        whole = path.read_bytes()
+        path.write_bytes(whole[:50])
+        with pytest.raises(TableError, match=rf"of {job.table}.* is missing or damaged .*put back"):
+            job.run()
+        path.write_bytes(whole)
+    assert job.run() == 10
+    job.holds(20)
 
 
 @pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)

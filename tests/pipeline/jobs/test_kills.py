@@ -24,6 +24,7 @@ from table_readers import READERS, offsets_seen
 ROUNDS = 30
 ROWS = 2000
 """That are new in each round."""
+BATCH_ROWS = 300
 KEYS = 150
 """A round's rows change each of them several times."""
 SECONDS = 300
@@ -129,7 +130,7 @@ class Kept:
 
     def check(self) -> None:
         """Catch up, and look at the rows."""
-        assert self._job().wait(SECONDS) == 0
+        assert self._job(self._rows).wait(SECONDS) == 0
         first = self._rows - KEYS if self._keyed else 0
         for reader in READERS[self._table.format]:
             assert offsets_seen(reader, self._table) == list(range(first, self._rows)), reader
@@ -137,8 +138,8 @@ class Kept:
     def _files(self) -> set[Path]:
         return set(Path(self._table.location).glob("**/*.parquet"))
 
-    def _job(self) -> subprocess.Popen[bytes]:
+    def _job(self, batch_rows: int = BATCH_ROWS) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "penstock", "pipeline", "run", self._topic]
         command += ["--table", self._table.location, "--server", self._server.kafka]
-        command += ["--batch-rows", "300", *self._options]
+        command += ["--batch-rows", str(batch_rows), *self._options]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)

@@ -24,7 +24,7 @@ from penstock.pipeline.jobs.config import (
 )
 from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.state import JobState, Phase
-from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.tables.interface import TableError, state_folder
 from penstock.pipeline.values.options import OnParseError
 from spark_topics import create, fill, numbered
 
@@ -152,7 +152,7 @@ def test_a_checkpoint_that_is_older_than_the_table_is_refused(
             shutil.copytree(checkpoint, tmp_path / f"after {batch}")
     shutil.rmtree(checkpoint)
     shutil.copytree(tmp_path / "after 0", checkpoint)
-    with pytest.raises(PipelineError, match="older than the table"):
+    with pytest.raises(TableError, match="older than the table"):
         Run(config).run(lambda _: None)
     shutil.rmtree(checkpoint)
     shutil.copytree(tmp_path / "after 1", checkpoint)

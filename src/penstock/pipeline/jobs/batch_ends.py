@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from penstock.pipeline.source.offsets import from_json
+
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.pipeline.source.offsets import OffsetsJson
 
+_OFFSET_MAX: Final = (1 << 63) - 1
 _OFFSETS_LINE: Final = 2
 """In a file of Spark's offset log: after its version and what Spark knows of the batch."""
 
@@ -23,8 +26,11 @@ def batch_end(checkpoint: Path, batch: int) -> OffsetsJson:
     lines = lines_of(checkpoint, batch)
     try:
         end: OffsetsJson = json.loads(lines[_OFFSETS_LINE])
+        offsets = from_json(end)
     except (IndexError, ValueError) as error:
         raise damaged(f"{_file(checkpoint, batch)} does not say where its batch ends") from error
+    if any(not 0 <= offset <= _OFFSET_MAX for offset in offsets.values()):
+        raise damaged(f"{_file(checkpoint, batch)} has offsets that no topic has")
     return end
 
 

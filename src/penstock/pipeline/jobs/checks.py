@@ -12,8 +12,9 @@ from pyspark.errors import AnalysisException
 from penstock.pipeline.causes import cause_of
 from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.jobs.config import DefinitionError
+from penstock.pipeline.jobs.going_on import loss_of
 from penstock.pipeline.jobs.opening import computing
-from penstock.pipeline.jobs.settings import source_options
+from penstock.pipeline.jobs.settings import source_options, table_config
 from penstock.pipeline.jobs.steps import MET
 from penstock.pipeline.session import open_session
 from penstock.pipeline.source.dividing import bytes_in
@@ -21,6 +22,8 @@ from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.offsets import OffsetRange, to_json
 from penstock.pipeline.source.options import OptionError, parse
 from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.tables.interface import TableError, state_folder
+from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.values.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -67,6 +70,19 @@ def look(config: PipelineConfig, done: Offsets | None = None) -> Found:
         raise CheckError(str(error)) from error
     size = sum(bytes_in(each, extents.get(each.source, ())) for each in waiting)
     return Found(len(latest), sum(each.rows for each in waiting), size, to_json(starting, ids))
+
+
+def look_at_table(config: PipelineConfig) -> None:
+    """Look whether the data files of a table are there that a run has begun; raises CheckError."""
+    if config.target_topic is not None or not state_folder(config.table).is_dir():
+        return
+    try:
+        table = open_table(table_config(config))
+        loss = loss_of(table) if table.is_there() else None
+    except TableError as error:
+        raise CheckError(str(error)) from error
+    if loss is not None:
+        raise CheckError(loss)
 
 
 def look_at_steps(config: PipelineConfig) -> list[tuple[str, str]]:

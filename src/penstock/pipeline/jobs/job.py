@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import re
 import threading
 import time
@@ -18,6 +19,7 @@ from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
+from penstock.pipeline.jobs.going_on import check_same_moment, loss_of
 from penstock.pipeline.jobs.opening import writing_of
 from penstock.pipeline.jobs.progress import LateRows, Pace, Progress, rows_behind
 from penstock.pipeline.jobs.recording import record
@@ -39,8 +41,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.pipeline.jobs.writing import Written
+    from penstock.pipeline.tables.table import Table
 
 __all__ = ["PipelineConfig", "PipelineError", "Progress", "Run"]
+
+logger = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
@@ -131,11 +136,21 @@ class Run:
         has_written = newest is not None and (newest.number > 0 or newest.is_done)
         if has_written and config.target_topic is None and not table.is_there():
             raise table_gone(table.place.uri, str(checkpoint.folder))
+        if newest is not None and config.target_topic is None and table.is_there():
+            check_same_moment(table, checkpoint, newest)
+            self._warn_of_losses(table)
         found = look(config, None if newest is None else from_json(newest.end))
         beginning = Beginning(self._state.folder)
         self._pinned = beginning.pinned(config, newest, found.starting)
         self._writing = writing_of(self._pinned)
         return may_go_without_spark(config, self._writing.table) and is_small(found)
+
+    def _warn_of_losses(self, table: Table) -> None:
+        # In a store only a list of all objects would say it: `pipeline check` has one made.
+        loss = None if table.place.local is None else loss_of(table)
+        if loss is not None:
+            logger.warning("%s", loss)
+            self._status = replace(self._status, warning=loss)
 
     def _run_small(self, report: Callable[[Progress], None]) -> Progress:
         self._pace.add(time.monotonic(), 0)

@@ -66,6 +66,8 @@ class Status:
     late: int = 0
     """Rows that came too late to be looked at for doubles, and were dropped."""
     error: str | None = None
+    warning: str | None = None
+    """What is wrong with the table, though the run goes on."""
 
     @classmethod
     def of_this_process(cls, topics: tuple[str, ...], target: str) -> Self:

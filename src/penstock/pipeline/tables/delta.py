@@ -23,6 +23,7 @@ from penstock.pipeline.tables.interface import (
     TableError,
     another_query,
     nothing_to_fill,
+    unreadable,
 )
 from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
 from penstock.pipeline.tables.storage import flush_folder
@@ -75,7 +76,12 @@ class DeltaLakeTable(LakeTable):
             self._opened = self._create(columns, [field.name for field in fields])
 
     def _load(self) -> DeltaTable:
-        return DeltaTable(self.place.uri, storage_options=self.place.delta_options())
+        try:
+            return DeltaTable(self.place.uri, storage_options=self.place.delta_options())
+        except TableNotFoundError:
+            raise
+        except DeltaError as error:
+            raise unreadable("the log", self.place.uri, error) from error
 
     def _create(self, columns: pa.Schema, parts: list[str]) -> DeltaTable:
         schema = delta_schema(columns)

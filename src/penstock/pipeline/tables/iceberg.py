@@ -29,6 +29,7 @@ from penstock.pipeline.tables.interface import (
     another_query,
     nothing_to_fill,
     state_folder,
+    unreadable,
 )
 from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
 
@@ -53,6 +54,7 @@ try:
         CommitFailedException,
         CommitStateUnknownException,
         NoSuchTableError,
+        ValidationError,
         ValidationException,
     )
     from pyiceberg.io.pyarrow import (
@@ -180,6 +182,9 @@ class IcebergTable(LakeTable):
             yield
         except NoSuchTableError:
             raise
+        except (FileNotFoundError, ValidationError) as error:
+            # pyiceberg reads with it the file that the catalogue names.
+            raise unreadable("the newest metadata", self.place.uri, error) from error
         except Exception as error:  # each kind of catalogue has its own
             text = (str(error).strip() or type(error).__name__).splitlines()[0]
             words = (
@@ -208,7 +213,9 @@ class IcebergTable(LakeTable):
     @property
     def _table(self) -> Opened:
         if self._loaded is None:
-            self._loaded = self._catalog().load_table(self._identifier)
+            catalog = self._catalog()
+            with self._asking_catalogue():
+                self._loaded = catalog.load_table(self._identifier)
         return self._loaded
 
     def _schema(self) -> pa.Schema:
@@ -219,7 +226,9 @@ class IcebergTable(LakeTable):
             self._table.refresh()
 
     def is_there(self) -> bool:
-        return self._catalog().table_exists(self._identifier)
+        catalog = self._catalog()
+        with self._asking_catalogue():
+            return catalog.table_exists(self._identifier)
 
     def _owner(self) -> str | None:
         return self._table.properties.get(self._key(QUERY))
@@ -264,7 +273,15 @@ class IcebergTable(LakeTable):
 
     def _manifests(self) -> list[ManifestFile]:
         snapshot = self._table.current_snapshot()
-        return [] if snapshot is None else snapshot.manifests(self._table.io)
+        with self._reading_manifests():
+            return [] if snapshot is None else snapshot.manifests(self._table.io)
+
+    @contextmanager
+    def _reading_manifests(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, FileNotFoundError, ValueError) as error:  # as pyiceberg reads Avro
+            raise unreadable("a manifest", self.place.uri, error) from error
 
     def _obstacle(self) -> str | None:
         if any(each.content is ManifestContent.DELETES for each in self._manifests()):
@@ -275,8 +292,9 @@ class IcebergTable(LakeTable):
         known = self._known.get(manifest.manifest_path)
         if known is not None:
             return known
-        entries = manifest.fetch_manifest_entry(self._table.io, discard_deleted=True)
-        return [entry.data_file for entry in entries]
+        with self._reading_manifests():
+            entries = manifest.fetch_manifest_entry(self._table.io, discard_deleted=True)
+            return [entry.data_file for entry in entries]
 
     def _live(self, file: DataFile) -> LiveFile:
         name = file.file_path.removeprefix(f"{self.place.uri}/")

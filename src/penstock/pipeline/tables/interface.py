@@ -140,6 +140,14 @@ class Snapshot(NamedTuple):
     """Where the batch after the newest one begins: all before it is in the files, or is no row."""
 
 
+class Held(NamedTuple):
+    """The newest batch of a query that a table holds."""
+
+    batch: int
+    positions: OffsetsJson | None
+    """Where the batch after it begins; earlier versions did not say."""
+
+
 class Merged(NamedTuple):
     """What a look for small files did."""
 
@@ -193,7 +201,16 @@ def nothing_to_fill(location: str) -> TableError:
 def older_checkpoint(location: str, batch: int) -> TableError:
     return TableError(
         f"batch {batch} of {location} was committed with other offsets than the checkpoint holds: "
-        "the checkpoint is older than the table, and can't go on with it"
+        "the checkpoint is older than the table, or was changed, and can't go on with it"
+    )
+
+
+def unreadable(what: str, location: str, error: Exception) -> TableError:
+    """Return the error that what a table is known by is gone or damaged."""
+    why = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return TableError(
+        f"{what} of {location} is missing or damaged ({why}): put back a copy of it. Its rows are "
+        "in its data files; without a copy, begin another table from another checkpoint"
     )
 
 

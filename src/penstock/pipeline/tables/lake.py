@@ -25,6 +25,7 @@ from penstock.pipeline.tables.commits import Batch, Change, ConflictError, Outco
 from penstock.pipeline.tables.evolution import Evolution, check_names, evolution
 from penstock.pipeline.tables.filling import DeletedKeys
 from penstock.pipeline.tables.interface import (
+    Held,
     Merged,
     Offsets,
     Snapshot,
@@ -241,6 +242,18 @@ class LakeTable(Table):
                 logger.warning("small files of %s stay for now: %s", self.place.uri, error)
         return sum(file.rows for file in staged)
 
+    def held(self, query: str) -> Held | None:
+        self._refresh()
+        newest = self._committed(query) if self._owner() == query else None
+        return None if newest is None else Held(newest, self._positions(query, newest))
+
+    def missing(self) -> list[str]:
+        self._refresh()
+        there = {each.name for each in self.folder.found()}
+        # Other engines may have added files of other folders.
+        own = (each.name for each in self._files() if not each.name.startswith(_ELSEWHERE))
+        return sorted(name for name in own if name not in there)
+
     def snapshot(self) -> Snapshot | None:
         if not self.is_there():
             return None
@@ -444,6 +457,10 @@ class LakeTable(Table):
         """Whether the files that a commit was to add are part of the table."""
         names = {file.name for file in self._files()}
         return all(f"{DATA}/{file.staged}" in names for file in change.added)
+
+
+_ELSEWHERE: Final = ("/", "file:", "s3:", "s3a:", "gs:", "abfs:", "abfss:", "az:")
+"""How the names of files begin that do not lie below the table's folder."""
 
 
 def _empty(folder: Folder, kept: AbstractSet[str]) -> None:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from penstock.pipeline.tables.evolution import check_names, evolution
 from penstock.pipeline.tables.interface import (
+    Held,
     Merged,
     Snapshot,
     StagedFile,
@@ -35,6 +36,7 @@ from penstock.pipeline.tables.interface import (
     older_checkpoint,
     other_parts,
     unknown_positions,
+    unreadable,
 )
 from penstock.pipeline.tables.partitions import hive_folder, parse_partitions
 from penstock.pipeline.tables.staging import Stager
@@ -56,15 +58,20 @@ _PARTS: Final = b"penstock.partition_by"
 class Decision(NamedTuple):
     """One batch's record."""
 
+    query: str
     files: list[StagedFile]
     positions: OffsetsJson | None
     """Where the batch after it begins; earlier versions did not say."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        record = json.loads(path.read_bytes())
-        files = [StagedFile.from_record(file) for file in record["files"]]
-        return cls(files, record.get("positions"))
+        """Raises TableError."""
+        try:
+            record = json.loads(path.read_bytes())
+            files = [StagedFile.from_record(file) for file in record["files"]]
+            return cls(record["query"], files, record.get("positions"))
+        except (ValueError, KeyError, TypeError) as error:
+            raise unreadable("the record", str(path), error) from error
 
 
 class ParquetTable(Table):
@@ -107,10 +114,10 @@ class ParquetTable(Table):
 
     def _columns(self, wanted: pa.Schema) -> pa.Schema:
         """Return the table's columns with those that are new; readers need no record of them."""
-        record = self.state / "columns.arrow"
+        record = self._columns_record
         parts = json.dumps(self.config.partition_by).encode()
         wanted = wanted.with_metadata({_PARTS: parts})
-        known = pa.ipc.read_schema(record) if record.exists() else wanted
+        known = self._known_columns() if record.exists() else wanted
         if known.metadata[_PARTS] != parts:
             raise other_parts(str(self.path), json.loads(known.metadata[_PARTS]))
         change = evolution(known, wanted, widens=False, location=str(self.path))
@@ -123,6 +130,16 @@ class ParquetTable(Table):
                 file.write(columns.serialize())
             (self._staging / draft).replace(record)
         return columns.remove_metadata()
+
+    @property
+    def _columns_record(self) -> Path:
+        return self.state / "columns.arrow"
+
+    def _known_columns(self) -> pa.Schema:
+        try:
+            return pa.ipc.read_schema(self._columns_record)
+        except pa.ArrowInvalid as error:
+            raise unreadable("the record of columns", str(self._columns_record), error) from error
 
     def commit(
         self,
@@ -148,7 +165,7 @@ class ParquetTable(Table):
         positions: OffsetsJson | None,
     ) -> list[StagedFile]:
         newest = max(self._commits.glob("*.json"), default=None)
-        if newest is not None and json.loads(newest.read_bytes())["query"] != query:
+        if newest is not None and Decision.read(newest).query != query:
             raise another_query(str(self.path))
         path = self._commits / f"{batch:020d}.json"
         if not path.exists():
@@ -164,6 +181,24 @@ class ParquetTable(Table):
 
     def is_there(self) -> bool:
         return (self.state / "commits").is_dir()
+
+    def held(self, query: str) -> Held | None:
+        newest = max(self._commits.glob("*.json"), default=None)
+        if newest is None:
+            return None
+        decision = Decision.read(newest)
+        return Held(int(newest.stem), decision.positions) if decision.query == query else None
+
+    def missing(self) -> list[str]:
+        decisions = map(Decision.read, self._commits.glob("*.json"))
+        named = (file for each in decisions for file in each.files if file.staged)
+        # A run that was killed may have decided a batch and not renamed its files.
+        gone = (
+            self._target(file)
+            for file in named
+            if not self._target(file).exists() and not (self._staging / file.staged).exists()
+        )
+        return sorted(str(path.relative_to(self.path)) for path in gone)
 
     def snapshot(self) -> Snapshot | None:
         """See `Table.snapshot`: files appear one by one, so those of a batch count once all have.
@@ -187,7 +222,7 @@ class ParquetTable(Table):
         positions = Decision.read(whole).positions
         if positions is None:
             raise unknown_positions(str(self.path))
-        schema = pa.ipc.read_schema(self.state / "columns.arrow").remove_metadata()
+        schema = self._known_columns().remove_metadata()
         return Snapshot(tuple(map(str, sorted(found - pending))), schema, positions)
 
     def compact(self) -> Merged:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -70,21 +70,25 @@ class Stager:
         """Write files of about the target's size; each is whole when it is yielded."""
         inside = f"{query}-{batch}/" if self.by_batch else ""
         files: dict[Values, _OpenFile] = {}
-        for values, rows in self._parts(batches):
-            file = files.get(values)
-            if file is None:
-                if len(files) == OPEN_FILES_MAX:
-                    yield files.pop(next(iter(files))).end()
-                file = files[values] = _OpenFile(self, inside, values)
-            file.add(rows)
-            if file.gathered_bytes >= ROW_GROUP_BYTES:
-                file.write_group()
-            elif sum(each.gathered_bytes for each in files.values()) >= GATHERED_BYTES_MAX:
-                max(files.values(), key=lambda each: each.gathered_bytes).write_group()
-            if file.size >= self.target_bytes:
+        try:
+            for values, rows in self._parts(batches):
+                file = files.get(values)
+                if file is None:
+                    if len(files) == OPEN_FILES_MAX:
+                        yield files.pop(next(iter(files))).end()
+                    file = files[values] = _OpenFile(self, inside, values)
+                file.add(rows)
+                if file.gathered_bytes >= ROW_GROUP_BYTES:
+                    file.write_group()
+                elif sum(each.gathered_bytes for each in files.values()) >= GATHERED_BYTES_MAX:
+                    max(files.values(), key=lambda each: each.gathered_bytes).write_group()
+                if file.size >= self.target_bytes:
+                    yield files.pop(values).end()
+            for values in list(files):
                 yield files.pop(values).end()
-        for file in files.values():
-            yield file.end()
+        finally:
+            for file in files.values():
+                file.leave()
 
     def _parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Values, pa.RecordBatch]]:
         for batch in batches:
@@ -136,13 +140,23 @@ class _OpenFile:
         self._gathered, self.gathered_bytes = [], 0
 
     def end(self) -> Piece:
-        if self._gathered:
-            self.write_group()
-        self._writer.close()
-        footer = self._writer.writer.metadata
-        size = self.size
-        self._open.close()
+        try:
+            if self._gathered:
+                self.write_group()
+            self._writer.close()
+            footer = self._writer.writer.metadata
+            size = self.size
+            self._open.close()
+        except OSError:
+            self.leave()
+            raise
         return Piece(self._name, footer.num_rows, size, self._values, serialized(footer))
+
+    def leave(self) -> None:
+        """Close what is not whole and is part of nothing, where a disk may be full."""
+        self._writer.is_open = False
+        with suppress(OSError, ValueError):
+            self._open.close()
 
 
 def serialized(metadata: pq.FileMetaData) -> bytes:

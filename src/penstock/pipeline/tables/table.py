@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.pipeline.source.offsets import OffsetsJson
-    from penstock.pipeline.tables.interface import Merged, Snapshot, StagedFile, TableConfig
+    from penstock.pipeline.tables.interface import (
+        Held,
+        Merged,
+        Snapshot,
+        StagedFile,
+        TableConfig,
+    )
     from penstock.pipeline.tables.staging import Stager
 
 
@@ -106,6 +112,17 @@ class Table(ABC):
     @abstractmethod
     def is_there(self) -> bool:
         """Whether somebody has made the table, also where it has no rows yet."""
+
+    @abstractmethod
+    def held(self, query: str) -> Held | None:
+        """Return the newest batch of a query that a table that is there holds; None for none."""
+
+    @abstractmethod
+    def missing(self) -> list[str]:
+        """Return the names of data files, sorted, that the table is made of and that are gone.
+
+        A plain folder of Parquet knows those of its newest batches.
+        """
 
     @abstractmethod
     def snapshot(self) -> Snapshot | None:

@@ -1,0 +1,58 @@
+"""Whether a table is whole, and of the same moment as the checkpoint of its job.
+
+A checkpoint says what was read, and a table up to where it holds what was read. Each may have been
+put back, changed or damaged without the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.pipeline.source.offsets import from_json, topic_ids
+from penstock.pipeline.tables.interface import differ, older_checkpoint
+
+if TYPE_CHECKING:
+    from penstock.pipeline.jobs.checkpoint import Checkpoint, PlannedBatch
+    from penstock.pipeline.source.offsets import OffsetsJson
+    from penstock.pipeline.tables.table import Table
+
+NAMED_MAX: Final = 3
+"""Files that a message names."""
+
+
+def check_same_moment(table: Table, checkpoint: Checkpoint, newest: PlannedBatch) -> None:
+    """Raise TableError where going on from the checkpoint would leave rows out or double some."""
+    held = table.held(checkpoint.query())
+    if held is None or held.positions is None:
+        return
+    if held.batch > newest.number or (
+        differ(held.positions, newest.end)
+        if held.batch == newest.number
+        else _goes_back(held.positions, newest.end)
+    ):
+        raise older_checkpoint(table.place.uri, held.batch)
+
+
+def loss_of(table: Table) -> str | None:
+    """Return what is to be said of data files that are gone; None where all are there.
+
+    Raises TableError where what names them is gone or damaged.
+    """
+    gone = table.missing()
+    if not gone:
+        return None
+    names = ", ".join(gone[:NAMED_MAX]) + (", …" if len(gone) > NAMED_MAX else "")
+    return (
+        f"{len(gone)} data files of {table.place.uri} are gone with their rows ({names}): put them "
+        "back, or begin another table from another checkpoint"
+    )
+
+
+def _goes_back(earlier: OffsetsJson, later: OffsetsJson) -> bool:
+    known, after = topic_ids(earlier), topic_ids(later)
+    ends = from_json(later)
+    return any(
+        ends.get(source, offset) < offset
+        for source, offset in from_json(earlier).items()
+        if known.get(source.topic) == after.get(source.topic)
+    )
