@@ -91,12 +91,15 @@ class Machine:
         """Hold everything up to a batch, where no other transaction has a part of it."""
         wanted = set(range(FIRST, batch(number)[1])) - self.acknowledged
         others = [mine for each, mine in self.pending.items() if each != who]
-        assert self.engine.pending.has_others(who, batch(number)[1]) == any(
-            offset < batch(number)[1] for offset in chain(*others)
-        )
+        end = batch(number)[1]
+        for start in (FIRST, *batch(number)):
+            assert self.engine.pending.has_others(who, start, end) == any(
+                start <= offset < end for offset in chain(*others)
+            )
         if wanted and not any(wanted & mine for mine in others):
             self.engine.hold(who, FIRST, sum(1 << (offset - FIRST) for offset in wanted))
             self.pending[who] |= wanted
+            self.engine.pending.goes_on_through(who, 0, end)
 
     def commit(self, who: int, *_: object) -> None:
         for _step in self.engine.committing(who):
@@ -128,6 +131,8 @@ class Machine:
             covered = {o for run in holder.leases.values() for o in range(run.start, run.end)}
             assert holder.unacknowledged == len(covered - self.closed)
         for who, mine in self.pending.items():
+            through = self.engine.pending.through(who)
+            assert mine | self.acknowledged >= {*range(FIRST, through)}
             found = {o for run in self.engine.pending.runs_of(who) for o in range(*run)}
             assert found == mine
 

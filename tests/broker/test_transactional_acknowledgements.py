@@ -15,7 +15,9 @@ from penstock import pace
 from penstock.broker.broker import Broker
 from penstock.broker.errors import NoMemoryError, TransactionConflictError
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.subscriptions.bitmaps import BLOCK
 from penstock.broker.subscriptions.consumer import Consumer
+from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import Subscription, SubscriptionKind
 from penstock.broker.topics.names import TopicName
@@ -193,6 +195,27 @@ async def test_a_cumulative_acknowledgement_is_of_one_transaction(broker: Broker
     await hold(broker, subscription, ONE)
     await decide(broker, ONE, committed=True)
     assert subscription.cursor.position == 12
+
+
+async def test_each_cumulative_acknowledgement_goes_on_where_the_last_one_ended(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription, _ = await subscribed(broker, EXCLUSIVE)
+    looked_at: list[int] = []
+    open_count = Cursor.open_count
+
+    def counted(cursor: Cursor, start: int, end: int) -> int:
+        looked_at.append(start)
+        return open_count(cursor, start, end)
+
+    monkeypatch.setattr(Cursor, "open_count", counted)
+    for start in range(0, 100 * BLOCK, BLOCK):
+        list(subscription.holding_through(ONE, start, start + SIZE))
+    assert list(subscription.pending.runs_of(ONE)) == [(0, 99 * BLOCK + SIZE)]
+    assert len(looked_at) < 3 * 100
+    subscription.pending.remove(ONE, 5, 8)  # As what could not be saved is given back.
+    list(subscription.holding_through(ONE, 100 * BLOCK, 100 * BLOCK + SIZE))
+    assert list(subscription.pending.runs_of(ONE)) == [(0, 100 * BLOCK + SIZE)]
 
 
 @pytest.mark.parametrize("committed", [True, False])

@@ -30,6 +30,7 @@ class Pending:
         """What is pending in any transaction; empty mostly, which the engine asks all the time."""
         self._size = 0
         self._unsaved: dict[int, dict[int, int]] = {}
+        self._through: dict[int, int] = {}
 
     def __len__(self) -> int:
         """How many blocks are kept for all producers."""
@@ -58,14 +59,28 @@ class Pending:
                 count += (bits & cursor.open_mask(base, base + BLOCK)).bit_count()
         return count
 
-    def has_others(self, producer_id: int, end: int) -> bool:
-        """Whether other transactions have anything below an offset."""
+    def has_others(self, producer_id: int, start: int, end: int) -> bool:
+        """Whether other transactions have anything of a range."""
         mine = self.blocks_of(producer_id)
-        for number, bits in self.blocks.items():
-            below = span(0, min(max(end - number * BLOCK, 0), BLOCK))
-            if bits & below & ~mine.get(number, 0):
+        for number in blocks_between(self.blocks, start, end):
+            base = number * BLOCK
+            part = span(max(start - base, 0), max(min(end - base, BLOCK), 0))
+            if self.blocks.get(number, 0) & part & ~mine.get(number, 0):
                 return True
         return False
+
+    def through(self, producer_id: int) -> int:
+        """Return an offset below which nothing is open but what a transaction has, as far as
+        `goes_on_through` said.
+        """
+        return self._through.get(producer_id, 0)
+
+    def goes_on_through(self, producer_id: int, start: int, end: int) -> None:
+        """Note that nothing is open from `start` up to `end` but what a transaction has, which
+        counts where that holds below `start` too.
+        """
+        if producer_id in self._by_producer and self.through(producer_id) >= start:
+            self._through[producer_id] = max(end, self.through(producer_id))
 
     def add(self, producer_id: int, start: int, closed: int) -> None:
         """Note the offset `start` + i for each bit i that is set; none is another transaction's."""
@@ -84,6 +99,8 @@ class Pending:
         """Forget what a transaction has of a range."""
         mine = self._by_producer.get(producer_id, {})
         unsaved = self._unsaved.get(producer_id, {})
+        if producer_id in self._through:
+            self._through[producer_id] = min(start, self._through[producer_id])
         for number in blocks_between(mine, start, end):
             if number in mine:
                 base = number * BLOCK
@@ -93,8 +110,8 @@ class Pending:
                 if number in unsaved:
                     _keep(unsaved, number, ~part)
         if not mine:
-            self._by_producer.pop(producer_id, None)
-            self._unsaved.pop(producer_id, None)
+            for each in (self._by_producer, self._unsaved, self._through):
+                each.pop(producer_id, None)
 
     def changes(self, producer_id: int) -> dict[int, int]:
         """Return the blocks of a transaction of which something is not saved, as they are now."""
@@ -122,8 +139,8 @@ class Pending:
         return _runs(self._unsaved.get(producer_id, {}))
 
     def clear(self) -> None:
-        drop(self._by_producer, self.blocks, self._unsaved)
-        self._by_producer, self.blocks, self._unsaved = {}, {}, {}
+        drop(self._by_producer, self.blocks, self._unsaved, self._through)
+        self._by_producer, self.blocks, self._unsaved, self._through = {}, {}, {}, {}
         self._size = 0
 
 

@@ -297,17 +297,22 @@ class Subscription:
         """Take a cumulative acknowledgement in a transaction, in steps: all before the batch, and
         of it as `hold` does. Raises as that does, also between two steps.
         """
-        first = self.cursor.position
-        if self._engine.pending.has_others(producer_id, start):
+        pending = self._engine.pending
+        first = max(self.cursor.position, pending.through(producer_id))
+        if pending.has_others(producer_id, first, start):
             raise TransactionConflictError(
                 f"another open transaction has acknowledged messages below {start}"
             )
         self.hold(producer_id, start, end, open_mask)
-        mine = self._engine.pending.blocks_of(producer_id)
+        pending.goes_on_through(producer_id, 0, first)
+        mine = pending.blocks_of(producer_id)
         for low in range(first - first % BLOCK, start, BLOCK):
             high = min(low + BLOCK, start)
-            if mine.get(low // BLOCK) != FULL and self.cursor.open_count(low, high):
+            is_held = mine.get(low // BLOCK) != FULL and self.cursor.open_count(low, high) > 0
+            if is_held:
                 self.hold(producer_id, low, high)
+            pending.goes_on_through(producer_id, low, high)
+            if is_held:
                 yield
 
     @property
