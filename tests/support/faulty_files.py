@@ -133,6 +133,11 @@ class FaultyFile:
             raise
         self._content.sync()
 
+    def begin_writing(self, position: int, size: int) -> None:
+        assert self._is_open, f"{self._path} is closed"
+        self._system.before("begin_writing", self._path)
+        assert position + size <= len(self._content.live)
+
     def truncate(self, size: int) -> None:
         self._system.before("truncate", self._path)
         self._content.write(size, None)

@@ -41,6 +41,11 @@ class File(Protocol):
     def fdatasync(self) -> None:
         """Return when the content, and the size, are on stable storage. Raises OSError."""
 
+    def begin_writing(self, position: int, size: int) -> None:
+        """Have some of the content written by and by, which is on stable storage only once
+        `fdatasync` has returned. Raises OSError.
+        """
+
     def truncate(self, size: int) -> None: ...
 
     def close(self) -> None: ...
@@ -106,6 +111,11 @@ class RealFile:
 
     def fdatasync(self) -> None:
         os.fdatasync(self.descriptor)
+
+    def begin_writing(self, position: int, size: int) -> None:
+        # Linux writes what of it is not written yet, without waiting for it.
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self.descriptor, position, size, os.POSIX_FADV_DONTNEED)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.descriptor, size)

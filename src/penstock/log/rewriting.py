@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from penstock.log.scan import Bounds, Judge
     from penstock.session import Buffer
 
-_SYNCED_BYTES: Final = 1 << 20
-"""What is written between two flushes at least: a producer's waits for one that has begun, which of
-8 MiB takes as long as ten of its own.
+_BEGUN_BYTES: Final = 256 << 10
+"""What is written before the disk is to begin with it, so that a flush has little left to do: a
+producer's waits for one that has begun.
 """
-
+_SYNCED_BYTES: Final = 16 << 20
+"""What is written between two flushes at least, so that a slow disk is waited for."""
 
 _FOR_A_WHILE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _TRIES: Final = 50
@@ -88,7 +89,8 @@ class SegmentRewriting:
         self._index = self._new_index(self._replacement.stem)
         self._file: File | None = None
         self._next_offset = self.start
-        self._synced = 0
+        self._begun = self._synced = 0
+        """How much the disk has been asked to write, and how much it has."""
 
     @property
     def source_count(self) -> int:
@@ -135,6 +137,9 @@ class SegmentRewriting:
         self._index.add_run(place, len(batches), positions, last_offsets, latest)
         self.size += len(batches)
         self._next_offset = last_offsets[-1] + 1
+        if self.size - self._begun >= _BEGUN_BYTES:
+            self._file.begin_writing(self._begun, self.size - self._begun)
+            self._begun = self.size
         if self.size - self._synced >= _SYNCED_BYTES:
             self._file.fdatasync()
             self._synced = self.size
