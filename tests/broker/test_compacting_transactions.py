@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
 from penstock.broker.transactions.aborted_stretch import STRETCH
 from penstock.log import LogConfig
-from penstock.log.header import ATTRIBUTE_CONTROL, Magic
+from penstock.log.header import ATTRIBUTE_CONTROL, Magic, walk
 from penstock.records import decode
 from running import running
 from stored_batches import TIME, Record, kafka_batch
@@ -95,3 +96,53 @@ async def test_a_marker_stays_as_long_as_readers_are_told_of_its_transaction(
         assert len(told(partition)) == ABORTED - STRETCH
         await compact(broker, partition, 4)
         assert await markers(partition) == told(partition)
+
+
+async def test_they_are_forgotten_while_the_broker_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.limits.ABORTED_TOLD_SECONDS", 0)
+    async with compacted(tmp_path) as (broker, partition):
+        for _ in range(ABORTED):
+            partition.append([as_part_of(kafka_batch([Record(b"never", b"k")]), 7)])
+            end(partition, 7, committed=False)
+        broker.retention.leases.hold("job", partition.id, 0, 60)
+        await compact(broker, partition, 3)
+        assert len(told(partition)) == ABORTED
+        broker.retention.leases.release("job")
+        await compact(broker, partition, 4)
+        assert len(told(partition)) == ABORTED - STRETCH
+        assert await markers(partition) == told(partition)
+        monkeypatch.setattr("penstock.limits.ABORTED_TRANSACTION_BYTES", 30_000)
+        partition.append([as_part_of(kafka_batch([Record(b"later", b"k")]), 7)])
+
+
+@pytest.mark.parametrize("encoding", Magic)
+async def test_who_reads_meanwhile_sees_nothing_of_what_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: Magic
+) -> None:
+    monkeypatch.setattr("penstock.limits.ABORTED_TOLD_SECONDS", 0)
+    async with compacted(tmp_path) as (broker, partition):
+        for _ in range(ABORTED):
+            partition.append([as_part_of(kafka_batch([Record(b"never", b"k")]), 7)])
+            end(partition, 7, committed=False)
+        await partition.flushed()
+        read, compacted_meanwhile = partition._reader.read, []
+
+        async def slow(*arguments: Any) -> Any:
+            found = await read(*arguments)
+            if not compacted_meanwhile:
+                compacted_meanwhile.append(True)
+                await compact(broker, partition, 4)
+            return found
+
+        monkeypatch.setattr(partition._reader, "read", slow)
+        taken = await partition.read_on(0, 1 << 20, encoding)
+        committed = partition.committed_in(0, taken.next_offset)
+        assert compacted_meanwhile
+        assert all(
+            committed.hides(header) or not header.record_count
+            for part in taken.parts
+            for _, header in walk(part)
+            if header.base_offset < STRETCH
+        )

@@ -113,7 +113,8 @@ class Broker:
         check_ms = settings.retention_check_ms
         self.retention = Retention(self.topics, storage, self.subscriptions, check_ms)
         pace = settings.compaction_check_ms, settings.compaction_bytes_per_second
-        self.compaction = Compaction(self.topics, storage, self.subscriptions, *pace)
+        watched = self.topics, storage, self.subscriptions, self.retention.leases
+        self.compaction = Compaction(*watched, *pace)
         self.schemas = Schemas(SchemaRepository(store), self.memory)
         self.pending_offsets = PendingOffsets(
             PendingOffsetRepository(store), self.offsets, has_partition, self.memory

@@ -105,8 +105,25 @@ ABORTED_TRANSACTION_BYTES: Final = Limit(
     "bytes that what is open on a partition, or was aborted there and is still in its log, takes "
     "in a checkpoint: some 15,000,000 aborted transactions",
     protects="a start from reading the whole log again, for want of a checkpoint",
-    when_hit="the next transaction there is refused until retention takes the oldest messages, or, "
-    "where compaction has, until the next start",
+    when_hit="the next transaction there is refused until retention takes the oldest messages, or "
+    "compaction has for a while",
+)
+
+ABORTED_TOLD_SECONDS: Final = Limit(
+    600,
+    "seconds for which readers are told of aborted transactions that compaction has taken, whose "
+    "messages they may have read from segment files before",
+    protects="readers of segment files from messages of aborted transactions",
+    when_hit="such a transaction is forgotten, unless somebody holds its offsets by a lease, and "
+    "its marker goes",
+)
+
+UNSEEN_RANGES: Final = Limit(
+    1_024,
+    "ranges of a partition, for readers of an encoding, that are remembered to hold no message for "
+    "them, as where transactions were aborted",
+    protects="memory",
+    when_hit="the shortest is read again by those who come to it",
 )
 
 PULSAR_HIDDEN_BATCHES: Final = Limit(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from penstock.broker.compaction.cleaner import Cleaner
     from penstock.broker.compaction.process import RemoteCleaner
+    from penstock.broker.retention.leases import RangeLeases
     from penstock.broker.subscriptions.registry import Subscriptions
     from penstock.broker.topics.catalogue import Topics
     from penstock.broker.topics.partition import Partition
@@ -60,6 +61,7 @@ class Compaction:
         topics: Topics,
         storage: Storage,
         subscriptions: Subscriptions,
+        leases: RangeLeases,
         check_ms: int,
         bytes_per_second: int,
         now_ms: Callable[[], int] = wall_clock.now_ms,
@@ -68,6 +70,7 @@ class Compaction:
         self._topics = topics
         self._closed = ClosedLogs(storage)
         self._subscriptions = subscriptions
+        self._leases = leases
         self._check_seconds = check_ms / 1000
         self._throttle = Throttle(bytes_per_second)
         self._tasks = Tasks()
@@ -153,6 +156,7 @@ class Compaction:
         for topic in self._topics.all():
             if not topic.config.compaction.is_idle:
                 for partition in topic.partitions:
+                    self._forget_aborted(partition)
                     due = None if partition.id in done else await self._due(partition)
                     if due is not None:
                         found.append((due.dirty_bytes, partition))
@@ -160,6 +164,15 @@ class Compaction:
                 await pace.others()
         found.sort(key=itemgetter(0), reverse=True)
         return [partition for _, partition in found]
+
+    def _forget_aborted(self, partition: Partition) -> None:
+        """Forget the aborted transactions of which nothing is left, but for those that somebody may
+        ask for who has read the log's files before: within a while, or while they are held.
+        """
+        if partition.is_open and partition.transactions.has_aborted:
+            end = partition.compaction.forgettable_to(time.monotonic())
+            end = min(end, self._leases.needed_from(partition.id))
+            partition.transactions.compacted(end)
 
     async def _due(self, partition: Partition) -> Due | None:
         if not partition.is_open or self._is_refused(partition):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock import limits
 from penstock.broker.compaction.due import Known
 from penstock.broker.compaction.view import CompactedView
 from penstock.log.errors import OffsetOutOfRangeError
@@ -33,6 +34,13 @@ def read_state(state: bytes) -> tuple[Known, int]:
     return Known(cleaned_to, asked_to), answered_ms
 
 
+class _Forgetting(NamedTuple):
+    """All below an offset was compacted by a time."""
+
+    since: float
+    end: int
+
+
 class PartitionCompaction:
     """It lies in the checkpoints of the log. Where it is lost, all is compacted again."""
 
@@ -43,6 +51,7 @@ class PartitionCompaction:
         self._held = Holding(conversions.memory.metadata)
         self._answered_ms = 0
         """The last time at which somebody asked, of those that have been heard."""
+        self._forgetting: _Forgetting | None = None
         self._rolled_ms = 0
         """When the last segment was closed for the age of what was in it."""
         self._conversions = conversions
@@ -66,6 +75,16 @@ class PartitionCompaction:
         """All below an offset was compacted, as far as keys are known from there."""
         self.known = self.known._replace(cleaned_to=max(end, self.known.cleaned_to))
         self._opened.keep_states()
+
+    def forgettable_to(self, now: float) -> int:
+        """Return the offset below which nobody asks any more which transactions were aborted: all
+        was compacted below it for so long. To be asked now and again; `now` is in seconds.
+        """
+        waiting, cleaned_to = self._forgetting, self.known.cleaned_to
+        if waiting is not None and now - waiting.since < limits.ABORTED_TOLD_SECONDS:
+            return 0
+        self._forgetting = _Forgetting(now, cleaned_to)
+        return 0 if waiting is None else waiting.end
 
     async def show(self, view: CompactedView) -> None:
         """Have another view, also after a crash. Raises LogError."""

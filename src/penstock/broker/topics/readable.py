@@ -162,9 +162,19 @@ class Readable(Followed):
         magic: Encoding,
         isolation: Isolation = Isolation.READ_COMMITTED,
     ) -> Taken:
-        """Return what `read` does, and where it ends, for whoever reads on there."""
-        self._check_alive()
-        return await self._reader.read(offset, max_bytes, magic, self.read_end(offset, isolation))
+        """Return what `read` does, and where it ends, for whoever reads on there.
+
+        What is asked of its transactions in the same turn fits it.
+        """
+        while True:
+            self._check_alive()
+            log, replacements = self._log, self._log.replacements
+            end = self.read_end(offset, isolation)
+            taken = await self._reader.read(offset, max_bytes, magic, end)
+            is_as_it_was = log is self._log and log.replacements == replacements
+            # Compaction may have had it forgotten that something of it was aborted.
+            if is_as_it_was or not self.transactions.has_aborted:
+                return taken
 
     async def read_stored(
         self, offset: int, max_bytes: int, isolation: Isolation = Isolation.READ_COMMITTED

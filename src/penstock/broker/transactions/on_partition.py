@@ -185,7 +185,7 @@ class PartitionTransactions:
     def compacted(self, end: int) -> None:
         """Nothing is left below an offset of what was aborted: forget most of what ended there.
 
-        Only where nobody has read anything yet, for what was read before may hold some of it.
+        Who has read before that, and asks only now, hears nothing of what that holds of them.
         """
         if self._aborted is not None:
             self._aborted.trim(end)
