@@ -14,6 +14,7 @@ from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.reading import visible
 from penstock.broker.reading.entries import EntryReader
+from penstock.broker.reading.unseen import Unseen
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
@@ -213,6 +214,7 @@ async def test_what_fell_to_retention_is_skipped() -> None:
     async def read(offset: int, *_: object) -> list[bytes]:
         raise OffsetOutOfRangeError(offset, 7, 7)
 
+    memory = Memory()
     stub = SimpleNamespace(
         start_offset=7,
         readable_end=lambda: 7,
@@ -220,7 +222,8 @@ async def test_what_fell_to_retention_is_skipped() -> None:
         deleted=False,
         edition=(0, 0),
         read_on=read,
-        memory=Memory(),
+        memory=memory,
+        unseen=Unseen(memory.producers),
     )
     reader, skipped = reader_of(stub)
     assert await taken(reader) == []

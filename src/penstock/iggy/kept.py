@@ -10,34 +10,41 @@ from typing import TYPE_CHECKING
 
 from penstock.iggy.batches import Stored
 from penstock.limits import IGGY_KEPT_BYTES
-from penstock.log.header import HEADER_SIZE, read_header, walk
+from penstock.log.header import HEADER_SIZE, Magic, read_header, walk
 from penstock.memory import Holding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from penstock.broker.reading.conversion_cache import Taken
+    from penstock.broker.reading.unseen import Unseen
     from penstock.broker.topics.partition import Partition
     from penstock.broker.transactions.committed import Committed
     from penstock.memory import Memory
-    from penstock.session import Buffer
 
 
 class Run:
-    """Stored batches that follow one another; each is looked at when a poll first comes to it.
+    """Stored batches that were read from an offset on; each is looked at when a poll first comes to
+    it.
 
-    Of those that are not `committed` nothing is kept but their offsets.
+    Of those that are not `committed` nothing is kept but where they end, which is `unseen`.
     `edition` is the partition's before they were read.
     """
 
     __slots__ = ("_batches", "_last_offsets", "_rest", "edition", "size", "start")
 
     def __init__(
-        self, buffers: Sequence[Buffer], edition: tuple[int, int], committed: Committed
+        self,
+        taken: Taken,
+        offset: int,
+        edition: tuple[int, int],
+        committed: Committed,
+        unseen: Unseen,
     ) -> None:
         self.edition = edition
-        self.size = sum(map(len, buffers))
-        self.start = read_header(buffers[0]).base_offset
-        self._rest = _batches(buffers, committed)
+        self.size = sum(map(len, taken.parts))
+        self.start = min(offset, read_header(taken.parts[0]).base_offset)
+        self._rest = _batches(taken, self.start, committed, unseen)
         self._last_offsets: list[int] = []
         self._batches: list[Stored] = []
 
@@ -98,10 +105,25 @@ class Kept:
             self._held.grow(-run.size)
 
 
-def _batches(buffers: Sequence[Buffer], committed: Committed) -> Iterator[Stored]:
-    for stored in buffers:
+def _batches(taken: Taken, start: int, committed: Committed, unseen: Unseen) -> Iterator[Stored]:
+    """Yield each batch, and one without messages for those that follow one another and have none
+    for readers.
+    """
+    seen_to = start
+    for stored in taken.parts:
         view = memoryview(stored)
         for position, header in walk(view):
-            end = position + (HEADER_SIZE if committed.hides(header) else header.size)
-            body = view[position + HEADER_SIZE : end]
+            if header.size == HEADER_SIZE or committed.hides(header):
+                continue
+            if seen_to < header.base_offset:
+                yield _none(seen_to, header.base_offset, unseen)
+            body = view[position + HEADER_SIZE : position + header.size]
             yield Stored.of(header.last_offset, body)
+            seen_to = header.next_offset
+    if seen_to < taken.next_offset:
+        yield _none(seen_to, taken.next_offset, unseen)
+
+
+def _none(start: int, end: int, unseen: Unseen) -> Stored:
+    unseen.note(Magic.IGGY, start, end)
+    return Stored(end - 1, None, memoryview(b""))

@@ -66,7 +66,7 @@ class Wanted(NamedTuple):
 def poll_kept(kept: Kept, partition: Partition, wanted: Wanted) -> Polled | None:
     """Return what `poll` would, where nothing is to be read for that; None elsewhere."""
     polled = Polled(partition.edition)
-    position = max(wanted.start, partition.start_offset)
+    position = _first_seen(partition, wanted.start)
     end = partition.readable_end()
     if position < end:
         run = kept.find(partition, position)
@@ -88,13 +88,11 @@ async def poll(
     the log's. Raises what Partition.read raises, unless there are messages to hand out before the
     place where it does.
     """
-    position = max(wanted.start, partition.start_offset)
+    position = _first_seen(partition, wanted.start)
     polled = Polled(partition.edition)
     from_file = from_file and not wanted.since_us  # The time is in what is not read.
     with partition.memory.reading() as held:
         while polled.messages < wanted.messages and position < partition.readable_end():
-            # What follows may have been given up while others were read.
-            position = max(position, partition.start_offset)
             following: int | None = position
             if from_file:
                 following = _add_from_file(polled, partition, position, wanted.messages)
@@ -105,8 +103,14 @@ async def poll(
                     break
             if following is None:
                 break
-            position = following
+            # What follows may have been given up while others were read.
+            position = _first_seen(partition, following)
     return polled
+
+
+def _first_seen(partition: Partition, offset: int) -> int:
+    """Return where a poll from an offset on may begin to read."""
+    return partition.unseen.behind(Magic.IGGY, max(offset, partition.start_offset))
 
 
 def _add_from_file(polled: Polled, partition: Partition, position: int, count: int) -> int:
@@ -147,8 +151,8 @@ async def _read(
             return None
         await held.grant(max_bytes)
         edition = partition.edition
-        chunk, _, end = await partition.read_on(position, max_bytes, Magic.IGGY)
-        committed = partition.committed_in(position, end)
+        taken = await partition.read_on(position, max_bytes, Magic.IGGY)
+        committed = partition.committed_in(position, taken.next_offset)
     except OffsetOutOfRangeError:
         if position >= partition.start_offset:
             raise
@@ -157,9 +161,9 @@ async def _read(
         if polled.messages == 0:
             raise
         return None
-    if not chunk:
+    if not taken.parts:
         return None
-    run = Run(chunk, edition, committed)
+    run = Run(taken, position, edition, committed, partition.unseen)
     kept.keep(partition, run)
     following = _take(polled, run, position, wanted)
     held.set(polled.held_bytes)

@@ -119,6 +119,10 @@ class EntryReader:
                 continue
             if self.position >= self._partition.readable_end() or self._partition.deleted:
                 return False
+            behind = self._partition.unseen.behind(self._magic, self.position)
+            if behind > self.position:
+                self._skip(self.position, behind)
+                continue
             self._edition = self._partition.edition
             if self.from_file and max_bytes != ONE_BATCH:
                 self._ahead.extend(self._ranges())
@@ -216,13 +220,18 @@ class EntryReader:
                     entries.append(Entry(header, view[at : at + header.size]))
                     expected = header.next_offset
                 if gaps:
-                    self._meets_gaps = True
-                    self._skipped(gaps)
+                    self._pass(gaps)
                 yield entries
         if following > expected:
-            self._meets_gaps = True
-            self._skipped([(expected, following)])
+            self._pass([(expected, following)])
             self.position = max(self.position, following)
+
+    def _pass(self, gaps: list[tuple[int, int]]) -> None:
+        """What was read has nothing in these ranges."""
+        self._meets_gaps = True
+        self._skipped(gaps)
+        for gap in gaps:
+            self._partition.unseen.note(self._magic, *gap)
 
     def _damaged(self, start: int, end: int) -> tuple[Committed, list[Buffer]]:
         logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)

@@ -263,6 +263,7 @@ class Partition(Readable):
         await self._log.trim(offset)
         self._conversions.trim(self._log)
         self.transactions.trim(offset)
+        self.unseen.trim(offset)
         await self._notify_of_trim()
 
     async def bytes_behind(self, offset: int) -> int:
@@ -288,6 +289,7 @@ class Partition(Readable):
         self.producers.close()
         self.compaction.close()
         self.transactions.close()
+        self.unseen.clear()
         self._notify()
 
     @property
@@ -352,6 +354,7 @@ class Partition(Readable):
         self.compaction.open(log)
         self.transactions.compacted(self.compaction.known.cleaned_to)
         self.transactions.trim(log.start_offset)
+        self.unseen.clear()
         self._leader_epochs.begin(log.leader_epoch, log.end_offset)
         self._log = log
         self._reader = BatchReader(log, self._conversions)

@@ -8,6 +8,7 @@ from penstock.broker.errors import UnknownTopicError
 from penstock.broker.reading.by_time import find_time
 from penstock.broker.reading.conversion_cache import Taken
 from penstock.broker.reading.native import BatchReader
+from penstock.broker.reading.unseen import Unseen
 from penstock.broker.settings import Flush
 from penstock.broker.topics.followed import Followed
 from penstock.broker.topics.leader_epochs import LeaderEpochs
@@ -40,6 +41,7 @@ class Readable(Followed):
         self.index = index
         self.deleted = False
         self.transactions = PartitionTransactions(conversions.memory.producers)
+        self.unseen = Unseen(conversions.memory.producers)
         self._leader_epochs = LeaderEpochs()
         self._log = unopened()
         self._conversions = conversions
