@@ -6,9 +6,11 @@ nothing but its name. So what unpickles a reader or a writer travels with its ow
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from itertools import count
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from pyspark import cloudpickle
 
@@ -33,12 +35,25 @@ class CarriedFunction(Carried):
         return self._function(argument)
 
 
+_unpackings = count(1)
+
+
+def spare_modules() -> None:
+    """Keep what modules made out of searches for garbage.
+
+    A process of Spark's searches behind each task: 25 ms. The second time is for what the first
+    task has imported; a third one would keep what tasks leave behind. Whether anything is kept
+    out already is not asked of `gc`, which counts it all, for 6 ms.
+    """
+    if next(_unpackings) <= 2:
+        gc.freeze()
+
+
 def _unpacked(content: bytes, version: str) -> Any:
     """Return the object. All that this needs it imports, for it runs where this module may not be.
 
     Raises ModuleNotFoundError, ImportError where another version is there.
     """
-    import gc  # noqa: PLC0415
     import pickle  # noqa: PLC0415
     import socket  # noqa: PLC0415
     import sys  # noqa: PLC0415
@@ -59,9 +74,9 @@ def _unpacked(content: bytes, version: str) -> Any:
             f"Penstock {installed} is in {where}, and {version} on the driver. {advice}"
         )
     kind, state = pickle.loads(content)  # noqa: S301
-    if not gc.get_freeze_count():
-        # A worker looks for garbage behind each task: 20 ms for what modules made, which stays.
-        gc.freeze()
+    from penstock.pipeline.carried import spare_modules  # noqa: PLC0415
+
+    spare_modules()
     made = kind.__new__(kind)
     made.__dict__.update(state)
     return made

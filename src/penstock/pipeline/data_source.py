@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from penstock.pipeline.carried import spare_modules
 from penstock.pipeline.sink.starting import batch_writer, stream_writer
 from penstock.pipeline.source.options import columns_of, parse
 from penstock.pipeline.source.readers import (
@@ -41,6 +42,7 @@ class PenstockSource(DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
+        spare_modules()
         if READ in self.options:
             from penstock.pipeline.live.source import live_schema  # noqa: PLC0415  # if it is read
 
@@ -56,6 +58,7 @@ class PenstockSource(DataSource):
         return reading.flattened_columns(typed) if options.flatten else typed
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        spare_modules()
         if READ in self.options:
             from penstock.pipeline.live.source import live_reader  # noqa: PLC0415  # see schema
 
