@@ -34,15 +34,24 @@ def unpacked_by_a_worker(content: bytes, folder: Path, before: str) -> str:
     return done.stderr.decode().strip().rpartition("\n")[2]
 
 
-def test_a_worker_does_not_look_for_garbage_among_modules(packed: bytes, tmp_path: Path) -> None:
+def test_a_worker_looks_for_garbage_neither_among_modules_nor_among_what_a_task_imports(
+    packed: bytes, tmp_path: Path
+) -> None:
+    before = "import gc, pickle, sys; packed = sys.stdin.buffer.read()\n"
+    task = (
+        "pickle.loads(packed); print(gc.get_freeze_count())\nmade = [[] for _ in range(10_000)]\n"
+    )
     said = subprocess.run(
-        [sys.executable, "-c", f"import gc; {UNPACK}; print(gc.get_freeze_count())"],
+        [sys.executable, "-c", before + 3 * task],
         input=packed,
         cwd=tmp_path,
         capture_output=True,
         check=True,
     ).stdout
-    assert int(said) > 10_000
+    first, second, third = map(int, said.split())
+    assert first > 10_000
+    assert second >= first + 10_000
+    assert third < second + 1_000, "what tasks leave behind is garbage"
 
 
 @pytest.fixture

@@ -10,7 +10,14 @@ import pytest
 
 import pyspark_penstock
 from penstock.pipeline.data_source import PenstockSource
-from penstock.pipeline.session import JavaError, SessionError, check_java, open_session
+from penstock.pipeline.session import (
+    ARROW_OPTION,
+    READS,
+    JavaError,
+    SessionError,
+    check_java,
+    open_session,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,3 +69,16 @@ def test_tasks_import_what_is_installed_and_compiled(spark: SparkSession) -> Non
 
     found = spark.sparkContext.parallelize([0], 1).map(imported).first()
     assert found == imported(0)
+
+
+def test_the_page_names_what_sessions_of_ones_own_need() -> None:
+    page = Path("docs/spark.md").read_text()
+    assert f"`{ARROW_OPTION}`" in page
+    for setting, value in READS.items():
+        assert f"| `{setting}` | `{value}` |" in page
+
+
+def test_our_sessions_have_what_the_page_advises(spark: SparkSession) -> None:
+    settings = dict(spark.sparkContext.getConf().getAll())
+    assert READS.items() <= settings.items()
+    assert ARROW_OPTION in settings["spark.driver.extraJavaOptions"]

@@ -49,15 +49,19 @@ def given(case: Case, order: dict[str, str], name: str) -> Work:
 
 
 def open_spark(jars: str) -> SparkSession:
-    """A session as a user has it: Java's heap and its compilers by default."""
+    """A session as a user has it: Java's heap and its compilers by default, and as docs/spark.md
+    advises.
+    """
     from pyspark.sql import SparkSession  # only where a case needs it
 
-    from penstock.pipeline.session import UNIONS  # as above
+    from penstock.pipeline.session import ARROW_OPTION, READS  # as above
 
     builder = SparkSession.builder.master("local[2]").appName("versus")
     builder = builder.config("spark.jars", jars).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    builder = builder.config(UNIONS, "true")  # as docs/spark-live-table.md advises
+    builder = builder.config("spark.driver.extraJavaOptions", ARROW_OPTION)
+    for key, value in READS.items():
+        builder = builder.config(key, value)
     return builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
 
 

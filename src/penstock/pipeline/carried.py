@@ -6,11 +6,9 @@ nothing but its name. So what unpickles a reader or a writer travels with its ow
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
-from itertools import count
 from types import FunctionType
-from typing import Any, Final
+from typing import Any
 
 from pyspark import cloudpickle
 
@@ -33,20 +31,6 @@ class CarriedFunction(Carried):
 
     def __call__(self, argument: Any) -> Any:
         return self._function(argument)
-
-
-_unpackings = count(1)
-
-
-def spare_modules() -> None:
-    """Keep what modules made out of searches for garbage.
-
-    A process of Spark's searches behind each task: 25 ms. The second time is for what the first
-    task has imported; a third one would keep what tasks leave behind. Whether anything is kept
-    out already is not asked of `gc`, which counts it all, for 6 ms.
-    """
-    if next(_unpackings) <= 2:
-        gc.freeze()
 
 
 def _unpacked(content: bytes, version: str) -> Any:
@@ -74,7 +58,7 @@ def _unpacked(content: bytes, version: str) -> Any:
             f"Penstock {installed} is in {where}, and {version} on the driver. {advice}"
         )
     kind, state = pickle.loads(content)  # noqa: S301
-    from penstock.pipeline.carried import spare_modules  # noqa: PLC0415
+    from penstock.pipeline.garbage import spare_modules  # noqa: PLC0415
 
     spare_modules()
     made = kind.__new__(kind)

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
-from penstock.pipeline.carried import spare_modules
+from penstock.pipeline.garbage import spare_modules
 from penstock.pipeline.sink.starting import batch_writer, stream_writer
 from penstock.pipeline.source.options import columns_of, parse
 from penstock.pipeline.source.readers import (

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class LiveEndSource(DataSource):
     """Reads from `startingOffsets` on, and partitions that are not named there from the first.
 
-    There are as many tasks as what waited needed when the view was made: Spark takes some 50 ms of
+    There are as many tasks as what waited needed when the view was made: Spark takes some 20 ms of
     a processor for each, also where it finds nothing.
     """
 

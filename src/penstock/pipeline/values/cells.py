@@ -44,8 +44,9 @@ class Cells:
         room = [size + records if each.is_repeated else records for each in shape.nodes]
         self.columns = np.zeros((node.COLUMN_FIELDS, count), np.int64)
         self.columns[node.FIRST, 1:] = np.cumsum(room)[:-1]
-        self.cells = np.empty(sum(room), np.int64)
-        self.valid = np.empty(sum(room), np.bool_)
+        # Of Arrow's pool, whose pages are used again.
+        self.cells = np.frombuffer(pa.allocate_buffer(8 * sum(room)), np.int64)
+        self.valid = np.frombuffer(pa.allocate_buffer(sum(room)), np.bool_)
         self.faults = np.zeros((3, records), np.int64)
 
     def found(self) -> list[Fault]:

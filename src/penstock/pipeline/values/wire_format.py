@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from penstock.records.values.framed import HEADER, read_ids
+
 if TYPE_CHECKING:
     from penstock.pipeline.values.decoding import Values
     from penstock.records.columns import Mask, Numbers
 
-HEADER: Final = 5
 _LARGEST_INDEX: Final = 64
-_LARGEST_ID: Final = 2**32 - 1
-"""What is above it begins with another byte than zero."""
-_WORD: Final = np.dtype(">u8")
 
 
 class Framed(NamedTuple):
@@ -30,15 +28,10 @@ class Framed(NamedTuple):
 
 def take_ids(values: Values) -> Framed:
     """Read the ids of all values."""
-    data, (starts, sizes) = values
-    known = sizes >= HEADER
-    # The zero byte and the id are read at once, as the upper bytes of the word that begins there.
-    padded = np.concatenate([data, np.zeros(_WORD.itemsize, np.uint8)])
-    words = np.ndarray(len(data) + 1, _WORD, padded, strides=(1,))
-    ids = words[starts].astype(np.int64) >> 8 * (_WORD.itemsize - HEADER)
-    known &= (ids >= 0) & (ids <= _LARGEST_ID)
-    spans = np.stack([starts + HEADER, sizes - HEADER])
-    return Framed(np.where(known, ids, -1), spans)
+    starts, sizes = values.spans
+    ids = np.empty(len(starts), np.int64)
+    read_ids(values.data, values.spans, ids)
+    return Framed(ids, np.stack([starts + HEADER, sizes - HEADER]))
 
 
 def behind_path(values: Values, path: tuple[int, ...]) -> tuple[Numbers, Mask]:

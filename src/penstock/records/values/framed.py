@@ -1,0 +1,21 @@
+"""Values in Confluent's wire format: a zero byte, the id of their schema, and what it describes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.records.kernels.arguments import BytesIn, NumbersOut, TableIn, int64
+from penstock.records.kernels.declaring import kernel
+from penstock.records.kernels.primitives import load_big
+
+HEADER: Final = 5
+"""Bytes of the zero and of the id."""
+
+
+@kernel
+def read_ids(data: BytesIn, spans: TableIn, ids: NumbersOut) -> None:
+    """Read the id of each value, -1 where it is not in the format."""
+    for index in range(spans.shape[1]):
+        start = spans[0, index]
+        is_framed = spans[1, index] >= HEADER and data[start] == 0
+        ids[index] = load_big(data, start + 1, HEADER - 1) if is_framed else int64(-1)
