@@ -31,6 +31,8 @@ BUSY_MEDIAN_SECONDS = 0.5
 ELEMENTS = 99_000
 ATTACK_SECONDS = 2
 
+QUIET, QUIET_ELEMENTS, QUIET_SECONDS = 1_000, 400, 1.2
+"""Each takes a millisecond at once, after it was held open for more than a second."""
 GROWTH_MIB = 40
 """Connections that are taken faster than they are looked at make it tens of megabytes a second."""
 
@@ -66,6 +68,20 @@ def connections_with_a_backlog(stand: Stand, broker: BrokerProcess) -> None:
     stand.run(work)
 
 
+def quiet_connections_that_ask_at_once(stand: Stand, broker: BrokerProcess) -> None:
+    topic = api("Metadata").request.MetadataRequestTopic
+    topics = [topic(name=f"t{number}") for number in range(QUIET_ELEMENTS)]
+    asked = kafka_request("Metadata", 5, topics=topics, allow_auto_topic_creation=False)
+    quiet = [stand.connect(broker, "kafka") for _ in range(QUIET)]
+    time.sleep(QUIET_SECONDS)
+
+    def work() -> None:
+        for connection in quiet:
+            connection.sendall(asked)
+
+    stand.run(work)
+
+
 def connections_that_go_at_once(stand: Stand, broker: BrokerProcess) -> None:
     stand.allow("this is TLS", "more lines like this were left out")
 
@@ -94,6 +110,9 @@ def many_elements(stand: Stand, broker: BrokerProcess) -> None:
         (endless_pipeline, BUSY_MEDIAN_SECONDS),
         (many_elements, BUSY_MEDIAN_SECONDS),
         pytest.param(connections_with_a_backlog, BUSY_MEDIAN_SECONDS, marks=pytest.mark.soak),
+        pytest.param(
+            quiet_connections_that_ask_at_once, BUSY_MEDIAN_SECONDS, marks=pytest.mark.soak
+        ),
         *(
             pytest.param(attack, MEDIAN_SECONDS, marks=pytest.mark.soak)
             for attack in (waiting_fetches, endless_pipeline, many_elements)
@@ -104,7 +123,8 @@ def test_nobody_takes_the_time_of_others(
     stand: Stand, attack: Callable[[Stand, BrokerProcess], None], median_seconds: float
 ) -> None:
     """Attack: requests that wait with many behind them, a pipeline without end, one huge request,
-    and connections without end, each with a thousand requests.
+    connections without end, each with a thousand requests, and those that are held open and then
+    ask all at once.
 
     Bar: the median of what each neighbour waits stays small.
     """

@@ -105,6 +105,34 @@ async def test_who_comes_is_served_at_once_beside_many_who_are_not_done(house: H
         assert len(between) * 10e-6 <= 2 * SHARE
 
 
+async def test_who_asked_a_moment_ago_goes_before_those_who_were_quiet(house: House) -> None:
+    """A thousand connections that ask all at once, after they were held open for a while."""
+    quiet = [house.worker("quiet", 1, SHARE) for _ in range(100)]
+    known = house.worker("known", 1)
+    house.clock.now += 5
+    house.turns.now(known)
+    for each in quiet:
+        house.turns.soon(each)
+    for _ in range(20):
+        known.steps = 1
+        house.turns.now(known)
+        between = await house.one_pass()
+        assert known.steps == 0
+        assert between.count("quiet") <= 1
+    await house.to_the_end()
+    assert not any(each.steps for each in quiet)
+
+
+async def test_who_was_quiet_has_turns_beside_those_who_are_known(house: House) -> None:
+    quiet = house.worker("quiet", 1)
+    house.clock.now += 5
+    crowd = [house.worker("known", 1_000, SHARE) for _ in range(100)]
+    for each in [quiet, *crowd]:
+        house.turns.soon(each)
+    await house.one_pass()
+    assert quiet.steps == 0
+
+
 async def test_many_who_wait_for_their_turn_are_a_crowd(house: House) -> None:
     assert not house.turns.is_crowded()
     for _ in range(100):
@@ -226,6 +254,7 @@ async def test_a_new_connection_has_used_what_those_before_it_did(house: House) 
     new, elsewhere = house.worker("new", 1), house.worker("elsewhere", 1)
     new.used = newcomers.one_more("10.0.0.1")
     elsewhere.used = newcomers.one_more("10.0.0.2")
+    known.used.add(house.clock.now, 0)
     assert known.used.is_little(), "it is new no more"
     assert elsewhere.used.is_little()
     assert not new.used.is_little()

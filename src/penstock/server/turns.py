@@ -7,7 +7,9 @@ one request waits for a share or two, however much others have sent.
 
 Of what has arrived, those come first that have used little time of late: a request that takes a
 millisecond, as a large read does, is a share of its own, and a hundred connections with one each
-are a tenth of a second. So are a hundred that one client opens for a request each.
+are a tenth of a second. So are a hundred that one client opens for a request each. Before all come
+those of which that is known, for they asked a moment ago: a thousand connections that were quiet
+until they ask all at once have used nothing either.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ _FORGOTTEN_A_SECOND: Final = 0.1
 """Who uses no more than this part of the time has used little."""
 _REMEMBERED_SECONDS: Final = 1.0
 """At most: whoever is quiet for ten seconds has used little."""
+_KNOWN_SECONDS: Final = 1.0
+"""How long it is known of a worker that it uses little, from its last turn on."""
+_UNKNOWN_LEAST: Final = _SHARE_SECONDS / 4
+"""The share of those of which it is not known, where the others take all of theirs."""
 _NEW_SECONDS: Final = 1.0
 """How long a connection is new."""
 _LITTLE_BY_NEW_SECONDS: Final = 0.05
@@ -58,6 +64,10 @@ class Used:
         forgotten = (perf_counter() - self._at) * _FORGOTTEN_A_SECOND
         return self._seconds - forgotten < little
 
+    def is_known(self) -> bool:
+        """Whether that is of what was done a moment ago, or somebody is that new."""
+        return perf_counter() - self._at < _KNOWN_SECONDS
+
 
 class UsedByOne:
     """How much time one worker has used of late. What those of its address used while they were
@@ -85,6 +95,9 @@ class UsedByOne:
         if is_little and self._by_new is not None and perf_counter() < self._new_until:
             return self._by_new.is_little(_LITTLE_BY_NEW_SECONDS)
         return is_little
+
+    def is_known(self) -> bool:
+        return self._own.is_known()
 
 
 class Newcomers:
@@ -136,9 +149,12 @@ class Turns:
 
     def __init__(self) -> None:
         self._arrived: deque[Worker] = deque()
-        """Those that have used little of late."""
+        """Those that are known to use little."""
+        self._arrived_unknown: deque[Worker] = deque()
+        """Those that have used little of late, for they asked nothing."""
         self._arrived_heavy: deque[Worker] = deque()
         """Those that have used more."""
+        self._lines = (self._arrived, self._arrived_unknown, self._arrived_heavy)
         self._left_over: deque[Worker] = deque()
         self._rotation_is_first = False
         self._seconds_left = _SHARE_SECONDS
@@ -146,13 +162,16 @@ class Turns:
 
     def is_crowded(self) -> bool:
         """Whether more have something new to do than have their turn in one pass."""
-        return len(self._arrived) + len(self._arrived_heavy) > _CROWD
+        return sum(map(len, self._lines)) > _CROWD
 
     def now(self, worker: Worker) -> None:
         """Give a turn to a worker that has something new to do, at once if that is fair."""
         if worker.in_line:
             return
-        others_are_first = self._arrived or (self._arrived_heavy and not worker.used.is_little())
+        others_are_first = self._arrived or (
+            (self._arrived_unknown or self._arrived_heavy)
+            and self._line_of(worker) is not self._arrived
+        )
         if others_are_first or self._seconds_left <= 0:
             self.soon(worker)
             return
@@ -165,9 +184,13 @@ class Turns:
         """Give a turn to a worker in the next pass, for all that it gets to do by then."""
         if not worker.in_line:
             worker.in_line = True
-            line = self._arrived if worker.used.is_little() else self._arrived_heavy
-            line.append(worker)
+            self._line_of(worker).append(worker)
             self._begin_pass_soon()
+
+    def _line_of(self, worker: Worker) -> deque[Worker]:
+        if not worker.used.is_little():
+            return self._arrived_heavy
+        return self._arrived if worker.used.is_known() else self._arrived_unknown
 
     def _begin_pass_soon(self) -> None:
         if not self._pass_is_due:
@@ -176,13 +199,16 @@ class Turns:
 
     def _pass(self) -> None:
         self._pass_is_due = False
-        if not (self._arrived or self._arrived_heavy or self._left_over):
+        if not (any(self._lines) or self._left_over):
             self._seconds_left = _SHARE_SECONDS
             return
         in_rotation = len(self._left_over)
         self._seconds_left = _SHARE_SECONDS
         self._give_arrived(self._arrived)
-        arrivals_left, self._seconds_left = self._seconds_left, _SHARE_SECONDS
+        known_left, self._seconds_left = self._seconds_left, max(self._seconds_left, _UNKNOWN_LEAST)
+        self._give_arrived(self._arrived_unknown)
+        arrivals_left = min(known_left, self._seconds_left)
+        self._seconds_left = _SHARE_SECONDS
         # One step may be longer than a share: of these two lines each begins in every other pass.
         self._rotation_is_first = not self._rotation_is_first
         if self._rotation_is_first:
@@ -192,7 +218,7 @@ class Turns:
             self._give_arrived(self._arrived_heavy)
             self._give_left_over(in_rotation)
         self._seconds_left = arrivals_left
-        waiting = self._arrived or self._arrived_heavy or self._left_over
+        waiting = any(self._lines) or self._left_over
         if waiting or arrivals_left < _NOTICED_SECONDS_LEFT:
             self._begin_pass_soon()
 
