@@ -42,12 +42,15 @@ _waiting: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, Steps]()
 
 
 class Pace:
-    """The steps of one work. What has few elements is one step, and never looks at the clock."""
+    """The steps of one work. What has few elements is one step, and never looks at the clock.
+
+    `untimed`: before the first look at it, fewer where an element is a good part of a step.
+    """
 
     __slots__ = ("_until", "_untimed")
 
-    def __init__(self) -> None:
-        self._untimed = _FIRST_UNTIMED
+    def __init__(self, untimed: int | None = None) -> None:
+        self._untimed = untimed or _FIRST_UNTIMED
         self._until = perf_counter() + _STEP_SECONDS
 
     def is_over(self) -> bool:

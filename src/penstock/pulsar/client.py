@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_REQUEST: Final = (1 << 64) - 1
 """The request id of what the broker says unasked."""
-_CLOSED_AT_ONCE: Final = 20
+_CLOSED_AT_ONCE: Final = 4
 """Consumers and producers of a client that is gone; its others are closed in steps."""
 _CONSUMER_BYTES: Final = 2 * KIB
 _PRODUCER_BYTES: Final = 1 * KIB
@@ -92,7 +92,7 @@ class Client(call.Client):
         self.keep_alive.stop()
         closing = self._closing_all()
         if sum(1 for _ in islice(closing, _CLOSED_AT_ONCE)) == _CLOSED_AT_ONCE:
-            start_uninterrupted(Pace().through(closing), "closing what a client had open")
+            start_uninterrupted(Pace(untimed=1).through(closing), "closing what a client had open")
 
     def _closing_all(self) -> Iterator[None]:
         for producer_id in (*self.producers, *self.transient_producers):

@@ -58,6 +58,8 @@ class Push:
     ) -> None:
         self.selector = make_selector(partition, engine, self.wake)
         self._all_know_the_end = False
+        self._without_files = 0
+        """Consumers that take no files."""
         self._partition = partition
         self._engine = engine
         self._failed = failed
@@ -84,8 +86,16 @@ class Push:
         """A consumer came; what it can't take is not sent to any."""
         self.selector.add(consumer)
         self._all_know_the_end = False
-        from_file = all(each.takes_files for each in self.selector.consumers)
-        self._upcoming.set_from_file(from_file and not self.selector.looks_into_batches)
+        self._without_files += not consumer.takes_files
+        self._upcoming.set_from_file(
+            not self._without_files and not self.selector.looks_into_batches
+        )
+        self.wake()
+
+    def remove(self, consumer: Consumer) -> None:
+        """A consumer left."""
+        self.selector.remove(consumer)
+        self._without_files -= not consumer.takes_files
         self.wake()
 
     def wake(self) -> None:

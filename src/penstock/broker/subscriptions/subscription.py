@@ -188,8 +188,7 @@ class Subscription:
         push = self._push
         if push is None or consumer not in push.selector.consumers:
             return
-        push.selector.remove(consumer)
-        push.wake()
+        push.remove(consumer)
         if not push.selector.consumers:
             push.stop()
             self._push = None
