@@ -74,6 +74,15 @@ def stop_and_go(chaos: Chaos) -> None:
     os.kill(chaos.broker.pid, signal.SIGCONT)
 
 
+def little_processor(chaos: Chaos) -> None:
+    """As where a container has a tenth of a processor: it runs for 10 ms in each 100."""
+    for _ in range(int(SECONDS / 0.1)):
+        os.kill(chaos.broker.pid, signal.SIGSTOP)
+        time.sleep(0.09)
+        os.kill(chaos.broker.pid, signal.SIGCONT)
+        time.sleep(0.01)
+
+
 def slow_disk(chaos: Chaos) -> None:
     with chaos.broker.disk.slow(50):
         time.sleep(SECONDS)
@@ -98,6 +107,11 @@ def disk_full(chaos: Chaos) -> None:
 
 def writes_fail(chaos: Chaos) -> None:
     with chaos.broker.disk.fail("EIO", *CHANGING):
+        time.sleep(SECONDS)
+
+
+def read_only(chaos: Chaos) -> None:
+    with chaos.broker.disk.fail("EROFS", *CHANGING, *NAMING):
         time.sleep(SECONDS)
 
 
@@ -178,11 +192,13 @@ ROWS = {
     "SIGTERM, restart": Row(terminate, RESTART_SECONDS_MAX),
     "power cut, restart": Row(power_cut, RESTART_SECONDS_MAX, "recover"),
     "SIGSTOP for 2 s": Row(stop_and_go, 4),
+    "a tenth of a processor": Row(little_processor, 6),
     "disk of 50 ms a call": Row(slow_disk, 3),
     "cold disk of 50 ms a call": Row(cold_slow_disk, 4),
     "flush of 250 ms": Row(slow_flush, 3),
     "disk full for 2 s": Row(disk_full, 4, "No space|succeed again"),
     "writes fail for 2 s": Row(writes_fail, 4, "Input/output|succeed again"),
+    "read-only for 2 s": Row(read_only, 4, "Read-only|succeed again"),
     "interrupted writes": Row(interrupted_writes, 3, "Interrupted|succeed again"),
     "no files for 2 s": Row(no_files_left, 3, "Too many open files|disk"),
     "failed flush, restart": Row(
