@@ -90,7 +90,7 @@ class Coordinator:
         has_partition: Callable[[int], bool],
         settings: TransactionSettings,
         memory: Memory,
-        now_ms: Callable[[], int] = wall_clock.now_ms,
+        now_ms: Callable[[], int] = wall_clock.steady_ms,
     ) -> None:
         self._store = store
         self._producer_ids = producer_ids

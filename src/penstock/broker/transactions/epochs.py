@@ -60,7 +60,7 @@ class Epochs:
         repository: EpochRepository,
         coordinator: Coordinator,
         memory: Memory,
-        now_ms: Callable[[], int] = wall_clock.now_ms,
+        now_ms: Callable[[], int] = wall_clock.steady_ms,
     ) -> None:
         self._repository = repository
         self._coordinator = coordinator

@@ -34,7 +34,7 @@ async def list_transactions(
     await call.broker.transactions.loaded()
     states = set(request.state_filters)
     producers = set(request.producer_id_filters)
-    now_ms = wall_clock.now_ms()
+    now_ms = wall_clock.steady_ms()
 
     def is_wanted(row: TransactionRow) -> bool:
         return (
