@@ -83,7 +83,7 @@ def _store_half(builder: Any, out: Any, position: Any, number: Any) -> None:
 
 def _copy_bytes(builder: Any, target: Any, at: Any, source: Any, start: Any, size: Any) -> None:
     into, taken = builder.gep(target, [at]), builder.gep(source, [start])
-    _cgutils.raw_memcpy(builder, into, taken, size, 1)
+    _cgutils.raw_memmove(builder, into, taken, size, 1)
 
 
 def _fold(builder: Any, left: Any, right: Any) -> Any:

@@ -105,9 +105,10 @@ async def test_what_is_kept_is_bounded_and_counted(
     filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = await of_0_8(filled)
-    size = len(await poll(reader, 0))
+    size = len(await poll(reader, 1))
     before = filled.memory.caches.used
     monkeypatch.setattr(restated, "IGGY_RESTATED_KEPT_BYTES", 2 * size)
+    monkeypatch.setattr(restated, "IGGY_RESTATED_KEPT_AT_FIRST_BYTES", 2 * size)
     for offset in range(COUNT):
         await poll(reader, offset)
     assert filled.memory.caches.used <= before + size

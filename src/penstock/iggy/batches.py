@@ -13,14 +13,15 @@ from penstock.iggy.wire.batch import BATCH_HEADER_SIZE, MessageForm, read_batch_
 from penstock.iggy.wire.errors import ErrorCode, IggyError
 from penstock.limits import IGGY_RESTATED_AT_ONCE_BYTES
 from penstock.log.header import Magic, build_header
-from penstock.session import FileRange, in_memory
+from penstock.session import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from penstock.broker.topics.partition import Partition
     from penstock.iggy.wire.batch import BatchHeader
-    from penstock.records.iggy.older_polls import Frames
+    from penstock.log.batches import StoredBatch
+    from penstock.records.iggy.older_polls import Frames, Unread
     from penstock.session import Part
 
 
@@ -108,8 +109,11 @@ class Cut(NamedTuple):
     """Part of a batch, ready for a poll's reply; the last offset is -1 where nothing is left."""
 
     parts: Sequence[Part]
+    """A whole batch, or a header and frames."""
     messages: int
     last_offset: int
+    unread: StoredBatch | None = None
+    """The batch that it is, where that is a range of a file."""
 
 
 _NOTHING: Final = Cut([], 0, -1)
@@ -147,32 +151,29 @@ def cut(batch: Stored, first_offset: int, count: int) -> Cut:
     return Cut(parts, run.messages, header.base_offset + run.last_offset_delta)
 
 
-def is_work(parts: Sequence[Part], form: MessageForm) -> bool:
-    """Whether it is more than work for a moment to bring messages into another form."""
-    return form is not MessageForm.BATCH and in_memory(parts) > IGGY_RESTATED_AT_ONCE_BYTES
+def is_work(size: int, form: MessageForm) -> bool:
+    """Whether it is more than work for a moment to bring so many bytes into another form."""
+    return form is not MessageForm.BATCH and size > IGGY_RESTATED_AT_ONCE_BYTES
 
 
-def in_form(parts: Sequence[Part], messages: int, form: MessageForm) -> Sequence[Part]:
-    """Return the messages of a poll's batches as clients of an older dialect read them.
+def in_form(cuts: Sequence[Cut], form: MessageForm) -> Sequence[Part]:
+    """Return messages of stored batches as clients of an older dialect read them.
 
-    All parts are in memory, and there are messages in them.
+    Raises LogReadError where a range of a file is not in memory, or not sound any more.
     """
     from penstock.records.iggy.older import Form  # noqa: PLC0415  # numpy
     from penstock.records.iggy.older_polls import to_older  # noqa: PLC0415  # numpy
 
-    return [to_older(list(_frames(parts)), messages, Form[form.name])]
+    messages = sum([cut.messages for cut in cuts])
+    return [to_older([_frames(cut) for cut in cuts], messages, Form[form.name])]
 
 
-def _frames(parts: Sequence[Part]) -> Iterator[Frames]:
-    """Yield each batch of what `cut` gave."""
-    from penstock.records.iggy.older_polls import Frames  # noqa: PLC0415  # numpy
+def _frames(cut: Cut) -> Frames | Unread:
+    from penstock.records.iggy.older_polls import Frames, Unread  # noqa: PLC0415  # numpy
 
-    rest = iter(parts)
-    for header in rest:
-        assert not isinstance(header, FileRange)
-        if len(header) > BATCH_HEADER_SIZE:
-            yield Frames(header, header, BATCH_HEADER_SIZE)
-        else:
-            data = next(rest)
-            assert not isinstance(data, FileRange)
-            yield Frames(header, data, 0)
+    if cut.unread is not None:
+        return Unread(len(cut.unread.body), cut.unread.read_now)
+    header, data = cut.parts[0], cut.parts[-1]
+    assert not isinstance(header, FileRange)
+    assert not isinstance(data, FileRange)
+    return Frames(header, data, BATCH_HEADER_SIZE if data is header else 0)

@@ -31,10 +31,15 @@ class Polled:
 
     def __init__(self, edition: tuple[int, int]) -> None:
         self.edition = edition
-        self.parts: list[Part] = []
+        self.cuts: list[Cut] = []
         self.size = self.held_bytes = 0
         self.messages = 0
         self.last_offset = -1
+
+    @property
+    def parts(self) -> list[Part]:
+        """All of them as they go out to whoever reads batches."""
+        return [part for cut in self.cuts for part in cut.parts]
 
     @property
     def bytes_left(self) -> int:
@@ -48,7 +53,8 @@ class Polled:
 
     def add(self, taken: Cut) -> None:
         """Put part of a batch behind the others."""
-        self.parts += taken.parts
+        if taken.messages:
+            self.cuts.append(taken)
         self.size += sum(map(len, taken.parts))
         self.held_bytes += in_memory(taken.parts)
         self.messages += taken.messages
@@ -120,10 +126,11 @@ def _add_from_file(polled: Polled, partition: Partition, position: int, count: i
     if not batches:
         return position
     committed = partition.committed_in(position, batches[-1].header.next_offset)
-    for header, body in batches:
+    for batch in batches:
+        header, body = batch
         if committed.hides(header):
             break
-        polled.add(Cut([body], header.record_count, header.last_offset))
+        polled.add(Cut([body], header.record_count, header.last_offset, batch))
         position = header.next_offset
     return position
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from functools import cached_property
 from importlib import import_module
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
@@ -56,7 +57,7 @@ class Client(call.Client):
         self.farewell: Callable[[], Buffers] = tuple
         """What the client hears when its session ends unasked."""
 
-    @property
+    @cached_property
     def may_stay_anonymous(self) -> bool:
         """Whether it may ask for more than a login without one, as clients of 2023 do."""
         allowed = self.broker.settings.iggy_anonymous

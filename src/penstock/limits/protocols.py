@@ -350,6 +350,13 @@ IGGY_RESTATED_KEPT_BYTES: Final = Limit(
     when_hit="what was asked for longest ago is made again",
 )
 
+IGGY_RESTATED_KEPT_AT_FIRST_BYTES: Final = Limit(
+    1 * MIB,
+    "bytes of them that are kept before one is asked for that is not",
+    protects="the processor's own memory: the next answer takes the place of the last one there",
+    when_hit="what was asked for longest ago is made again, and more are kept from then on",
+)
+
 IGGY_READ_AHEAD_BYTES: Final = Limit(
     64 * KIB,
     "bytes that a small Iggy poll reads that goes on where one before it ended",

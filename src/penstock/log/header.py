@@ -102,6 +102,11 @@ class BatchHeader(NamedTuple):
         """
         return None if self.magic == Magic.PULSAR and not self.is_full else self.magic
 
+    @property
+    def covered_sum(self) -> int:
+        """The checksum of that part of the header which the batch's own checksum covers."""
+        return crc32c(HEADER.pack(*self)[CRC_START:])
+
 
 _new_tuple: Final = tuple.__new__
 """As `BatchHeader._make`, without counting the values: their number is the format's."""

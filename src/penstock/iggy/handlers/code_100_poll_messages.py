@@ -24,7 +24,7 @@ from penstock.iggy.wire import replies, requests
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.commands import Command
 from penstock.iggy.wire.identifiers import ConsumerKind, PollingKind
-from penstock.session import in_memory
+from penstock.log.errors import LogReadError
 
 if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
@@ -54,7 +54,7 @@ def poll_messages(request: requests.PollMessages, call: Call) -> Answer[replies.
     answer = server.restated.find(partition, wanted, request.form)
     if answer is None:
         answer = poll_kept(server.kept, partition, wanted)
-        if answer is None or is_work(answer.parts, request.form):
+        if answer is None or is_work(answer.size, request.form):
             return _poll(request, call, topic, partition, wanted)
         answer = _restated(request, call, partition, wanted, answer)
     if request.auto_commit and answer.messages:
@@ -103,13 +103,12 @@ async def _poll(
     wanted: Wanted | None = None,
 ) -> replies.PolledMessages:
     wanted = wanted or await _wanted(request, call, topic, partition)
-    from_file = request.form is MessageForm.BATCH and call.client.transport.sends_files
+    is_older = request.form is not MessageForm.BATCH
+    from_file = is_older or call.client.transport.sends_files
     polled = await poll(call.client.server.kept, partition, wanted, from_file=from_file)
-    answer: Polled | Restated
-    if is_work(polled.parts, request.form):
-        answer = await _restated_in_thread(request, call, partition, wanted, polled)
-    else:
-        answer = _restated(request, call, partition, wanted, polled)
+    answer: Polled | Restated = polled
+    if is_older:
+        answer = await _restated_in_time(request, call, partition, wanted, polled)
     if request.auto_commit and answer.messages:
         return await _commit(request, call, topic, partition, answer)
     return _reply(partition, answer)
@@ -137,15 +136,32 @@ def _restated(
     return made
 
 
-async def _restated_in_thread(
+async def _restated_in_time(
     request: requests.PollMessages, call: Call, partition: Partition, wanted: Wanted, polled: Polled
-) -> Restated:
-    with partition.memory.reading() as held:
-        size = in_memory(polled.parts)
-        await held.grant(size, size)
-        made = await in_thread(restate, polled, request.form)
+) -> Polled | Restated:
+    """Do the same with what is still to be read, or too much for one turn of the loop."""
+    try:
+        made = await _restated_with_memory(request, partition, polled)
+    except LogReadError:
+        # It is not in memory, or damaged: a read waits for it, or says so.
+        polled = await poll(call.client.server.kept, partition, wanted)
+        made = await _restated_with_memory(request, partition, polled)
+    if made is None:
+        return polled
     call.client.server.restated.keep(partition, wanted, request.form, made)
     return made
+
+
+async def _restated_with_memory(
+    request: requests.PollMessages, partition: Partition, polled: Polled
+) -> Restated | None:
+    if not polled.messages:
+        return None
+    with partition.memory.reading() as held:
+        await held.grant(polled.size, polled.size)
+        if is_work(polled.size, request.form):
+            return await in_thread(restate, polled, request.form)
+        return restate(polled, request.form)
 
 
 async def _commit(

@@ -46,7 +46,7 @@ def send_messages(request: requests.SendMessages, call: Call) -> Answer[replies.
     stream = find_stream(call.broker, request.stream)
     topic = find_topic(call.broker, request.stream, request.topic)
     place = Place(stream, topic, _choose(call, topic, request.partitioning))
-    is_quick = call.client.server.is_prepared and not is_work([request.batch], request.form)
+    is_quick = call.client.server.is_prepared and not is_work(len(request.batch), request.form)
     if is_quick and place.partition.is_open and not call.client.sends.waiting:
         return _append(_check(request), place)
     return _send_in_turn(call.client.sends.turn(), request, call, place)
@@ -68,7 +68,7 @@ async def _send_in_turn(
 
 
 async def _checked(request: requests.SendMessages, held: Reading) -> Checked:
-    if not is_work([request.batch], request.form):
+    if not is_work(len(request.batch), request.form):
         return _check(request)
     size = 2 * len(request.batch)
     await held.grant(size, size)

@@ -28,6 +28,8 @@ class MessageForm(Enum):
     WITHOUT_RESERVE = "0.5 and 0.6: 56 bytes, payload, user headers; keys have no kind"
     WITH_RESERVE = "0.7 and 0.8: 64 bytes, payload, user headers as today"
 
+    __hash__ = object.__hash__  # There is one of each; Enum makes a number of its name each time.
+
 
 class BatchHeader(NamedTuple):
     """The fields of a batch's header. Times are microseconds since 1970."""

@@ -42,6 +42,7 @@ from penstock.iggy.wire.message import Message, laid_out
 from penstock.iggy.wire.murmur3 import murmur3
 from penstock.iggy.wire.older import OlderDialect
 from penstock.iggy.wire.options import Typed
+from penstock.iggy.wire.placed_poll import PlacedPoll
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -228,7 +229,7 @@ class StoreConsumerOffset(Message):
         return requests.StoreConsumerOffset(*where, self.offset, 1)
 
 
-class PollMessages(Message):
+class PollMessages(PlacedPoll):
     consumer: EarlyConsumer
     stream: IdentifierFromOne
     topic: IdentifierFromOne

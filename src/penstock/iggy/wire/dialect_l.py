@@ -30,6 +30,7 @@ from penstock.iggy.wire.identifiers import Consumer, Identifier, Partitioning, P
 from penstock.iggy.wire.message import Message, laid_out
 from penstock.iggy.wire.older import OlderDialect
 from penstock.iggy.wire.options import Typed
+from penstock.iggy.wire.placed_poll import PlacedPoll
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,7 +153,7 @@ class DeleteConsumerOffset(Message):
     acknowledge: Annotated[int, unsaid(1)] = 1
 
 
-class PollMessages(Message):
+class PollMessages(PlacedPoll):
     consumer: Consumer
     stream: Identifier
     topic: Identifier
@@ -164,7 +165,7 @@ class PollMessages(Message):
     rewinds: Rewinds = True
 
 
-class PollMessagesWithoutReserve(Message):
+class PollMessagesWithoutReserve(PlacedPoll):
     consumer: Consumer
     stream: Identifier
     topic: Identifier

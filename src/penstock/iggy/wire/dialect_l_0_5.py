@@ -46,6 +46,7 @@ from penstock.iggy.wire.from_one import (
 from penstock.iggy.wire.identifiers import PollingStrategy
 from penstock.iggy.wire.message import Message, laid_out
 from penstock.iggy.wire.older import OlderDialect
+from penstock.iggy.wire.placed_poll import PlacedPoll
 
 
 def _read_or_none(reader: Reader) -> int | None:
@@ -139,7 +140,7 @@ class DeleteConsumerOffset(Message):
     acknowledge: Annotated[int, unsaid(1)] = 1
 
 
-class PollMessages(Message):
+class PollMessages(PlacedPoll):
     consumer: ConsumerFromOne
     stream: IdentifierFromOne
     topic: IdentifierFromOne

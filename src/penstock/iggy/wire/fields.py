@@ -63,6 +63,10 @@ class Reader:
         """Return all that is left, not copied."""
         return self.take(self.remaining)
 
+    def ahead(self) -> memoryview:
+        """Return the same without taking it."""
+        return self._view[self._position :]
+
     def number(self, layout: struct.Struct) -> int:
         """Return one number."""
         value: int = layout.unpack(self.take(layout.size))[0]

@@ -56,8 +56,13 @@ class Message:
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Read the fields one after another; raises IggyError."""
-        values = [field.read(reader) for _, field in _layout(cls)]
-        return cast("Callable[..., Self]", cls)(*values)
+        return cast("Callable[..., Self]", cls)(*cls.read_fields(reader))
+
+    @classmethod
+    def read_fields(cls, reader: Reader, before: str | None = None) -> list[Any]:
+        """Read the values of all fields, or of those before one; raises IggyError."""
+        end = None if before is None else cls.field_names.index(before)
+        return [field.read(reader) for _, field in _layout(cls)[:end]]
 
     def write(self, out: bytearray) -> None:
         """Append the fields one after another."""

@@ -7,9 +7,8 @@ What has a default is said in older dialects only; their bytes are declared besi
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Annotated, Any, Final, Self, TypeAlias, cast
+from functools import lru_cache
+from typing import Annotated, Final, Self, TypeAlias, cast
 
 from penstock.iggy.wire.batch import MessageForm
 from penstock.iggy.wire.errors import IggyError
@@ -31,11 +30,11 @@ from penstock.iggy.wire.identifiers import (
     Consumer,
     Identifier,
     Partitioning,
-    PollingKind,
     PollingStrategy,
 )
 from penstock.iggy.wire.message import Message
 from penstock.iggy.wire.options import Options
+from penstock.iggy.wire.placed_poll import LONGEST_POLL, PlacedPoll
 from penstock.limits import IGGY_KNOWN_PLACES
 
 ChosenNumber: TypeAlias = Annotated[int | None, unsaid(None)]
@@ -234,7 +233,7 @@ class DeleteConsumerOffset(Message):
     acknowledge: U8
 
 
-class PollMessages(Message):
+class PollMessages(PlacedPoll):
     """Read up to `count` messages of one partition."""
 
     consumer: Consumer
@@ -250,40 +249,15 @@ class PollMessages(Message):
 
     @classmethod
     def decode(cls, body: bytes | bytearray | memoryview) -> Self:
-        """Read it; a client polls one place again and again, of which little is read anew."""
-        if len(body) > _LONGEST_POLL:
+        """Read it; what is the same from the first byte to the last is not read anew."""
+        if len(body) > LONGEST_POLL:
             return super().decode(body)  # Not kept: what follows may be of any length.
         return cast("Self", _polled(bytes(body)))
 
-    @classmethod
-    def decode_anew(cls, body: bytes) -> Self:
-        """Read one that was not read lately, of a place that may have been; raises IggyError."""
-        at = len(body) - _POLL_END.size
-        place = _polled_place(body[:at]) if at > 0 else None
-        if place is not None:
-            kind, value, count, auto_commit = _POLL_END.unpack_from(body, at)
-            known = _POLLING_KINDS.get(kind)
-            if known is not None:
-                strategy = PollingStrategy(known, value)
-                return cls(*place, strategy, count, auto_commit == 1, MessageForm.BATCH)
-        return super().decode(body)
 
-
-_polled: Final = lru_cache(IGGY_KNOWN_PLACES)(PollMessages.decode_anew)
-_LONGEST_POLL: Final = 800
-"""Bytes of a poll with the longest names that there are, or more."""
-_POLL_END: Final = struct.Struct("<BQIB")
-"""What follows the place in a poll: its strategy, the number of messages and auto commit."""
-_POLLING_KINDS: Final = {int(kind): kind for kind in PollingKind}
-
-
-class _PolledPlace(Message):
-    """What a poll begins with."""
-
-    consumer: Consumer
-    stream: Identifier
-    topic: Identifier
-    partition_id: OptionalU32
+@lru_cache(IGGY_KNOWN_PLACES)
+def _polled(body: bytes) -> PollMessages:
+    return PollMessages.read(Reader(body))
 
 
 class SendMessages(Message):
@@ -324,20 +298,15 @@ class _SentPlace(Message):
     partitioning: Partitioning
 
 
-def _place(kind: type[Message], data: bytes) -> tuple[Any, ...] | None:
-    """Read what a request begins with; None where it is not that, or more."""
+@lru_cache(IGGY_KNOWN_PLACES)
+def _sent_place(data: bytes) -> tuple[Identifier, Identifier, Partitioning] | None:
+    """Read what a send begins with; None where it is not that, or more."""
     reader = Reader(data)
     try:
-        place = kind.read(reader)
+        stream, topic, partitioning = _SentPlace.read_fields(reader)
     except IggyError:
         return None
-    return None if reader.remaining else tuple(vars(place).values())
-
-
-_polled_place: Callable[[bytes], tuple[Consumer, Identifier, Identifier, int | None] | None]
-_polled_place = lru_cache(IGGY_KNOWN_PLACES)(partial(_place, _PolledPlace))
-_sent_place: Callable[[bytes], tuple[Identifier, Identifier, Partitioning] | None]
-_sent_place = lru_cache(IGGY_KNOWN_PLACES)(partial(_place, _SentPlace))
+    return None if reader.remaining else (stream, topic, partitioning)
 
 
 class Anything(Message):

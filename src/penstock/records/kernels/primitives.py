@@ -41,7 +41,7 @@ def store_half(out: Any, position: int, number: int) -> None:
 
 
 def copy_bytes(target: Any, position: int, source: Any, start: int, size: int) -> None:
-    """Copy bytes from one buffer to another."""
+    """Copy bytes from one buffer to another, or to a place in the same that overlaps theirs."""
     target[position : position + size] = source[start : start + size]
 
 
