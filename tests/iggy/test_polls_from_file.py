@@ -1,7 +1,11 @@
-"""Goal: a poll's large batches are parts of the log's file, and the same as those that are read."""
+"""Goal: a poll's large batches are parts of the log's file, and the same as those that are read.
+
+For older dialects they are read where they are laid out, and checked.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,18 +13,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from iggy_dialog import STREAM, TOPIC, Dialog, producer_batch
+from older_iggy import OlderDialog, of_0_8
+from older_iggy import poll as older_poll
 from parts import content, count_of_ranges
 from penstock.broker.broker import Broker
 from penstock.broker.topics.partition import Partition
+from penstock.iggy import batches
 from penstock.iggy.kept import Kept
 from penstock.iggy.lookups import find_topic
 from penstock.iggy.polling import Polled, Wanted, poll
+from penstock.iggy.wire.errors import ErrorCode
 from penstock.limits import FROM_FILE_BYTES, IGGY_POLL_BYTES
+from penstock.log.batches import StoredBatch
+from penstock.log.errors import LogReadError
 
 if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import Taken
 
 SMALL, LARGE = 100, 50_000
+MIXED = (LARGE, LARGE, SMALL, LARGE, LARGE)
 
 
 async def filled(broker: Broker, *sizes: int) -> Partition:
@@ -118,3 +129,79 @@ async def test_what_is_given_up_behind_what_was_read_is_passed_over(
     monkeypatch.setattr(partition, "read_on", read_and_trim)
     polled = await polled_of(partition, Wanted(0, 10), from_file=True)
     assert (polled.messages, polled.last_offset) == (4, 7)
+
+
+def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note the batches that are read where they are laid out, by their offsets."""
+    found: list[int] = []
+    read = StoredBatch.read_now
+
+    def noted(self: StoredBatch, target: memoryview) -> None:
+        found.append(self.header.base_offset)
+        read(self, target)
+
+    monkeypatch.setattr(StoredBatch, "read_now", noted)
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1 << 20, 100])
+async def test_they_are_the_same_as_those_that_are_read(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """On the event loop, and in a thread."""
+    await filled(broker, *MIXED)
+    monkeypatch.setattr(batches, "IGGY_RESTATED_AT_ONCE_BYTES", at_once)
+    reads = reads_of(monkeypatch)
+    for early in (False, True):
+        for start, count in ((0, 10), (1, 10), (2, 3), (3, 4), (7, 3), (9, 1)):
+            first = OlderDialog(broker) if early else await of_0_8(broker)
+            second = OlderDialog(broker) if early else await of_0_8(broker)
+            found = await older_poll(first, start, count, early=early)
+            broker.memory._empty_caches()
+            with monkeypatch.context() as patched:
+                patched.setattr(StoredBatch, "read_now", _refused)
+                assert await older_poll(second, start, count, early=early) == found
+            broker.memory._empty_caches()
+    assert {0, 2, 8} <= set(reads)
+
+
+def _refused(self: StoredBatch, _: memoryview) -> None:
+    raise LogReadError(f"batch {self.header.base_offset}")
+
+
+async def test_what_was_damaged_since_it_was_verified_is_not_said_to_be_sound(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(broker, *[LARGE] * 4)
+    reader = await of_0_8(broker)
+    sound = await older_poll(reader, 0, 4)
+    damage_third_of_four(tmp_path, at=1_000)
+    reads = reads_of(monkeypatch)
+    assert (await older_poll(reader, 0, 8))[16:] == sound[16:]
+    assert reads == [0, 2, 4]
+    place = b"\1\1\4\1\0\0\0" + b"\2\1s" + b"\2\1t" + b"\1" + bytes(4)
+    asked = place + b"\1" + (4).to_bytes(8, "little") + (2).to_bytes(4, "little") + b"\0"
+    status, body = await reader.ask(100, asked)
+    assert (status, body) == (ErrorCode.CANNOT_READ_MESSAGE, b"")
+
+
+async def test_what_is_not_in_memory_is_waited_for(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(broker, LARGE, LARGE)
+    read = os.preadv
+    asked: list[int] = []
+
+    def reading(descriptor: int, targets: tuple[memoryview], *rest: int) -> int:
+        asked.append(len(targets[0]))
+        if len(targets[0]) > LARGE:
+            raise BlockingIOError("it is on the disk")
+        return read(descriptor, targets, *rest)
+
+    reader = await of_0_8(broker)
+    found = await older_poll(reader, 0, 4)
+    broker.memory._empty_caches()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "preadv", reading)
+        assert await older_poll(await of_0_8(broker), 0, 4) == found
+    assert max(asked) > LARGE

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from iggy_dialog import Dialog, producer_batch
-from older_iggy import OlderDialog, named
+from older_iggy import OlderDialog, of_0_8, poll
 from penstock.broker.broker import Broker
 from penstock.broker.topics.partition import Partition
 from penstock.iggy import restated
@@ -51,34 +50,15 @@ async def filled(broker: Broker) -> Broker:
     return broker
 
 
-async def of_0_8(broker: Broker) -> OlderDialog:
-    dialog = OlderDialog(broker)
-    await dialog.log_in()
-    return dialog
-
-
-async def poll(
-    dialog: OlderDialog, offset: int, count: int = COUNT, *, early: bool = False
-) -> bytes:
-    place = named("s") + named("t")
-    who = struct.pack("<BI", 1, 1) if early else b"\1\1\4" + struct.pack("<I", 1)
-    partition = struct.pack("<I", 1) if early else struct.pack("<BI", 1, 0)
-    status, body = await dialog.ask(
-        100, who + place + partition + struct.pack("<BQIB", 1, offset, count, 0)
-    )
-    assert status == 0
-    return body
-
-
 async def test_the_next_one_finds_it_made(filled: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, early = await of_0_8(filled), await of_0_8(filled), OlderDialog(filled)
-    made = [await poll(first, offset) for offset in (0, COUNT)]
+    made = [await poll(first, offset, COUNT) for offset in (0, COUNT)]
     with counted(monkeypatch) as done:
-        assert [await poll(second, offset) for offset in (0, COUNT)] == made
+        assert [await poll(second, offset, COUNT) for offset in (0, COUNT)] == made
         assert done == []
         # Another part, or another dialect, is another answer.
-        assert await poll(second, 1) != made[0]
-        assert await poll(early, 0, early=True) != made[0]
+        assert await poll(second, 1, COUNT) != made[0]
+        assert await poll(early, 0, COUNT, early=True) != made[0]
         assert done.count("restated") == 2
 
 
@@ -95,25 +75,54 @@ async def test_an_answer_with_less_than_was_wanted_may_become_more(
 
 async def test_what_was_given_up_is_not_answered_with(filled: Broker) -> None:
     reader = await of_0_8(filled)
-    before = await poll(reader, 0)
+    before = await poll(reader, 0, COUNT)
     partition = filled.topics.all()[0].partitions[0]
     await partition.trim(COUNT)
-    assert await poll(reader, 0) == await poll(reader, COUNT) != before
+    assert await poll(reader, 0, COUNT) == await poll(reader, COUNT, COUNT) != before
 
 
 async def test_what_is_kept_is_bounded_and_counted(
     filled: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = await of_0_8(filled)
-    size = len(await poll(reader, 1))
+    size = len(await poll(reader, 1, COUNT))
     before = filled.memory.caches.used
     monkeypatch.setattr(restated, "IGGY_RESTATED_KEPT_BYTES", 2 * size)
     monkeypatch.setattr(restated, "IGGY_RESTATED_KEPT_AT_FIRST_BYTES", 2 * size)
     for offset in range(COUNT):
-        await poll(reader, offset)
+        await poll(reader, offset, COUNT)
     assert filled.memory.caches.used <= before + size
     with counted(monkeypatch) as done:
-        await poll(reader, COUNT - 1)
+        await poll(reader, COUNT - 1, COUNT)
         assert done == []
-        await poll(reader, 0)
+        await poll(reader, 0, COUNT)
         assert "restated" in done
+
+
+async def test_large_ones_are_kept_once_they_are_asked_for_again(
+    filled: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then the next answer is made where the last one was."""
+    reader = await of_0_8(filled)
+    size = len(await poll(reader, 0, COUNT))
+    filled.memory._empty_caches()
+    monkeypatch.setattr(restated, "IGGY_RESTATED_KEPT_BYTES", 2 * size)
+    monkeypatch.setattr(restated, "IGGY_RESTATED_KEPT_AT_FIRST_BYTES", size // 2)
+
+    async def is_made(offset: int) -> bool:
+        with counted(monkeypatch) as done:
+            await poll(reader, offset, COUNT)
+        return "restated" in done
+
+    assert await is_made(1)
+    held = filled.memory.caches.used
+    assert await is_made(1), "nobody had asked for it again"
+    assert filled.memory.caches.used > held
+    assert not await is_made(1)
+    assert await is_made(2)
+    assert not await is_made(2), "one that was asked for again is kept, so the next are"
+    for offset in (3, 4, 5):
+        assert await is_made(offset)
+    assert await is_made(6), "what nobody asked for again has made room"
+    assert await is_made(6)
+    assert not await is_made(6)

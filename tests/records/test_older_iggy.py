@@ -15,7 +15,7 @@ from penstock.records.iggy.batch import (
     verify_iggy_batch,
 )
 from penstock.records.iggy.older import Form, from_older
-from penstock.records.iggy.older_polls import Frames, to_older
+from penstock.records.iggy.older_polls import Frames, Unread, to_older
 
 T = 1_693_526_400_000_000
 SPAN = 2**32 - 1
@@ -92,6 +92,37 @@ def test_what_was_sent_is_polled(form: Form, messages: list[tuple[bytes, list, i
     assert polled(form, out) == expected
     apart = bytes(to_older([Frames(body[:256], body[256:], 0)], len(said), form))
     assert apart == out
+
+
+def unread(batch: bytes) -> Unread:
+    """A batch that is read when its messages are laid out."""
+
+    def read(target: memoryview) -> None:
+        target[:] = batch
+
+    return Unread(len(batch), read)
+
+
+LONG = [(bytes([number]) * 9, b"v" * 200) for number in range(60)]
+
+
+@pytest.mark.parametrize("form", Form)
+@given(runs=st.lists(SOME, min_size=1, max_size=4), long=st.integers(0, 60))
+def test_messages_may_be_written_over_what_is_read(
+    form: Form,
+    runs: list[list[tuple[bytes, list, int]]],  # type: ignore[type-arg]
+    long: int,
+) -> None:
+    bodies = []
+    for messages in [*runs, [(b"x", LONG[:long], T)]]:
+        said = [(payload, headers(form, entries), at) for payload, entries, at in messages]
+        bodies.append(stored(form, sent(form, said), len(said)))
+    count = sum(map(len, runs)) + 1
+    frames = [Frames(body, body, 256) for body in bodies]
+    expected = bytes(to_older(frames, count, form))
+    assert bytes(to_older([unread(body) for body in bodies], count, form)) == expected
+    mixed = [frames[0], *(unread(body) for body in bodies[1:-1]), frames[-1]]
+    assert bytes(to_older(mixed, count, form)) == expected
 
 
 def test_times_that_a_batch_can_not_say_are_brought_into_it() -> None:

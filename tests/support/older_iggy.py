@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from iggy_dialog import SESSIONS, Dialog
+from iggy_dialog import SESSIONS, STREAM, TOPIC, Dialog
 
 if TYPE_CHECKING:
     from penstock.broker.broker import Broker
@@ -85,6 +85,25 @@ def named(text: str) -> bytes:
     return b"\2" + name(text)
 
 
+async def of_0_8(broker: Broker) -> OlderDialog:
+    """A client of apache-iggy 0.7 or 0.8, logged in."""
+    dialog = OlderDialog(broker)
+    await dialog.log_in()
+    return dialog
+
+
+async def poll(dialog: OlderDialog, offset: int, count: int, *, early: bool = False) -> bytes:
+    """Ask for up to `count` messages of today's dialog's partition; return the answer's body."""
+    place = named(str(STREAM.value)) + named(str(TOPIC.value))
+    who = struct.pack("<BI", 1, 1) if early else b"\1\1\4" + struct.pack("<I", 1)
+    partition = struct.pack("<I", 1) if early else struct.pack("<BI", 1, 0)
+    status, body = await dialog.ask(
+        100, who + place + partition + struct.pack("<BQIB", 1, offset, count, 0)
+    )
+    assert status == 0
+    return body
+
+
 def requests_of_2023() -> list[bytes]:
     """Every command of 2023, the first three of which make a stream, a topic and a group."""
     u32 = struct.Struct("<I").pack
@@ -115,6 +134,8 @@ __all__ = [
     "name",
     "named",
     "numeric",
+    "of_0_8",
+    "poll",
     "recorded",
     "requests_of_2023",
 ]

@@ -54,5 +54,5 @@ def _read_place(kind: type[PlacedPoll], data: bytes) -> list[Any] | None:
     return None if reader.remaining else place
 
 
-_place: Callable[[type[PlacedPoll], bytes], list[Any] | None]
+_place: Callable[..., list[Any] | None]
 _place = lru_cache(IGGY_KNOWN_PLACES)(_read_place)
