@@ -16,11 +16,10 @@ from penstock.log.header import Magic, build_header
 from penstock.session import FileRange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.broker.topics.partition import Partition
     from penstock.iggy.wire.batch import BatchHeader
-    from penstock.log.batches import StoredBatch
     from penstock.records.iggy.older_polls import Frames, Unread
     from penstock.session import Part
 
@@ -112,8 +111,8 @@ class Cut(NamedTuple):
     """A whole batch, or a header and frames."""
     messages: int
     last_offset: int
-    unread: StoredBatch | None = None
-    """The batch that it is, where that is a range of a file."""
+    read: Callable[[memoryview], None] | None = None
+    """What fills memory with it, where it is a range of a file; raises LogReadError."""
 
 
 _NOTHING: Final = Cut([], 0, -1)
@@ -171,8 +170,8 @@ def in_form(cuts: Sequence[Cut], form: MessageForm) -> Sequence[Part]:
 def _frames(cut: Cut) -> Frames | Unread:
     from penstock.records.iggy.older_polls import Frames, Unread  # noqa: PLC0415  # numpy
 
-    if cut.unread is not None:
-        return Unread(len(cut.unread.body), cut.unread.read_now)
+    if cut.read is not None:
+        return Unread(len(cut.parts[0]), cut.read)
     header, data = cut.parts[0], cut.parts[-1]
     assert not isinstance(header, FileRange)
     assert not isinstance(data, FileRange)

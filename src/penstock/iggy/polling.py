@@ -130,7 +130,7 @@ def _add_from_file(polled: Polled, partition: Partition, position: int, count: i
         header, body = batch
         if committed.hides(header):
             break
-        polled.add(Cut([body], header.record_count, header.last_offset, batch))
+        polled.add(Cut([body], header.record_count, header.last_offset, batch.read_now))
         position = header.next_offset
     return position
 
