@@ -225,6 +225,25 @@ async def test_a_reader_at_the_end_does_not_wait_for_the_interval(open_partition
     partition.close()
 
 
+async def test_a_reader_that_comes_to_the_end_does_not_wait_for_the_interval(
+    open_partition: Open, gate: Gate
+) -> None:
+    partition = await open_partition(config=SLOW)
+    heard = asyncio.Event()
+    for end in (10, 20, 30):
+        await partition.written(partition.append(batch()))
+        partition.add_listener(heard.set)
+        await until(lambda end=end: partition.readable_end() == end)  # type: ignore[misc]
+        partition.remove_listener(heard.set)
+    # There is nothing to flush for whoever waits where all is safe.
+    flushes = gate.flushes
+    partition.add_listener(heard.set)
+    await asyncio.sleep(0)
+    await partition.flushed()
+    assert gate.flushes == flushes
+    partition.close()
+
+
 async def test_writes_without_a_waiter_share_the_flush_of_their_interval(
     open_partition: Open, gate: Gate
 ) -> None:

@@ -127,6 +127,31 @@ async def test_who_came_before_the_flush_does_not_wait_for_the_next(
     log.close()
 
 
+async def test_the_next_flush_has_begun_when_readers_hear_of_the_last(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher, LARGE)
+    await log.flushed(append(log, make_batch()))
+    gate = Gate(disk)
+    begun: list[bool] = []
+
+    def advanced() -> None:
+        if not begun:
+            begun.append(gate.reached.wait(PATIENCE_SECONDS))
+
+    gate.shut()
+    first = log.flushed(append(log, make_batch()))
+    await gate.held_up()
+    second = log.flushed(append(log, make_batch()))
+    await asyncio.sleep(0.01)  # What came is in line, and the loop has nothing to do.
+    log.watch(advanced, lambda _: None)
+    gate.reached.clear()
+    gate.open()
+    await asyncio.gather(first, second)
+    assert begun == [True]
+    log.close()
+
+
 async def test_an_appender_that_gives_up_harms_nobody(
     disk: FaultyFileSystem, flusher: Flusher
 ) -> None:

@@ -113,6 +113,10 @@ class FaultyFile:
     def descriptor(self) -> None:
         return None
 
+    @property
+    def is_in_memory(self) -> bool:
+        return self._system.is_in_memory
+
     def duplicate(self) -> FaultyFile:
         return FaultyFile(self._system, self._path, self._content)
 
@@ -158,6 +162,8 @@ class FaultyFileSystem:
         """At most so many bytes go in at one write."""
         self.is_slow = False
         """Whether nothing that is read is in memory."""
+        self.is_in_memory = False
+        """Whether it says that there is no device to wait for."""
         self.open_files = 0
         self.now_ms = 0
         """When every file was changed last."""

@@ -20,6 +20,13 @@ SEGMENT_MS_LEAST: Final = Limit(
     when_hit="the segment goes on until it is that old",
 )
 
+WRITE_AT_ONCE_BYTES: Final = Limit(
+    256 * KIB,
+    "bytes that the event loop itself writes to a file system of memory, which no device holds up",
+    protects="other clients' time from large writes",
+    when_hit="a thread writes them",
+)
+
 RESERVE_BYTES: Final = Limit(
     1 << 20,
     "bytes of the disk that are kept while topics have a retention",

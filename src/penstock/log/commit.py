@@ -173,7 +173,7 @@ class GroupCommit:
             self._conclude_write(self._writing)
         if self._running is not None:
             self._running[1].wait()
-            self._conclude(*self._running)
+            self._tell(self._conclude(*self._running))
         assert self._writing is None, "nothing is written any more"
         assert self._running is None, "nothing uses the files any more"
 
@@ -229,9 +229,11 @@ class GroupCommit:
         self._appender.hand_over()
         if self.failure is not None:
             return
-        if self._is_asked and self._running is None:
-            self._begin_next(self._flusher.news)
-            return
+        if self._running is None:
+            self._is_asked = self._is_asked or self._may_run_at_once
+            if self._is_asked:
+                self._begin_next(self._flusher.news)
+                return
         # A round writes too, so that what nobody waits for alone is left to the next one.
         is_alone = bool(self._written) or self._running is None
         if is_alone and self._appender.writer.queue and self._writing is None:
@@ -239,6 +241,13 @@ class GroupCommit:
             self._writing = self._flusher.writing.do(
                 self._appender.writer.write, then, self._asked_by
             )
+
+    @property
+    def _may_run_at_once(self) -> bool:
+        """Whether a round takes no longer than to have a thread begin one, so that the loop runs
+        it, also where nobody waits for a flush.
+        """
+        return self._writing is None and self._appender.writer.is_quick
 
     def _finish_write(self, done: Job) -> None:
         """The loop has heard of a write's end."""
@@ -249,7 +258,11 @@ class GroupCommit:
     def _finish(self, done: Job) -> None:
         """The loop has heard of a round's end."""
         if self._running is not None and self._running[1] is done:
-            self._conclude(*self._running)
+            has_advanced = self._conclude(*self._running)
+            if done.error is None and not self._has_turn:
+                # First, for what came meanwhile: the disk works while the others are served.
+                self._begin_next(self._flusher.news)
+            self._tell(has_advanced)
             self._go_on()
 
     def _go_on(self) -> None:
@@ -265,20 +278,28 @@ class GroupCommit:
             return
         self._is_asked = False
         self._drop_timer()
-        then = None
         try:
             round_ = self._begin()
             self._running_offset = self._appender.end_offset
-            if news is not None:
-                self._began_at = news.loop.time()
-                then = partial(news.add, self._finish)
-                if self._written:
-                    round_.on_written = partial(news.add, self._conclude_written)
-            self._running = (round_, self._flusher.flushing.do(round_.run, then, self._asked_by))
+            is_at_once = round_.checkpoint is None and news is not None and self._may_run_at_once
+            job = Job(round_.run) if is_at_once else self._left_to_thread(round_, news)
         except Exception as error:  # Whatever it is, the waiters have to know.
             self._fail_flush(error)
             return
+        self._running = (round_, job)
         self._whole, self._next_whole = self._next_whole, []
+        if is_at_once:
+            job.do()
+            self._finish(job)
+
+    def _left_to_thread(self, round_: Round, news: News | None) -> Job:
+        then = None
+        if news is not None:
+            self._began_at = news.loop.time()
+            then = partial(news.add, self._finish)
+            if self._written:
+                round_.on_written = partial(news.add, self._conclude_written)
+        return self._flusher.flushing.do(round_.run, then, self._asked_by)
 
     def _conclude_write(self, done: Job) -> None:
         self._writing = None
@@ -287,20 +308,24 @@ class GroupCommit:
         if error is not None and not isinstance(error, OSError):
             self._fail_flush(error)
 
-    def _conclude(self, round_: Round, done: Job) -> None:
+    def _conclude(self, round_: Round, done: Job) -> bool:
+        """Take over what a round did; return whether it is more than was there before."""
         assert done.has_ended, "a round is judged by its outcome"
         self._running = None
         has_advanced = self._take_over()
         error = done.error
         if error is None:
-            self._conclude_durable(round_, has_advanced)
-            return
+            return self._conclude_durable(round_) or has_advanced
         if isinstance(error, LogWriteError):
             self._conclude_failed(round_, error)
         else:
             self._fail_flush(error)
+        return has_advanced
+
+    def _tell(self, has_advanced: bool) -> None:
         if has_advanced:
-            self.advanced()
+            self.advanced()  # First: whoever reads has more to do than whoever has written.
+        self._flushed.reached(self.flushed_offset)
 
     def _conclude_written(self) -> None:
         if self._take_over():
@@ -335,22 +360,20 @@ class GroupCommit:
             self._flushed.fail(failure)
             self.ask_soon()
 
-    def _conclude_durable(self, round_: Round, has_advanced: bool) -> None:
+    def _conclude_durable(self, round_: Round) -> bool:
         reached = round_.unsynced
         assert reached is not None, "a round that succeeded has made something durable"
         assert reached.end_offset >= self.flushed_offset, "what is durable stays so"
-        has_advanced = has_advanced or reached.end_offset > self.flushed_offset
+        has_advanced = reached.end_offset > self.flushed_offset
         self.flushed_offset, self.flushed_bytes = reached.end_offset, reached.written_bytes
         self.concluded(round_)
-        if has_advanced:
-            self.advanced()  # First: whoever reads has more to do than whoever has written.
-        self._flushed.reached(self.flushed_offset)
         if self._whole:
             error = round_.checkpoint_error
             _settle_all(self._whole, None if error is None else LogWriteError.of(error))
             self._whole = []
         if self.flushed_offset == self._appender.end_offset and not self._next_whole:
             self._is_asked = False  # The round got so far that nothing is left for another one.
+        return has_advanced
 
     def _fail_flush(self, error: BaseException) -> None:
         if isinstance(self.failure, LogClosedError):

@@ -32,6 +32,10 @@ class File(Protocol):
     def descriptor(self) -> int | None:
         """The operating system's number of the open file, if it is one of its files."""
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether its file system is one of memory, so that no device is ever waited for."""
+
     def duplicate(self) -> File:
         """Return the same open file under a descriptor of its own. Raises OSError."""
 
@@ -80,17 +84,24 @@ class FileSystem(Protocol):
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_is_memory", "descriptor")
+    __slots__ = ("_is_in_memory", "descriptor")
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._is_memory = False
+        self._is_in_memory: bool | None = None
+        """None until somebody asks."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        if self._is_in_memory is None:
+            self._is_in_memory = _is_memory(os.fstat(self.descriptor).st_dev)
+        return self._is_in_memory
 
     def pread(self, size: int, position: int) -> bytes:
         return os.pread(self.descriptor, size, position)
 
     def pread_now(self, size: int, position: int) -> Buffer:
-        if self._is_memory:
+        if self._is_in_memory:
             return os.pread(self.descriptor, size, position)
         data = unfilled(size)
         try:
@@ -125,8 +136,7 @@ class RealFile:
 
     def _pread_unless_a_disk(self, size: int, position: int) -> Buffer:
         """Read from a file system that has no RWF_NOWAIT, which needs none if it is memory."""
-        self._is_memory = _is_memory(os.fstat(self.descriptor).st_dev)
-        if not self._is_memory:
+        if not self.is_in_memory:
             raise BlockingIOError(errno.EAGAIN, "the file system may have to be waited for")
         return os.pread(self.descriptor, size, position)
 

@@ -1,8 +1,8 @@
-"""The writing half of a log's files: what stands in line is written by a thread, never by the loop.
+"""The writing half of a log's files: what stands in line is written by a thread.
 
 An append puts its batch in line and returns. A thread takes what stands there, many batches in one
 system call. It is the only one that opens, writes and cuts the log's last file: the event loop
-never waits for a disk that holds a write up.
+never waits for a disk that holds a write up. Where there is no disk it does a thread's work itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from penstock.limits import WRITE_AT_ONCE_BYTES
 from penstock.log.files import write_all
 from penstock.log.scan import Place
 from penstock.log.verified import BOUNDARY_SPACING_BYTES
@@ -75,7 +75,8 @@ class Unsynced(NamedTuple):
 
 
 class LogWriter:
-    """Methods may be called by any thread but the loop's; `queue` and `written` are shared with it.
+    """Methods may be called by any thread; `queue` and `written` are shared with the event loop,
+    which calls the others only where it `is_quick`.
 
     After a failed write, the file is cut back to where it was, and nothing more is written until
     the loop has seen `failure`, emptied the line, whose offsets do not hold any more, and put
@@ -103,6 +104,21 @@ class LogWriter:
         self._end_offset = end_offset
         self._written_bytes = 0
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether what stands in line is written and flushed before a thread would have begun.
+
+        For the event loop, at a time at which no thread writes: then it may do that itself.
+        """
+        file, queue = self._file, self.queue
+        if file is None or not file.is_in_memory or self._full or self._directories:
+            return False
+        if not queue:
+            return True
+        first, last = queue[0][0], queue[-1][-1]
+        is_of_active = first.segment is self._active is last.segment
+        return is_of_active and last.position + last.size - first.position <= WRITE_AT_ONCE_BYTES
+
     def write(self) -> None:
         """Write what stands in line, also what joins it meanwhile. Raises OSError."""
         with self._lock:
@@ -122,12 +138,6 @@ class LogWriter:
         """The names in these directories could not be made durable: the next flush has to."""
         with self._lock:
             self._directories |= directories
-
-    @contextmanager
-    def pausing(self) -> Iterator[None]:
-        """Nothing is written meanwhile."""
-        with self._lock:
-            yield
 
     def save_indexes(self) -> list[Segment]:
         """Bring the index files up to date; return the full segments among theirs, to be synced

@@ -235,6 +235,12 @@ class Partition(Readable):
             self._log.flush_soon(at_once=bool(self._listeners))
         return self._log.written(offset)
 
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Have `listener` called as `Followed` says; what it will read is flushed at once."""
+        super().add_listener(listener)
+        if self.is_open and self.safe_offset < self.end_offset:
+            self._log.flush_soon(at_once=True)
+
     def flushed(self) -> Outcome:
         """Done when all that was appended is on stable storage, whatever the flush policy.
 
