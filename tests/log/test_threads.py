@@ -13,7 +13,7 @@ import pytest
 
 from faulty_files import FaultyFileSystem
 from log_batches import append, make_batch, open_log
-from patience import PATIENCE_SECONDS, until
+from patience import PATIENCE_SECONDS, until, wait_until
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log import threads as module
 from penstock.log.threads import ASKING, Job, Line, News, Threads
@@ -91,28 +91,64 @@ async def test_what_fails_in_the_loop_keeps_nothing_from_the_others() -> None:
     assert [type(failure) for failure in failures] == [ValueError]
 
 
-async def test_a_thread_is_started_only_where_none_is_free(threads: Threads) -> None:
-    names: set[str] = set()
-
-    def note() -> None:
-        names.add(threading.current_thread().name)
-
-    for _ in range(50):
-        threads.do(note).wait()
-        await asyncio.sleep(0)
-    # Between a job's end and the next one's wait, another thread may be started.
-    assert names <= {"test_0", "test_1"}
+def test_one_thread_is_free_while_they_may_be_more() -> None:
+    threads = Threads(4, "test")
     gate = threading.Event()
+    busy: set[str] = set()
 
     def hold() -> None:
+        busy.add(threading.current_thread().name)
         assert gate.wait(PATIENCE_SECONDS)
 
-    held = [threads.do(hold) for _ in range(2)]
-    waits = threads.do(note)
-    assert not waits.has_ended, "there are two threads, and both are busy"
+    for count in range(1, 5):
+        threads.do(nothing).wait()  # There is one for it beside those that are held up.
+        held = len(threads._threads)
+        assert held <= count + 1, "no more than that"
+        threads.do(hold)
+        wait_until(lambda count=count: len(busy) == count)  # type: ignore[misc]
+    waits = threads.do(nothing)
+    assert not waits.has_ended, "there are four threads, and all are busy"
     gate.set()
-    for job in (*held, waits):
+    waits.wait()
+    threads.close()
+    assert not any(thread.is_alive() for thread in threads._threads)
+
+
+def test_whoever_has_something_done_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads(4, "test")
+    starters: list[threading.Thread] = []
+
+    class Noted(threading.Thread):
+        def start(self) -> None:
+            starters.append(threading.current_thread())
+            super().start()
+
+    monkeypatch.setattr(module.threading, "Thread", Noted)
+    gate = threading.Event()
+    jobs = [threads.do(lambda: gate.wait(PATIENCE_SECONDS)) for _ in range(8)]
+    gate.set()
+    for job in jobs:
         job.wait()
+    threads.close()
+    assert starters
+    assert threading.current_thread() not in starters
+
+
+def test_jobs_are_done_where_the_system_gives_no_more_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = Threads(4, "test")
+
+    class Refused(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(module.threading, "Thread", Refused)
+    for job in [threads.do(nothing) for _ in range(8)]:
+        job.wait()
+    threads.close()
+    with pytest.raises(RuntimeError):
+        Threads(4, "test")
 
 
 async def test_a_job_says_what_it_failed_with_and_its_thread_goes_on(threads: Threads) -> None:
@@ -132,7 +168,14 @@ async def test_a_job_says_what_it_failed_with_and_its_thread_goes_on(threads: Th
 async def test_each_party_has_one_job_done_before_anybody_has_a_second() -> None:
     threads = Threads(1, "test")
     gate, done = threading.Event(), list[str]()
-    threads.do(lambda: _pass(gate), party="many")
+    begun = threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        _pass(gate)
+
+    threads.do(hold, party="many")
+    assert begun.wait(PATIENCE_SECONDS)
     for party, count in (("many", 100), ("few", 2), ("one", 1)):
         for _ in range(count):
             threads.do(partial(done.append, party), party=party)

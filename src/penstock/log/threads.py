@@ -141,50 +141,66 @@ class Line:
 
 
 class Threads:
-    """Up to so many threads, each started when none is free, that do jobs."""
+    """Up to so many threads that do jobs; while they may be more, one of them is always free.
+
+    A thread that takes the place of the last free one starts the next: whoever starts a thread
+    waits until it runs, which takes milliseconds on a busy machine, and may not be the event loop.
+    """
 
     def __init__(self, most: int, name: str) -> None:
         assert most > 0, "a job needs a thread"
         self._most = most
         self._name = name
         self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
+        self._is_closing = False
         self._line = Line()
         self._jobs: SimpleQueue[bool] = SimpleQueue()
         """True for each job in line, and False for each thread that is to end."""
         self._free: deque[None] = deque()
-        """As many entries as threads wait for a job; whoever puts one in line takes one out."""
+        """As many entries as threads have no job."""
+        self._keep_one_free()
 
     def do(self, run: Callable[[], None], then: Then | None = None, party: str = NOBODY) -> Job:
         """Have a thread do something for a party, and call `then` in that thread once it ended."""
         job = Job(run)
         self._line.put((job, then), party)
         self._jobs.put(True)
-        try:
-            self._free.pop()
-        except IndexError:
-            self._start_another()
         return job
 
     def close(self) -> None:
         """Return when all jobs are done."""
+        with self._starting:
+            self._is_closing = True
         for _ in self._threads:
             self._jobs.put(False)
         for thread in self._threads:
             thread.join()
 
-    def _start_another(self) -> None:
-        if len(self._threads) < self._most:
+    def _keep_one_free(self) -> None:
+        with self._starting:
+            if self._free or self._is_closing or len(self._threads) == self._most:
+                return
             name = f"{self._name}_{len(self._threads)}"
             thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._free.append(None)
+            try:
+                thread.start()
+            except RuntimeError:  # The system gives no more: jobs wait for those that there are.
+                self._free.pop()
+                if not self._threads:
+                    raise
+            else:
+                self._threads.append(thread)
 
     def _work(self) -> None:
         while self._jobs.get():
+            self._free.pop()
+            if not self._free:
+                self._keep_one_free()
             job, then = self._line.take()
             job.do()
             if then is not None:
                 then(job)
             del job, then  # While it waits, it keeps nothing alive.
-            if self._jobs.empty():
-                self._free.append(None)
+            self._free.append(None)
