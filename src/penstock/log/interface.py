@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from penstock.log.config import LogConfig
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
-    from penstock.log.scan import Judge
     from penstock.session import Buffer, FileRange
 
 
@@ -99,10 +98,10 @@ class Rewriting(Protocol):
     def source_bytes(self) -> int:
         """Bytes of those that it replaces."""
 
-    def batches(self, chunk_bytes: int, judge: Judge = ...) -> Iterator[memoryview]:
+    def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
         """Yield all batches that are stored there, whole ones, about so many bytes at a time.
 
-        `judge` says which are sound. Raises CorruptBatchError where one is damaged, and OSError.
+        Raises CorruptBatchError where one is damaged, and OSError.
         """
 
     def write(

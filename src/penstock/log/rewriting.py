@@ -15,7 +15,7 @@ from penstock.log.index import SegmentIndex
 from penstock.log.interface import Sealed
 from penstock.log.reading import SharedFile
 from penstock.log.replacement import Replacement
-from penstock.log.scan import Place, read_sound, sound_prefix
+from penstock.log.scan import Place, read_sound
 from penstock.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.log.config import LogConfig
     from penstock.log.files import File, FileSystem
-    from penstock.log.scan import Bounds, Judge
+    from penstock.log.scan import Bounds
     from penstock.session import Buffer
 
 _BEGUN_BYTES: Final = 256 << 10
@@ -102,14 +102,14 @@ class SegmentRewriting:
         """Bytes of those that it replaces."""
         return sum(segment.bounds.end_position for segment in self.sources)
 
-    def batches(self, chunk_bytes: int, judge: Judge = sound_prefix) -> Iterator[memoryview]:
+    def batches(self, chunk_bytes: int) -> Iterator[memoryview]:
         """Yield all batches that are stored there, as `Rewriting` says."""
         for segment in self.sources:
             place, bounds = Place(0, segment.base_offset), segment.bounds
             with closing(self._files.open(segment.path)) as file:
                 shared = SharedFile(file)
                 while place.position < bounds.end_position:
-                    found = read_sound(shared, place, chunk_bytes, bounds, judge=judge)
+                    found = read_sound(shared, place, chunk_bytes, bounds)
                     if not found.data:
                         raise CorruptBatchError(
                             place.offset, bounds.end_offset, str(segment.path), place.position

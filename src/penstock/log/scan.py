@@ -40,6 +40,8 @@ _MAGIC_AT: Final = 16
 _CHUNK_BYTES: Final = 1 << 20
 _WALK_BYTES: Final = 16 << 10
 _JUDGED_TOGETHER: Final = 512
+_MUCH_BYTES: Final = 16 << 10
+"""With less a faster judge is hardly faster."""
 
 
 class Place(NamedTuple):
@@ -79,7 +81,7 @@ class Bounds(NamedTuple):
 
 class Judge(Protocol):
     """Says which sound batches some bytes begin with, the first of which is to have this offset, as
-    far as they begin below `end`. Whoever reads a lot may have a faster one than `sound_prefix`.
+    far as they begin below `end`.
     """
 
     def __call__(
@@ -171,13 +173,17 @@ def sound_prefix(
     return Batches(data[:position], base_offset, offset, magic)
 
 
+_judge: Judge = sound_prefix
+
+
+def judge_by(judge: Judge) -> None:
+    """Have much that is read judged by one that is faster than `sound_prefix`, from now on."""
+    global _judge  # noqa: PLW0603  # of the whole process
+    _judge = judge
+
+
 def read_sound(
-    file: Readable,
-    place: Place,
-    max_bytes: int,
-    bounds: Bounds,
-    end: int | None = None,
-    judge: Judge = sound_prefix,
+    file: Readable, place: Place, max_bytes: int, bounds: Bounds, end: int | None = None
 ) -> Batches:
     """Read sound batches from `place` on, at most `max_bytes` but at least one whole batch.
 
@@ -192,6 +198,7 @@ def read_sound(
         if header.size > len(data) and _is_sound(file, place, header, bounds):
             data = memoryview(file.pread(header.size, place.position))
     end = bounds.end_offset if end is None else end
+    judge = _judge if len(data) >= _MUCH_BYTES else sound_prefix
     return judge(file, data, place.offset, bounds, end)
 
 

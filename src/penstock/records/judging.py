@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.log.batches import Batches
 from penstock.log.header import ATTRIBUTE_CONTROL, CRC_START, HEADER_SIZE, PREFIX_SIZE, Magic
+from penstock.log.scan import judge_by
 from penstock.records.columns import as_bytes
 from penstock.records.kernels.arguments import BytesIn, NumbersOut, int64
 from penstock.records.kernels.crc32 import crc32c
@@ -29,6 +30,11 @@ _LAST_DELTA_AT: Final = 23
 _COUNT_AT: Final = 57
 _SIGNED_32: Final = 1 << 31
 _MIXED: Final = -1
+
+
+def have_it_used() -> None:
+    """Have logs read with it, in this process."""
+    judge_by(sound_prefix)
 
 
 def sound_prefix(

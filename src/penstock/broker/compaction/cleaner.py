@@ -64,14 +64,14 @@ class Cleaner:
     def __init__(self, job: Job, throttle: Throttle) -> None:
         import numpy as np  # noqa: PLC0415
 
-        from penstock.records.compaction import cleaning  # noqa: PLC0415 (compiled)
+        from penstock.records import judging  # noqa: PLC0415 (compiled)
+        from penstock.records.compaction import cleaning  # noqa: PLC0415
         from penstock.records.compaction.choosing import Rules  # noqa: PLC0415
         from penstock.records.compaction.offset_map import OffsetMap  # noqa: PLC0415
-        from penstock.records.judging import sound_prefix  # noqa: PLC0415
 
         self._job = job
         self._throttle = throttle
-        self._judge = sound_prefix
+        judging.have_it_used()
         self._remember = cleaning.remember
         self._left_out = cleaning.left_out
         dirty = sum(each.source_bytes for each in job.rewritings if each.end > job.dirty_from)
@@ -130,7 +130,7 @@ class Cleaner:
         return np.packbits(found, bitorder="little").tobytes()
 
     def _chunks(self, rewriting: Rewriting) -> Iterator[memoryview]:
-        for chunk in rewriting.batches(_CHUNK_BYTES, self._judge):
+        for chunk in rewriting.batches(_CHUNK_BYTES):
             self._throttle.passed(len(chunk))
             yield chunk
 
