@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from collections.abc import Callable
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from penstock.broker.subscriptions.bitmaps import BLOCK
 from penstock.broker.subscriptions.cursor import Cursor
 from penstock.broker.subscriptions.delayed import TICK_MS
-from penstock.broker.subscriptions.engine import Engine, HandedOut
-from penstock.broker.subscriptions.leases import Holder, Lease, Leases
+from penstock.broker.subscriptions.engine import Engine
+from penstock.broker.subscriptions.leases import HandedOut, Holder, Lease, Leases
 from penstock.limits import KIB
 from penstock.memory import Memory
 
@@ -24,6 +25,7 @@ STEPS = st.lists(
             [
                 "acquire",
                 "acquire",
+                "acquire_all",
                 "put_off",
                 "due",
                 "acknowledge",
@@ -114,6 +116,27 @@ class Machine:
             assert out is not None
             assert out.deliveries == model.deliveries[offset]
         model.fresh = max(model.fresh, end)
+
+    def acquire_all(self, who: int, offset: int, size: int, gaps: bool) -> None:
+        """Lease batches that were never out, some with a gap behind, or the first again."""
+        model, length = self.model, 1 + offset % 9
+        starts = range(self.engine.fresh, min(self.engine.fresh + size, END - length), length)
+        ends = [start + length - (gaps and length > 1 and start % 2) for start in starts]
+        if not starts or model.returned():
+            return
+        self.engine.skip([*zip(ends, [*starts[1:], ends[-1]], strict=True)])
+        for end, following in zip(ends, [*starts[1:], ends[-1]], strict=True):
+            model.acknowledge(end, following)
+        offsets = [o for start, end in zip(starts, ends, strict=True) for o in range(start, end)]
+        are_open = model.acknowledged.isdisjoint(offsets) and starts[0] >= self.engine.fresh
+        assert self.engine.acquire_all(self.holders[who], starts, ends) == are_open
+        if are_open:
+            model.held.update(dict.fromkeys(offsets, (who, math.inf)))
+            model.deliveries.update(dict.fromkeys(offsets, 1))
+            model.fresh = ends[-1]
+            for start, end, following in zip(starts, ends, [*starts[1:], ends[-1]], strict=True):
+                found = self.engine.extent(start)
+                assert found in ((start, end), (start, following)), "one batch, or its gap too"
 
     def put_off(self, who: int, offset: int, size: int, _flag: bool) -> None:
         """Delay what comes next, for up to three steps."""
@@ -310,6 +333,20 @@ def test_messages_with_nothing_open_between_them_are_one_lease() -> None:
         assert engine.acquire(holder, start, start + 1) == HandedOut(2, 1)
     assert engine.acknowledge_extents(range(3, 60, 6)) == 10
     assert (engine.cursor.position, len(engine.leases)) == (60, 0)
+
+
+def test_what_was_out_is_not_leased_in_one_step() -> None:
+    engine, holder = engine_of(), Holder("a")
+    assert engine.acquire_all(holder, [0, 1, 5], [1, 5, 2000])
+    assert not engine.acquire_all(holder, [0, 1], [1, 5])
+    assert [(each.start, each.end) for each in engine.leases] == [(0, 5), (5, 2000)]
+    assert [engine.extent(start) for start in (0, 1, 5, 6)] == [(0, 1), (1, 5), (5, 2000), None]
+    engine.acknowledge(2001, 2002)
+    assert not engine.acquire_all(holder, [2000, 2001], [2001, 2002])
+    assert engine.acquire_all(holder, [2000, 2002], [2001, 2003])
+    engine.hold(7, 2000, 0b1)
+    assert not engine.acquire_all(holder, [2003, 2004], [2004, 2005])
+    assert holder.unacknowledged == 2001
 
 
 def test_what_is_open_or_far_between_messages_is_no_part_of_a_lease() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from compacted_batches import log_of, of_kafka, of_pulsar
@@ -13,9 +11,6 @@ from penstock.broker.transactions.committed import Committed
 from penstock.log.header import Magic, build_gap, read_header, set_transaction, walk
 from penstock.records.kafka.control import end_marker
 from stored_batches import Record
-
-if TYPE_CHECKING:
-    from penstock.log.header import BatchHeader
 
 MESSAGES = of_pulsar([Record(b"1" * 40, b"a"), Record(b"2", b"b")])
 MARKER = bytes(end_marker(9, 0, committed=False, coordinator_epoch=0)), 1
@@ -32,11 +27,12 @@ LOG = log_of(*[MESSAGES, of_transaction(9), MARKER, of_transaction(8), MARKER, G
 COMMITTED = Committed((9, first, first + 1) for first in range(2, 11 * 300, 11))
 
 
-def seen(batches: bytes) -> tuple[list[tuple[int, BatchHeader]], int]:
-    steps = list(visible.visible(memoryview(batches), COMMITTED))
-    ends = [end for _, end in steps]
+def seen(batches: bytes) -> visible.Seen:
+    steps = list(visible.visible(memoryview(batches), COMMITTED, 0))
+    ends = [step.end for step in steps]
     assert ends == sorted(ends)
-    return [each for together, _ in steps for each in together], ends[-1]
+    found = [each for step in steps for each in step.batches]
+    return visible.Seen(found, [each for step in steps for each in step.gaps], ends[-1])
 
 
 @pytest.mark.parametrize("batches", [LOG, log_of(*[MARKER] * 300), log_of(*[MESSAGES] * 512)])
@@ -45,13 +41,17 @@ async def test_both_ways_see_the_same(batches: bytes, monkeypatch: pytest.Monkey
     in_one_step = seen(batches)
     monkeypatch.setattr(records, "is_loaded", lambda: False)
     assert seen(batches) == in_one_step
-    found, end = in_one_step
+    found, gaps, end = in_one_step
+    covered = [*gaps, *((header.base_offset, header.next_offset) for _, header in found)]
+    assert [offset for each in sorted(covered) for offset in range(*each)] == list(
+        range(found[-1][1].next_offset if found else 0)
+    )
     assert all(header == read_header(batches, position) for position, header in found)
     assert end == [header.next_offset for _, header in walk(batches)][-1]
 
 
 async def test_nobody_sees_what_is_no_message_or_was_aborted() -> None:
     await records.prepare()
-    found, end = seen(LOG)
+    found, _, end = seen(LOG)
     assert [header.base_offset % 11 for _, header in found] == [0, 4] * 300
     assert end == 11 * 300

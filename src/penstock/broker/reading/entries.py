@@ -210,18 +210,13 @@ class EntryReader:
         expected = following = self.position
         for buffer in buffers:
             view = memoryview(buffer)
-            for seen, end in visible(view, committed):
+            for batches, gaps, end in visible(view, committed, expected):
                 following = end
-                entries: list[Entry] = []
-                gaps: list[tuple[int, int]] = []
-                for at, header in seen:
-                    if header.base_offset > expected:
-                        gaps.append((expected, header.base_offset))
-                    entries.append(Entry(header, view[at : at + header.size]))
-                    expected = header.next_offset
+                if batches:
+                    expected = batches[-1][1].next_offset
                 if gaps:
                     self._pass(gaps)
-                yield entries
+                yield [Entry(header, view[at : at + header.size]) for at, header in batches]
         if following > expected:
             self._pass([(expected, following)])
             self.position = max(self.position, following)

@@ -5,10 +5,10 @@ without messages.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import records
-from penstock.log.header import ATTRIBUTE_CONTROL, read_header, walk
+from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL, read_header, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,33 +22,57 @@ _IN_ONE_STEP_BYTES: Final = 16 << 10
 """A read of so much is looked through by the compiled functions, once they are loaded."""
 
 
-def visible(
-    batches: memoryview, committed: Committed
-) -> Iterator[tuple[list[tuple[int, BatchHeader]], int]]:
-    """Yield some of those that readers see, with their positions, and the offset behind all that
-    was looked at, one step after the other.
+class Seen(NamedTuple):
+    """Batches that readers see, with their positions; the ranges of offsets before and between them
+    at which is none, ends excluded; and the offset behind all that was looked at.
     """
+
+    batches: list[tuple[int, BatchHeader]]
+    gaps: list[tuple[int, int]]
+    end: int
+
+
+def visible(batches: memoryview, committed: Committed, expected: int) -> Iterator[Seen]:
+    """Yield what readers see who come to `expected`, one step after the other."""
     if len(batches) >= _IN_ONE_STEP_BYTES and records.is_loaded():
-        yield from _by_table(batches, committed)
+        yield from _by_table(batches, committed, expected)
         return
     walking = walk(batches)
     while together := list(islice(walking, SEEN_TOGETHER)):
         seen = [each for each in together if each[1].record_count and not committed.hides(each[1])]
-        yield seen, together[-1][1].next_offset
+        gaps = []
+        for _, header in seen:
+            if header.base_offset > expected:
+                gaps.append((expected, header.base_offset))
+            expected = header.next_offset
+        yield Seen(seen, gaps, together[-1][1].next_offset)
 
 
-def _by_table(
-    batches: memoryview, committed: Committed
-) -> Iterator[tuple[list[tuple[int, BatchHeader]], int]]:
+def _by_table(batches: memoryview, committed: Committed, expected: int) -> Iterator[Seen]:
+    import numpy as np  # noqa: PLC0415
+
     from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numpy
 
-    table = batch_headers.read_batch_headers(columns.as_bytes(batches))
-    has_messages = table[field.COUNT] != 0
-    has_messages &= (table[field.ATTRIBUTES] & ATTRIBUTE_CONTROL) == 0
-    positions = table[field.POSITION, has_messages].tolist()
+    data = columns.as_bytes(batches)
+    table = batch_headers.read_batch_headers(data)
     end = int(table[[field.BASE_OFFSET, field.LAST_DELTA], -1].sum()) + 1
-    for start in range(0, max(1, len(positions)), SEEN_TOGETHER):
-        together = [(at, read_header(batches, at)) for at in positions[start:][:SEEN_TOGETHER]]
-        is_last = start + SEEN_TOGETHER >= len(positions)
-        following = end if is_last else together[-1][1].next_offset
-        yield [each for each in together if not committed.hides(each[1])], following
+    attributes = table[field.ATTRIBUTES]
+    are_seen = (table[field.COUNT] != 0) & (attributes & ATTRIBUTE_CONTROL == 0)
+    if committed.aborted:
+        asked = np.flatnonzero(are_seen & (attributes & ATTRIBUTE_TRANSACTIONAL != 0))
+        producers = batch_headers.producer_ids(data, table[field.POSITION, asked])
+        are_seen[asked] = ~committed.hidden(producers, table[field.BASE_OFFSET, asked])
+    positions = table[field.POSITION, are_seen]
+    starts = table[field.BASE_OFFSET, are_seen]
+    ends = starts + table[field.LAST_DELTA, are_seen] + 1
+    before = np.append(expected, ends[:-1])
+    for first in range(0, max(1, len(starts)), SEEN_TOGETHER):
+        step = slice(first, first + SEEN_TOGETHER)
+        is_gap = starts[step] > before[step]
+        gaps = zip(before[step][is_gap].tolist(), starts[step][is_gap].tolist(), strict=True)
+        is_last = first + SEEN_TOGETHER >= len(starts)
+        yield Seen(
+            [(at, read_header(batches, at)) for at in positions[step].tolist()],
+            list(gaps),
+            end if is_last else int(ends[step][-1]),
+        )

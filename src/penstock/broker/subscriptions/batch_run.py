@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from penstock.broker.subscriptions.bitmaps import BITS, BLOCK, blocks_between, span
 from penstock.pace import drop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 UNKNOWN_BEGINS: Final = 0
@@ -61,6 +61,38 @@ class BatchRun:
         self.begins |= BITS[at] if begins == 1 else begins << at
         self.end = end
         return True
+
+
+class BatchSpan(NamedTuple):
+    """What a run of batches is made of: where it lies, where batches begin in it as `BatchRun` says
+    it, and how many offsets are theirs.
+    """
+
+    start: int
+    end: int
+    begins: int
+    size: int
+
+
+def cut_into_spans(starts: Sequence[int], ends: Sequence[int]) -> Iterator[BatchSpan]:
+    """Cut batches that follow one another, of which each begins and ends somewhere, into as few
+    spans as hold them. What lies between two batches is in the span of both.
+    """
+    at = 0
+    while at < len(starts):
+        start = starts[at]
+        behind = max(bisect_right(ends, (start // BLOCK + 1) * BLOCK, at), at + 1)
+        end = ends[behind - 1]
+        inside = starts[at:behind]
+        size = sum(ends[at:behind]) - sum(inside)
+        are_all_single = behind - at == end - start
+        begins = span(0, end - start) if are_all_single else _bits_at(inside, start)
+        yield BatchSpan(start, end, begins, size)
+        at = behind
+
+
+def _bits_at(places: Iterable[int], start: int) -> int:
+    return sum(BITS[place - start] for place in places)
 
 
 RunT = TypeVar("RunT", bound=BatchRun)

@@ -7,6 +7,8 @@ from typing import Final
 from penstock.broker.subscriptions.bitmaps import BITS, BLOCK
 from penstock.pace import drop
 
+_BLOCK_BYTES: Final = 320
+"""About what a block takes of memory."""
 _DROPPED_TOGETHER: Final = 1_000
 
 
@@ -20,9 +22,10 @@ class Boundaries:
         self._end = 0
         self._first_block = 0
 
-    def __len__(self) -> int:
-        """How many blocks of offsets there is something in."""
-        return len(self._blocks)
+    @property
+    def used_bytes(self) -> int:
+        """About how much memory is taken."""
+        return len(self._blocks) * _BLOCK_BYTES
 
     @property
     def end(self) -> int:

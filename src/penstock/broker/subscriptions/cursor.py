@@ -145,18 +145,18 @@ class Cursor:
 
     def acknowledge_all(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Mark ranges of offsets, ascending, with one change of each block they lie in."""
-        number = bits = 0
+        number = bits = base = 0
         for start, end in ranges:
-            its_number, low = divmod(start, BLOCK)
-            high = low + end - start
-            is_alone = start <= self.position or high > BLOCK
-            if is_alone or number != its_number:
+            low, high = start - base, end - base
+            if not 0 <= low < high <= BLOCK or start <= self.position:
                 self._add_to_block(number, bits)
-                number, bits = its_number, 0
-            if is_alone:
-                self.acknowledge(start, end)
-            else:
-                bits |= BITS[low] if high - low == 1 else span(low, high)
+                number, bits = start // BLOCK, 0
+                base = number * BLOCK
+                low, high = start - base, end - base
+                if high > BLOCK or start <= self.position:
+                    self.acknowledge(start, end)
+                    continue
+            bits |= BITS[low] if high - low == 1 else span(low, high)
         self._add_to_block(number, bits)
 
     def acknowledge_set(self, start: int, closed: int) -> int:

@@ -15,14 +15,14 @@ handed out before something is acknowledged or given up.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from penstock import limits
-from penstock.broker.subscriptions.batch_run import UNKNOWN_BEGINS
+from penstock.broker.subscriptions.batch_run import UNKNOWN_BEGINS, cut_into_spans
 from penstock.broker.subscriptions.bitmaps import BLOCK, span
 from penstock.broker.subscriptions.boundaries import Boundaries
 from penstock.broker.subscriptions.delayed import Delayed
-from penstock.broker.subscriptions.leases import Lease, Leases
+from penstock.broker.subscriptions.leases import HandedOut, Lease, Leases
 from penstock.broker.subscriptions.pending import Pending
 from penstock.broker.subscriptions.returned import Returned, ReturnedRanges
 from penstock.broker.subscriptions.slots import NO_SLOT
@@ -37,14 +37,6 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.leases import Holder
     from penstock.memory import SharedAccount
 
-_LEASE_BYTES: Final = 400
-_SLOT_BYTES: Final = 200
-_RETURNED_BYTES: Final = 400
-_BOUNDARIES_BYTES: Final = 320
-_PENDING_BYTES: Final = 400
-"""About what a lease, a slot of keys, a returned or waiting range, a block of boundaries and one of
-what is pending take of memory."""
-
 _DUE_TOGETHER: Final = 128
 """Runs that come back at once because they are due."""
 _READ_TOGETHER: Final = 16
@@ -52,13 +44,6 @@ _READ_TOGETHER: Final = 16
 _DUE_AHEAD: Final = 8_192
 """Returned ranges with which no more come back because they are due, until most of them are out."""
 _DUE_BEHIND: Final = 1_024
-
-
-class HandedOut(NamedTuple):
-    """How often messages are delivered now, and how many of them are open."""
-
-    deliveries: int
-    open_count: int
 
 
 class Engine:
@@ -87,11 +72,11 @@ class Engine:
     def count(self) -> None:
         """Have the node's account say about what is taken; to be called often enough."""
         self._held.follow(
-            len(self.leases) * _LEASE_BYTES
-            + len(self.leases.slots) * _SLOT_BYTES
-            + (len(self._returned) + len(self.waiting)) * _RETURNED_BYTES
-            + len(self._boundaries) * _BOUNDARIES_BYTES
-            + len(self.pending) * _PENDING_BYTES
+            self.leases.used_bytes
+            + self._returned.used_bytes
+            + self.waiting.used_bytes
+            + self._boundaries.used_bytes
+            + self.pending.used_bytes
             + self.delayed.used_bytes
             + self.cursor.used_bytes
         )
@@ -200,16 +185,27 @@ class Engine:
         if left_out:
             self.cursor.acknowledge_set(start, left_out & self.open_mask(start, end))
             self._has_moved()
-        open_count = self.cursor.open_count(start, end)
-        if open_count and self.pending.blocks:
-            open_count -= self.pending.open_count(self.cursor, start, end)
+        open_count = self.open_count(start, end)
         if not open_count:
             return None
-        newest = self.leases.newest
-        if newest is not None and newest.end != start:
-            self._reach(newest, start)
+        self._follow(start)
         self.leases.hand_out(start, end, holder, deliveries + 1, deadline, open_count, slot)
         return HandedOut(deliveries + 1, open_count)
+
+    def acquire_all(self, holder: Holder, starts: Sequence[int], ends: Sequence[int]) -> bool:
+        """Lease to a holder batches that follow one another, each whole, in one step; False, and
+        nothing is done, where some were out before or are not open.
+        """
+        first, end = starts[0], ends[-1]
+        if first < self.fresh or self.pending.blocks:
+            return False
+        if self.cursor.open_count(first, end) != sum(ends) - sum(starts):
+            return False
+        self.fresh = end
+        for start, end, begins, size in cut_into_spans(starts, ends):
+            self._follow(start)
+            self.leases.hand_out(start, end, holder, 1, None, size, begins=begins)
+        return True
 
     def put_off(self, start: int, end: int, due_ms: int) -> None:
         """Keep a range from everybody until a time. As in `acquire`, it is what comes next."""
@@ -443,11 +439,14 @@ class Engine:
         """Nobody asks any more; what is taken is given back."""
         self._held.set(0)
 
-    def _reach(self, lease: Lease, start: int) -> None:
-        """Have a lease reach up to an offset where nothing between is open: what is behind a gap,
-        as behind the marker of each transaction, is then no lease of its own.
+    def _follow(self, start: int) -> None:
+        """Have the newest lease reach up to what follows where nothing between is open: what is
+        behind a gap, as behind the marker of each transaction, is then no lease of its own.
         """
-        is_near = lease.end < start and lease.start // BLOCK == start // BLOCK
+        lease = self.leases.newest
+        if lease is None or lease.end >= start:
+            return
+        is_near = lease.start // BLOCK == start // BLOCK
         if is_near and not self.cursor.open_count(lease.end, start):
             lease.extend(lease.end, start)
 

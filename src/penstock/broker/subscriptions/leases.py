@@ -8,7 +8,7 @@ is given back.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
 from penstock.broker.subscriptions.slots import NO_SLOT, Slots
@@ -17,8 +17,18 @@ from penstock.pace import drop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+_LEASE_BYTES: Final = 400
+_SLOT_BYTES: Final = 200
+"""About what a lease, and a slot of which something is out, take of memory."""
 _STALE_DEADLINES: Final = 64
 """How many of leases that ended are left, besides as many as there are leases."""
+
+
+class HandedOut(NamedTuple):
+    """How often messages are delivered now, and how many of them are open."""
+
+    deliveries: int
+    open_count: int
 
 
 class Holder:
@@ -79,6 +89,11 @@ class Leases(BatchRuns[Lease]):
         """How many messages are open in all leases."""
 
     @property
+    def used_bytes(self) -> int:
+        """About how much memory is taken."""
+        return len(self) * _LEASE_BYTES + len(self.slots) * _SLOT_BYTES
+
+    @property
     def oldest(self) -> Lease | None:
         """The lease that was added first."""
         return next(iter(self), None)
@@ -92,8 +107,9 @@ class Leases(BatchRuns[Lease]):
         deadline: float | None,
         open_count: int,
         slot: int = NO_SLOT,
+        begins: int = 1,
     ) -> None:
-        """Lease a batch, together with the one right before it where all is the same."""
+        """Lease a batch, or a run of them, with those right before where all is the same."""
         newest = self.newest
         if (
             newest is not None
@@ -101,13 +117,13 @@ class Leases(BatchRuns[Lease]):
             and newest.deliveries == deliveries
             and newest.deadline == deadline
             and newest.slot == slot
-            and newest.extend(start, end)
+            and newest.extend(start, end, begins)
         ):
             newest.open_count += open_count
             holder.unacknowledged += open_count
             self.unacknowledged += open_count
         else:
-            self.add(Lease(start, end, holder, deliveries, deadline, open_count, slot=slot))
+            self.add(Lease(start, end, holder, deliveries, deadline, open_count, begins, slot))
 
     def add(self, lease: Lease) -> None:
         assert lease.open_count > 0, "what is acknowledged is not leased"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.cursor import Cursor
 
 _BLOCK_BYTES: Final = BLOCK // 8
+_USED_BYTES: Final = 400
+"""About what a block takes of memory."""
 
 
 class Pending:
@@ -35,6 +37,11 @@ class Pending:
     def __len__(self) -> int:
         """How many blocks are kept for all producers."""
         return self._size
+
+    @property
+    def used_bytes(self) -> int:
+        """About how much memory is taken."""
+        return self._size * _USED_BYTES
 
     def blocks_of(self, producer_id: int) -> Mapping[int, int]:
         """Return what a transaction has, by numbers of blocks."""

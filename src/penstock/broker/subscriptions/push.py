@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock import wall_clock
@@ -179,21 +178,31 @@ class Push:
         return whether there were any.
         """
         shares: dict[Consumer, list[Delivery]] = {}
-        for entry in islice(entries, self.selector.batches_per_turn):
-            slot = self.selector.slot(entry)
-            owner = self.selector.owner(entry, slot, consumer)
+        for owner, together, slot in self.selector.shares(entries, consumer):
             if owner is None:
-                self._engine.put_aside(entry.header.base_offset, entry.header.next_offset, slot)
-                continue
-            delivery = self._acquire(owner, entry, slot)
-            if delivery is not None:
-                shares.setdefault(owner, []).append(delivery)
-            if consumer.permits <= 0:
-                break
+                for each in together:
+                    start, end = each.header.base_offset, each.header.next_offset
+                    self._engine.put_aside(start, end, slot)
+            elif deliveries := self._acquire_all(owner, together, slot):
+                shares.setdefault(owner, []).extend(deliveries)
         for owner, deliveries in shares.items():
             self._send(owner, deliveries)
             self.selector.served(owner)
         return bool(shares)
+
+    def _acquire_all(
+        self, consumer: Consumer, entries: Sequence[AnyEntry], slot: int
+    ) -> list[Delivery]:
+        """Charge batches to a consumer, but for those of which nothing is open."""
+        if len(entries) > 1 and not (consumer.reads_compacted or consumer.key_ranges):
+            headers = [entry.header for entry in entries]
+            starts = [header.base_offset for header in headers]
+            ends = [header.next_offset for header in headers]
+            if self._engine.acquire_all(consumer, starts, ends):
+                consumer.permits -= sum(header.record_count for header in headers)
+                return [Delivery(entry, 0, None) for entry in entries]
+        found = (self._acquire(consumer, entry, slot) for entry in entries)
+        return [delivery for delivery in found if delivery is not None]
 
     def _acquire(self, consumer: Consumer, entry: AnyEntry, slot: int) -> Delivery | None:
         """Charge a batch to a consumer; None where nothing of it is open."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 from penstock.broker.subscriptions.batch_run import BatchRun, BatchRuns
 from penstock.broker.subscriptions.slots import NO_SLOT
 from penstock.pace import drop
+
+RETURNED_BYTES: Final = 400
+"""About what a range takes of memory."""
 
 
 class Returned(BatchRun):
@@ -29,6 +33,11 @@ class ReturnedRanges(BatchRuns[Returned]):
         super().__init__()
         self._starts: list[int] = []
         self._newest: Returned | None = None
+
+    @property
+    def used_bytes(self) -> int:
+        """About how much memory is taken."""
+        return len(self) * RETURNED_BYTES
 
     @property
     def first(self) -> Returned | None:

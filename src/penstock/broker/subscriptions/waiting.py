@@ -9,7 +9,7 @@ import heapq
 from typing import TYPE_CHECKING
 
 from penstock.broker.subscriptions.batch_run import BatchRuns
-from penstock.broker.subscriptions.returned import Returned
+from penstock.broker.subscriptions.returned import RETURNED_BYTES, Returned
 from penstock.broker.subscriptions.slots import NO_SLOT
 from penstock.pace import drop
 
@@ -28,6 +28,11 @@ class WaitingRanges(BatchRuns[Returned]):
         super().__init__()
         self._starts: dict[int, list[int]] = {}
         self.changed: dict[int, None] = {}
+
+    @property
+    def used_bytes(self) -> int:
+        """About how much memory is taken."""
+        return len(self) * RETURNED_BYTES
 
     def first(self, slot: int) -> Returned | None:
         """Return what of a slot goes out next."""

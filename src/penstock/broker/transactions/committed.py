@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.log.header import BatchHeader
+    from penstock.records.columns import Mask, Numbers
 
 
 class Committed:
@@ -21,11 +22,8 @@ class Committed:
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int, int]] = ()) -> None:
-        self._of_producer: dict[int, tuple[list[int], list[int]]] = {}
-        for producer_id, first_offset, marker_offset in aborted:
-            first_offsets, markers = self._of_producer.setdefault(producer_id, ([], []))
-            first_offsets.append(first_offset)
-            markers.append(marker_offset)
+        self.aborted = tuple(aborted)
+        self._of_producer: dict[int, tuple[list[int], list[int]]] | None = None
 
     def hides(self, header: BatchHeader) -> bool:
         """Whether nobody who reads what is committed sees this batch."""
@@ -34,10 +32,39 @@ class Committed:
             return False
         if attributes & ATTRIBUTE_CONTROL:
             return True
-        aborted = self._of_producer.get(header.producer_id)
+        aborted = self._by_producer().get(header.producer_id)
         if aborted is None:
             return False
         first_offsets, markers = aborted
         # Those of one producer follow one another.
         number = bisect_right(first_offsets, header.base_offset)
         return number > 0 and header.base_offset < markers[number - 1]
+
+    def hidden(self, producer_ids: Numbers, base_offsets: Numbers) -> Mask:
+        """Say of many batches of transactions, by their ascending offsets, which are hidden."""
+        import numpy as np  # noqa: PLC0415
+
+        if not self.aborted or not len(base_offsets):
+            return np.zeros(len(base_offsets), np.bool_)
+        rows = np.array(self.aborted, np.int64)
+        aborting, first_offsets, markers = rows[np.argsort(rows[:, 0], kind="stable")].T
+        producers, ranks = np.unique(aborting, return_inverse=True)
+        rank = np.minimum(np.searchsorted(producers, producer_ids), len(producers) - 1)
+        # Producer and offset as one number, in the order of both.
+        low, width = base_offsets[0], base_offsets[-1] - base_offsets[0] + 2
+        begun = ranks * width + np.clip(first_offsets - low, 0, width - 1)
+        number = np.searchsorted(begun, rank * width + base_offsets - low, "right") - 1
+        hidden: Mask = (producers[rank] == producer_ids) & (number >= 0)
+        return hidden & (ranks[number] == rank) & (base_offsets < markers[number])
+
+    def _by_producer(self) -> dict[int, tuple[list[int], list[int]]]:
+        """Return first offsets and markers, which are looked up by nobody where all is done in one
+        step.
+        """
+        if self._of_producer is None:
+            self._of_producer = {}
+            for producer_id, first_offset, marker_offset in self.aborted:
+                first_offsets, markers = self._of_producer.setdefault(producer_id, ([], []))
+                first_offsets.append(first_offset)
+                markers.append(marker_offset)
+        return self._of_producer

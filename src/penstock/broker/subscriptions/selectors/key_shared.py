@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock import limits
 from penstock.broker.subscriptions.selectors.key_ranges import KeyRanges
 from penstock.broker.subscriptions.selectors.key_ring import KeyRing
+from penstock.broker.subscriptions.selectors.selector import Share
 from penstock.broker.subscriptions.selectors.sharing import Sharing
 from penstock.log.batches import StoredBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.broker.subscriptions.selectors.key_owners import KeyOwners
     from penstock.broker.topics.partition import Partition
 
+_BATCHES_A_TURN: Final = 100
+"""Pulsar's dispatcherMaxReadBatchSize."""
 _LISTED_TOGETHER: Final = 250
 """Slots that are given their places at once, which takes a millisecond; a turn may do it twice."""
 _STALE: Final = 64
@@ -49,8 +52,6 @@ AS_THEY_SPREAD: Final = KeySharing()
 class KeyShared(Sharing):
     """`owners` say whom a key belongs to, and what waits is in the engine, by slots of keys."""
 
-    batches_per_turn = 100
-    """Pulsar's dispatcherMaxReadBatchSize."""
     looks_into_batches = True
 
     def __init__(
@@ -94,17 +95,13 @@ class KeyShared(Sharing):
                 return consumer
         return ready[0] if self._may_look_ahead() else None
 
-    def slot(self, entry: AnyEntry) -> int:
-        assert not isinstance(entry, StoredBatch), "its consumers take no files"
-        return self._owners.slot(entry.body)
-
-    def owner(self, entry: AnyEntry, slot: int, chosen: Consumer) -> Consumer | None:
-        del chosen
-        owner = self._owners.owner(slot)
-        if owner not in self._may_have or not owner.can_take or self._is_held(slot, owner):
-            return None
-        first = self._engine.waiting.first(slot)
-        return owner if first is None or entry.header.base_offset <= first.start else None
+    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
+        for entry in islice(entries, _BATCHES_A_TURN):
+            assert not isinstance(entry, StoredBatch), "its consumers take no files"
+            slot = self._owners.slot(entry.body)
+            yield Share(self._owner(slot, entry.header.base_offset), (entry,), slot)
+            if chosen.permits <= 0:
+                return
 
     def next_waiting(self, consumer: Consumer) -> Returned | None:
         listed = self._lists.get(consumer)
@@ -123,6 +120,14 @@ class KeyShared(Sharing):
         if self._listing is not None:
             self._listing.cancel()
         super().stop()
+
+    def _owner(self, slot: int, start: int) -> Consumer | None:
+        """Return who may have the batch of a slot that begins at an offset, if anybody may now."""
+        owner = self._owners.owner(slot)
+        if owner not in self._may_have or not owner.can_take or self._is_held(slot, owner):
+            return None
+        first = self._engine.waiting.first(slot)
+        return owner if first is None or start <= first.start else None
 
     def _may_look_ahead(self) -> bool:
         count = len(self._engine.waiting)

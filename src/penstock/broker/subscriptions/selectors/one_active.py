@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from penstock import limits
 from penstock.broker.subscriptions.selectors.failover import choose_active
 from penstock.broker.subscriptions.selectors.key_ranges import KeyRanges
-from penstock.broker.subscriptions.selectors.selector import Selector
+from penstock.broker.subscriptions.selectors.selector import Selector, Share
 from penstock.log.batches import StoredBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
@@ -25,7 +25,6 @@ is given what is open (Pulsar's activeConsumerFailoverDelayTimeMillis)."""
 class OneActive(Selector):
     """Whatever comes back is a new start from the first open message, for order is kept."""
 
-    batches_per_turn = None
     delays = False
 
     active: Consumer | None = None
@@ -58,9 +57,15 @@ class OneActive(Selector):
             self._engine.forget_extents()
         return next(iter(self._with_room([self.active])), None)
 
-    def owner(self, entry: AnyEntry, slot: int, chosen: Consumer) -> Consumer:
-        del entry, slot
-        return chosen
+    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
+        permits, together = chosen.permits, []
+        for entry in entries:
+            together.append(entry)
+            permits -= entry.header.record_count
+            if permits <= 0:
+                break
+        if together:
+            yield Share(chosen, together)
 
     def is_for(self, consumer: Consumer, entry: AnyEntry) -> bool:
         if self._keys is None:

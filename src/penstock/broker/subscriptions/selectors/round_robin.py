@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.selectors.chunk_owners import ChunkOwners
+from penstock.broker.subscriptions.selectors.selector import Share
 from penstock.broker.subscriptions.selectors.sharing import Sharing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
 
 
+_BATCHES_A_TURN: Final = 20
+"""Pulsar's dispatcherMaxRoundRobinBatchSize."""
+
+
 class RoundRobin(Sharing):
     """The best priority first, and of that whoever waited longest."""
-
-    batches_per_turn = 20
-    """Pulsar's dispatcherMaxRoundRobinBatchSize."""
 
     def __init__(self, partition: Partition, engine: Engine, wake: Callable[[], None]) -> None:
         super().__init__(partition, engine, wake)
@@ -36,6 +39,8 @@ class RoundRobin(Sharing):
     def choose(self) -> Consumer | None:
         return min(self._ready(), key=lambda consumer: consumer.priority, default=None)
 
-    def owner(self, entry: AnyEntry, slot: int, chosen: Consumer) -> Consumer:
-        del slot
-        return self._chunks.owner(entry, chosen)
+    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
+        for entry in islice(entries, _BATCHES_A_TURN):
+            yield Share(self._chunks.owner(entry, chosen), (entry,))
+            if chosen.permits <= 0:
+                return

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from penstock.broker.subscriptions.slots import NO_SLOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from penstock.broker.reading.entries import AnyEntry
     from penstock.broker.subscriptions.consumer import Consumer
@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from penstock.broker.topics.partition import Partition
 
 
+class Share(NamedTuple):
+    """Batches that follow one another, whose keys are of one slot if anybody asks for them.
+
+    Without an owner they have to wait in their slot.
+    """
+
+    owner: Consumer | None
+    entries: Sequence[AnyEntry]
+    slot: int = NO_SLOT
+
+
 class Selector(ABC):
     """Chooses among the consumers of one subscription. `wake` is called when a time that it waited
     for has come, and its choice is another.
     """
-
-    batches_per_turn: ClassVar[int | None]
-    """How many batches the chosen consumer gets before there is a new choice; None is no limit."""
 
     delays: ClassVar[bool]
     """Whether messages wait that say from when on they are to be delivered."""
@@ -53,15 +61,10 @@ class Selector(ABC):
     def choose(self) -> Consumer | None:
         """Return who gets what goes out next, or None while nobody can take anything."""
 
-    def slot(self, entry: AnyEntry) -> int:
-        """Return the slot of a batch's key, where keys have owners."""
-        del entry
-        return NO_SLOT
-
     @abstractmethod
-    def owner(self, entry: AnyEntry, slot: int, chosen: Consumer) -> Consumer | None:
-        """Return who gets a batch of this slot: the one who was chosen, unless it has to be another
-        one; None where the batch has to wait in its slot.
+    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
+        """Say of a turn's worth of batches who gets them: the one who was chosen, unless it has to
+        be another one. Each share is acquired before the next batch is looked at.
         """
 
     def next_waiting(self, consumer: Consumer) -> Returned | None:
