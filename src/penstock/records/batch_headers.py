@@ -70,7 +70,8 @@ def read_batch_headers(data: Bytes) -> Numbers:
 def producer_ids(data: Bytes, positions: Numbers) -> Numbers:
     """Return who sent the batches that begin at these positions."""
     places = positions[:, np.newaxis] + np.arange(_PRODUCER_AT, _PRODUCER_AT + 8)
-    return data[places].view(">i8")[:, 0].astype(np.int64)
+    found: Numbers = data[places].view(">i8")[:, 0].astype(np.int64)
+    return found
 
 
 def malformed(batches: Numbers, batch: int, reason: str) -> MalformedBatchError:

@@ -62,6 +62,8 @@ class Pull:
                     break
                 deadline = self._clock.time() + self._lock_seconds
                 for entry in entries:
+                    if entry is None:
+                        continue  # Each is acquired before the next is taken.
                     taken = self._lock(holder, entry, messages_max, deadline)
                     acquired += taken
                     messages_max -= sum(each.end - each.start for each in taken)

@@ -173,7 +173,7 @@ class Push:
             return False
         return self._engine.cursor.position >= self._partition.end_offset
 
-    def _hand_out(self, entries: Iterator[AnyEntry], consumer: Consumer) -> bool:
+    def _hand_out(self, entries: Iterator[AnyEntry | None], consumer: Consumer) -> bool:
         """Send a turn's worth of batches to one consumer, but for those that belong to others;
         return whether there were any.
         """
@@ -183,6 +183,9 @@ class Push:
                 for each in together:
                     start, end = each.header.base_offset, each.header.next_offset
                     self._engine.put_aside(start, end, slot)
+            elif len(together) == 1:
+                if (delivery := self._acquire(owner, together[0], slot)) is not None:
+                    shares.setdefault(owner, []).append(delivery)
             elif deliveries := self._acquire_all(owner, together, slot):
                 shares.setdefault(owner, []).extend(deliveries)
         for owner, deliveries in shares.items():
@@ -194,7 +197,7 @@ class Push:
         self, consumer: Consumer, entries: Sequence[AnyEntry], slot: int
     ) -> list[Delivery]:
         """Charge batches to a consumer, but for those of which nothing is open."""
-        if len(entries) > 1 and not (consumer.reads_compacted or consumer.key_ranges):
+        if not (consumer.reads_compacted or consumer.key_ranges):
             headers = [entry.header for entry in entries]
             starts = [header.base_offset for header in headers]
             ends = [header.next_offset for header in headers]

@@ -58,9 +58,11 @@ class Upcoming:
 
     async def entries(
         self, next_waiting: Callable[[], Returned | None] = lambda: None
-    ) -> Iterator[AnyEntry]:
+    ) -> Iterator[AnyEntry | None]:
         """Return batches to be acquired in their order, as many as are wanted, before anything else
         is awaited. There may be none, although there is more, when the state changed meanwhile.
+
+        None among them says that all before has to be acquired before more is taken.
 
         What came back goes before what `next_waiting` says, and that before all else.
         """
@@ -85,7 +87,9 @@ class Upcoming:
             return max(first, base), min(last, end)
         return max(self._engine.fresh, base), end
 
-    async def _entries_again(self, following: Callable[[], Returned | None]) -> Iterator[AnyEntry]:
+    async def _entries_again(
+        self, following: Callable[[], Returned | None]
+    ) -> Iterator[AnyEntry | None]:
         first, engine = following(), self._engine
         assert first is not None, "something goes out again"
         self._again.go_on_at(first.start)
@@ -94,7 +98,9 @@ class Upcoming:
         await self._again.fill(READ_BYTES if followed else ONE_BATCH)
         return self._as_they_follow(following)
 
-    def _as_they_follow(self, following: Callable[[], Returned | None]) -> Iterator[AnyEntry]:
+    def _as_they_follow(
+        self, following: Callable[[], Returned | None]
+    ) -> Iterator[AnyEntry | None]:
         first = following()
         while first is not None and (entry := self._again.take()) is not None:
             if entry.header.next_offset <= first.start:
@@ -105,11 +111,14 @@ class Upcoming:
             # What waits for its key's consumer was due before.
             if first.slot != NO_SLOT or not self._is_put_off(entry):
                 yield entry
+                yield None
             first = following()
 
-    def _those_not_delayed(self) -> Iterator[AnyEntry]:
+    def _those_not_delayed(self) -> Iterator[AnyEntry | None]:
         pace = Pace()
         while (entry := self._fresh.take()) is not None:
+            if entry.header.attributes & ATTRIBUTE_DELAYED:
+                yield None
             if not self._is_put_off(entry):
                 yield entry
             elif pace.is_over() or not self._engine.may_put_off():

@@ -55,7 +55,8 @@ class Committed:
         begun = ranks * width + np.clip(first_offsets - low, 0, width - 1)
         number = np.searchsorted(begun, rank * width + base_offsets - low, "right") - 1
         hidden: Mask = (producers[rank] == producer_ids) & (number >= 0)
-        return hidden & (ranks[number] == rank) & (base_offsets < markers[number])
+        hidden &= (ranks[number] == rank) & (base_offsets < markers[number])
+        return hidden
 
     def _by_producer(self) -> dict[int, tuple[list[int], list[int]]]:
         """Return first offsets and markers, which are looked up by nobody where all is done in one

@@ -95,8 +95,9 @@ class KeyShared(Sharing):
                 return consumer
         return ready[0] if self._may_look_ahead() else None
 
-    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
-        for entry in islice(entries, _BATCHES_A_TURN):
+    def shares(self, entries: Iterator[AnyEntry | None], chosen: Consumer) -> Iterator[Share]:
+        batches = (entry for entry in entries if entry is not None)
+        for entry in islice(batches, _BATCHES_A_TURN):
             assert not isinstance(entry, StoredBatch), "its consumers take no files"
             slot = self._owners.slot(entry.body)
             yield Share(self._owner(slot, entry.header.base_offset), (entry,), slot)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock import limits
 from penstock.broker.subscriptions.selectors.failover import choose_active
 from penstock.broker.subscriptions.selectors.key_ranges import KeyRanges
-from penstock.broker.subscriptions.selectors.selector import Selector, Share
+from penstock.broker.subscriptions.selectors.selector import Selector, Share, runs
 from penstock.log.batches import StoredBatch
 
 if TYPE_CHECKING:
@@ -57,14 +57,8 @@ class OneActive(Selector):
             self._engine.forget_extents()
         return next(iter(self._with_room([self.active])), None)
 
-    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
-        permits, together = chosen.permits, []
-        for entry in entries:
-            together.append(entry)
-            permits -= entry.header.record_count
-            if permits <= 0:
-                break
-        if together:
+    def shares(self, entries: Iterator[AnyEntry | None], chosen: Consumer) -> Iterator[Share]:
+        for together in runs(entries, chosen.permits):
             yield Share(chosen, together)
 
     def is_for(self, consumer: Consumer, entry: AnyEntry) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from functools import partial
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 from penstock.broker.subscriptions.selectors.chunk_owners import ChunkOwners
-from penstock.broker.subscriptions.selectors.selector import Share
+from penstock.broker.subscriptions.selectors.selector import Share, runs
 from penstock.broker.subscriptions.selectors.sharing import Sharing
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class RoundRobin(Sharing):
     def choose(self) -> Consumer | None:
         return min(self._ready(), key=lambda consumer: consumer.priority, default=None)
 
-    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
-        for entry in islice(entries, _BATCHES_A_TURN):
-            yield Share(self._chunks.owner(entry, chosen), (entry,))
-            if chosen.permits <= 0:
-                return
+    def shares(self, entries: Iterator[AnyEntry | None], chosen: Consumer) -> Iterator[Share]:
+        owner_of = partial(self._chunks.owner, chosen=chosen)
+        for together in runs(islice(entries, _BATCHES_A_TURN), chosen.permits):
+            for owner, its in groupby(together, owner_of):
+                yield Share(owner, list(its))

@@ -28,6 +28,22 @@ class Share(NamedTuple):
     slot: int = NO_SLOT
 
 
+def runs(entries: Iterator[AnyEntry | None], permits: int) -> Iterator[list[AnyEntry]]:
+    """Yield batches in lists that can be acquired in one step, up to what takes the last permit."""
+    together: list[AnyEntry] = []
+    for entry in entries:
+        if entry is not None:
+            together.append(entry)
+            permits -= entry.header.record_count
+            if permits <= 0:
+                break
+        elif together:
+            yield together
+            together = []
+    if together:
+        yield together
+
+
 class Selector(ABC):
     """Chooses among the consumers of one subscription. `wake` is called when a time that it waited
     for has come, and its choice is another.
@@ -62,9 +78,10 @@ class Selector(ABC):
         """Return who gets what goes out next, or None while nobody can take anything."""
 
     @abstractmethod
-    def shares(self, entries: Iterator[AnyEntry], chosen: Consumer) -> Iterator[Share]:
-        """Say of a turn's worth of batches who gets them: the one who was chosen, unless it has to
-        be another one. Each share is acquired before the next batch is looked at.
+    def shares(self, entries: Iterator[AnyEntry | None], chosen: Consumer) -> Iterator[Share]:
+        """Say of a turn's worth of batches, which come as `Upcoming` has them, who gets them: the
+        one who was chosen, unless it has to be another one. Each share is acquired before the next
+        is asked for.
         """
 
     def next_waiting(self, consumer: Consumer) -> Returned | None:
