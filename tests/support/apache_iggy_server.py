@@ -10,6 +10,7 @@ from typing import Self
 
 import pytest
 
+from tls_proxy import self_signed
 from versus.peers.iggy import VARIABLE as OF_TODAY
 from versus.peers.iggy import variables
 from versus.processes import free_port
@@ -26,21 +27,31 @@ SETTINGS = {
 
 
 class ApacheIggyServer:
-    """One server on a free port, over a folder of its own."""
+    """One server on a free port, over a folder of its own; with `tls` it speaks nothing else."""
 
-    def __init__(self, variable: str, folder: Path) -> None:
+    def __init__(self, variable: str, folder: Path, *, tls: bool = False) -> None:
         named = os.environ.get(variable)
         if named is None:
             pytest.skip(f"{variable} names no iggy-server, and no registry has one")
         self._program = Path(named).resolve()
         self._folder = folder
         self._port = free_port()
+        self._settings = dict(SETTINGS)
+        self.certificate: Path | None = None
+        if tls:
+            self.certificate, key = self_signed(folder)
+            self._settings |= {
+                "IGGY_TCP_TLS_ENABLED": "true",
+                "IGGY_TCP_TLS_SELF_SIGNED": "false",
+                "IGGY_TCP_TLS_CERT_FILE": str(self.certificate),
+                "IGGY_TCP_TLS_KEY_FILE": str(key),
+            }
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def iggy(self) -> str:
         """Address, as `host:port`."""
-        return f"127.0.0.1:{self._port}"
+        return f"localhost:{self._port}" if self.certificate else f"127.0.0.1:{self._port}"
 
     @property
     def is_running(self) -> bool:
@@ -63,7 +74,7 @@ class ApacheIggyServer:
         self._start()
 
     def _start(self) -> None:
-        settings = variables(self._folder / "data", self._port) | SETTINGS
+        settings = variables(self._folder / "data", self._port) | self._settings
         environment = os.environ | settings
         for each in (OF_TODAY, OF_0_8):
             environment.pop(

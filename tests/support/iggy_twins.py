@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import ssl
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from iggy_dialog import OPERATION_OF, polled_batches, producer_batch
@@ -114,10 +116,13 @@ class Twin:
 
 
 class ClientOfToday:
-    """Implements Client in today's dialect."""
+    """Implements Client in today's dialect; over TLS where a file vouches for the server."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, authority: Path | None = None) -> None:
         self._socket = connect(address, TIMEOUT_SECONDS)
+        if authority is not None:
+            context = ssl.create_default_context(cafile=authority)
+            self._socket = context.wrap_socket(self._socket, server_hostname="localhost")
         self._client = os.urandom(16)
         self._session = 0
         self._number = itertools.count(1)

@@ -1,4 +1,4 @@
-"""Goal: Iggy's own server is read and written as Penstock's Iggy port is.
+"""Goal: Iggy's own server is read and written as Penstock's Iggy port is, over TLS too.
 
 No registry has that server: `IGGY_SERVER` names one that was built.
 """
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from apache_iggy_server import ApacheIggyServer
-from iggy_twins import Twin
-from penstock.clients.access import Access, Password
+from apache_iggy_server import OF_TODAY, ApacheIggyServer
+from iggy_twins import ClientOfToday, Twin
+from penstock.clients.access import Access, Password, Tls
 from penstock.clients.iggy.client import IggyClient
 from penstock.pipeline.jobs.config import PipelineConfig
 from penstock.pipeline.jobs.job import Run
@@ -36,28 +36,43 @@ class Topic:
     """A topic of three partitions, written by the sink and read by the source."""
 
     def __init__(self, server: ApacheIggyServer) -> None:
-        self.address = server.iggy
+        self._server = server
         stream = f"s{uuid.uuid4().hex[:8]}"
-        Twin(server.iggy, stream).close()
+        twin = Twin(lambda: ClientOfToday(server.iggy, server.certificate), stream)
+        twin.make_stream(twin.stream, {"many": PARTITIONS})
+        twin.close()
         self.name = f"{stream}/many"
-        self.given = {"penstock.bootstrap.servers": f"iggy://{server.iggy}", "topic": self.name}
+        self.servers = f"iggy://{server.iggy}"
+        self.access = dict(LOGIN)
+        if server.certificate is not None:
+            self.servers = f"iggy+tls://{server.iggy}"
+            self.access["tlsCaFile"] = str(server.certificate)
+        self.given = {"penstock.bootstrap.servers": self.servers, **self.access}
 
     def write(self, first: int, end: int, **columns: pa.Array) -> None:
         values = [b"v%d" % number for number in range(first, end)]
         rows = pa.record_batch({"key": values, "value": values, **columns})
-        options = parse({**self.given, **LOGIN, "atLeastOnce": "true"}, streaming=True)
+        options = parse({**self.given, "topic": self.name, "atLeastOnce": "true"}, streaming=True)
         write_task(iter([rows]), Attempt("w", first, 0, 0), options)
 
     def rows(self, **given: str) -> list[dict[str, Any]]:
-        return rows_read(f"iggy://{self.address}", self.name, **LOGIN, **given)
+        return rows_read(self.servers, self.name, **self.access, **given)
+
+    def client(self) -> IggyClient:
+        certificate = self._server.certificate
+        tls = None if certificate is None else Tls(certificate.read_text())
+        return IggyClient(self._server.iggy, Access(tls, Password("iggy", "iggy")))
 
     def holds(self, end: int) -> None:
         assert Counter(row["value"] for row in self.rows()) == {b"v%d" % n: 1 for n in range(end)}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheIggyServer]:
-    with ApacheIggyServer(tmp_path_factory.mktemp("iggy")) as server:
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "tls"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ApacheIggyServer]:
+    folder = tmp_path_factory.mktemp("iggy")
+    with ApacheIggyServer(OF_TODAY, folder, tls=request.param) as server:
         yield server
 
 
@@ -90,7 +105,7 @@ def test_a_range_is_read_from_the_middle_of_a_batch(topic: Topic) -> None:
 
 def test_what_is_sent_over_another_connection_is_no_message_of_before(topic: Topic) -> None:
     topic.write(0, 1, partition=pa.array([0], pa.int32()))
-    with IggyClient(topic.address, Access(login=Password("iggy", "iggy"))) as client:
+    with topic.client() as client:
         (batch,) = client.poll(*topic.name.split("/"), 0, 0, 1)
         for _ in range(3):
             client.send(*topic.name.split("/"), 0, 1, batch.body)
@@ -102,7 +117,7 @@ def test_a_pipeline_goes_on_behind_a_restart(
     topic: Topic, server: ApacheIggyServer, tmp_path: Path, no_spark: None
 ) -> None:
     config = PipelineConfig(
-        f"iggy://{topic.address}", (topic.name,), tmp_path, access=tuple(LOGIN.items())
+        topic.servers, (topic.name,), tmp_path, access=tuple(topic.access.items())
     )
 
     def run() -> int:

@@ -106,6 +106,17 @@ def test_a_dollar_that_names_nothing_is_refused(tmp_path: Path) -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("server", ["pulsar://here:6650", "pulsar+ssl://here:6651"])
+def test_a_pipeline_that_would_read_where_nothing_is_counted_is_refused(
+    tmp_path: Path, server: str
+) -> None:
+    config = PipelineConfig(server, ("orders",), tmp_path / "table", fail_on_data_loss=False)
+    for begin in (look, lambda each: Run(each).run(print)):
+        with pytest.raises((CheckError, PipelineError), match="can't read from pulsar://, for"):
+            begin(config)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_a_table_is_kept_over_tls(shared_server: BrokerProcess, tmp_path: Path) -> None:
     topic = create(shared_server.kafka)
     fill(shared_server.kafka, topic, numbered(0, 10))

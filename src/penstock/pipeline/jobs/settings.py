@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.jobs.access import options_of
 from penstock.pipeline.jobs.config import DefinitionError, WriteMode
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.pipeline.jobs.config import PipelineConfig
     from penstock.pipeline.tables.table import Table
+
+_COUNTS_NOTHING: Final = ("pulsar://", "pulsar+ssl://")
 
 
 def checkpoint_of(config: PipelineConfig, table: Table) -> Path:
@@ -68,7 +70,16 @@ def quarantine_config(config: PipelineConfig) -> TableConfig:
 
 
 def source_options(config: PipelineConfig) -> dict[str, str]:
-    """Return the options by which the source reads what a job reads, as a stream."""
+    """Return the options by which the source reads what a job reads, as a stream.
+
+    Raises DefinitionError.
+    """
+    if config.servers.strip().lower().startswith(_COUNTS_NOTHING):
+        raise DefinitionError(
+            "read.server: a pipeline can't read from pulsar://, for a batch of it is so many rows, "
+            "and Pulsar's message ids do not say how many lie between two of them. Read such a "
+            "topic with spark.readStream and a foreachBatch of your own"
+        )
     return _common_options(config) | {
         "startingOffsets": config.starting_offsets,
         "maxOffsetsPerTrigger": str(config.batch_rows),
