@@ -12,7 +12,14 @@ from numba.core import cgutils
 
 from kernel_compiler.folding import emit_can_fold, emit_fold
 from kernel_compiler.lanes import emit_lane_sums
-from penstock.records.kernels import crc32, crc32_folding, primitives, xxh3, xxh3_lanes
+from penstock.records.kernels import (
+    crc32,
+    crc32_folding,
+    keyed_hash,
+    primitives,
+    xxh3,
+    xxh3_lanes,
+)
 
 _cgutils: Any = cgutils
 _extending: Any = extending
@@ -28,7 +35,9 @@ def register() -> None:
     _register(primitives.store_word, _types.void, _store_word)
     _register(primitives.store_half, _types.void, _store_half)
     _register(primitives.copy_bytes, _types.void, _copy_bytes)
+    _register(primitives.prefetch, _types.void, _prefetch)
     _register(xxh3.fold, _types.uint64, _fold)
+    _register(keyed_hash.multiply, _types.uint64, _multiply)
     if crc32.HAS_INSTRUCTION:
         _register(crc32.crc32c_word, _types.int64, _crc32c_word)
         _register(crc32_folding.can_fold, _types.int64, emit_can_fold)
@@ -86,11 +95,32 @@ def _copy_bytes(builder: Any, target: Any, at: Any, source: Any, start: Any, siz
     _cgutils.raw_memmove(builder, into, taken, size, 1)
 
 
+def _prefetch(builder: Any, data: Any, position: Any) -> None:
+    number = ir.IntType(32)
+    place = builder.bitcast(builder.gep(data, [position]), ir.IntType(8).as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), (place.type, number, number, number))
+    name = "llvm.prefetch.p0i8"
+    instruction = _cgutils.get_or_insert_function(builder.module, kind, name)
+    to_read, kept_close, of_data = number(0), number(3), number(1)
+    builder.call(instruction, [place, to_read, kept_close, of_data])
+
+
 def _fold(builder: Any, left: Any, right: Any) -> Any:
-    wide = ir.IntType(128)
-    product = builder.mul(builder.zext(left, wide), builder.zext(right, wide))
-    upper = builder.trunc(builder.lshr(product, wide(64)), _WORD)
+    product = _product(builder, left, right)
+    upper = builder.trunc(builder.lshr(product, product.type(64)), _WORD)
     return builder.xor(upper, builder.trunc(product, _WORD))
+
+
+def _multiply(builder: Any, left: Any, right: Any) -> Any:
+    product = _product(builder, left, right)
+    upper = builder.trunc(builder.lshr(product, product.type(61)), _WORD)
+    lower = builder.and_(builder.trunc(product, _WORD), _WORD(keyed_hash.PRIME))
+    return builder.add(upper, lower)
+
+
+def _product(builder: Any, left: Any, right: Any) -> Any:
+    wide = ir.IntType(128)
+    return builder.mul(builder.zext(left, wide), builder.zext(right, wide))
 
 
 def _crc32c_word(builder: Any, state: Any, word: Any) -> Any:

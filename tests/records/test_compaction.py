@@ -6,6 +6,7 @@ import struct
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,13 +35,14 @@ from penstock.log.header import (
     read_header,
     walk,
 )
-from penstock.records import MalformedBatchError, convert, decode
+from penstock.records import MalformedBatchError, convert, decode, field
 from penstock.records.compaction import assembling
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
 from penstock.records.compaction.cleaning import Pass, remember
-from penstock.records.compaction.offset_map import OffsetMap
+from penstock.records.compaction.offset_map import OffsetMap, hash_keys
 from penstock.records.iggy.batch import verify_iggy_batch
+from penstock.records.kernels import keyed_hash
 from penstock.records.pulsar.entry import parse_entry
 from stored_batches import (
     TIME,
@@ -99,10 +101,22 @@ def test_what_is_left_is_the_last_of_each_key(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(batches_of_all, min_size=2, max_size=12))
-def test_a_map_that_is_too_small_takes_several_passes(batches: list[tuple[bytes, int]]) -> None:
+@given(st.lists(batches_of_all, min_size=2, max_size=12), st.sampled_from([1, 1 << 20]))
+def test_a_map_that_is_too_small_takes_several_passes(
+    batches: list[tuple[bytes, int]], span_bytes: int
+) -> None:
     log = log_of(*batches)
-    offsets, start, passes = OffsetMap(0), 0, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.records.compaction.offset_map.COMPACTION_SPAN_BYTES", span_bytes)
+        left, passes = compacted_in_passes(log)
+    assert passes <= len(batches)
+    assert read(left) == last_of_keys(read(log))
+
+
+def compacted_in_passes(log: bytes) -> tuple[bytes, int]:
+    """Return what is left of a log by a map of twelve keys, and after how many passes."""
+    offsets, passes = OffsetMap(0), 0
+    start: int | None = 0
     left = log
     while start is not None:
         offsets.clear()
@@ -115,8 +129,47 @@ def test_a_map_that_is_too_small_takes_several_passes(batches: list[tuple[bytes,
         left = b"".join(part.data for part in parts if part is not None)
         assert stopped is None or stopped > start
         start, passes = stopped, passes + 1
-    assert passes <= len(batches)
-    assert read(left) == last_of_keys(read(log))
+        if start == headers(left)[-1].next_offset:
+            break
+    return left, passes
+
+
+def test_a_batch_with_more_keys_than_there_is_room_for_is_passed() -> None:
+    of_many = of_kafka([Record(b"1", b"%d" % number) for number in range(100)])
+    log = log_of(of_many, of_kafka([Record(b"2", b"0"), Record(b"2", b"99")]), of_many)
+    left, passes = compacted_in_passes(log)
+    assert passes == 3
+    values = {record.key: record.value for record in read(left)}
+    assert values == {b"%d" % number: b"1" for number in range(100)}
+    assert len(read(left)) < 202
+
+
+@given(st.lists(st.binary(max_size=30), min_size=1, unique=True), st.booleans())
+def test_a_key_is_known_by_a_polynomial_of_its_bytes(found: list[bytes], at_end: bool) -> None:
+    data = np.frombuffer(b"".join(found) + (b"" if at_end else bytes(8)), np.uint8)
+    records = np.zeros((field.RECORD_FIELDS, len(found)), np.int64)
+    records[field.KEY_SIZE] = [len(each) for each in found]
+    records[field.KEY_START] = np.cumsum(records[field.KEY_SIZE]) - records[field.KEY_SIZE]
+    first, second = 0x123456789ABCDEF, keyed_hash.PRIME - 1
+    hashes = np.zeros((2, len(found)), np.int64)
+    hash_keys(data, records, first, second, hashes)
+    for row, secret in enumerate((first, second)):
+        expected = [mixed(polynomial(each, secret)) for each in found]
+        assert hashes[row].view(np.uint64).tolist() == expected
+    assert len({*hashes[0].tolist()}) == len(found)
+
+
+def polynomial(key: bytes, secret: int) -> int:
+    state = len(key) * secret
+    for start in range(0, len(key), 7):
+        state = (state + int.from_bytes(key[start : start + 7], "little")) * secret
+    return state % keyed_hash.PRIME
+
+
+def mixed(number: int) -> int:
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53, 1):
+        number = (number ^ number >> 33) * factor % (1 << 64)
+    return number
 
 
 def test_a_gap_takes_the_place_of_all_that_go() -> None:

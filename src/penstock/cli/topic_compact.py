@@ -85,7 +85,7 @@ def _counted(client: KafkaClient, name: str, where: _Range) -> dict[str, int]:
     for batches in _batches(client, name, where):
         for columns in decode_run(batches, headers=False):
             keyed = columns.records[field.KEY_SIZE] >= 0
-            old = columns.offsets < offsets.latest(columns, keyed)
+            old = offsets.replaced(columns, keyed)
             sizes = columns.records[[field.KEY_SIZE, field.VALUE_SIZE]].clip(0).sum(0)
             messages += len(columns)
             superseded += int(old.sum())

@@ -13,6 +13,13 @@ COMPACTION_MAP_BYTES: Final = Limit(
     when_hit="the log is compacted as far as the keys go, and the rest in further passes",
 )
 
+COMPACTION_SPAN_BYTES: Final = Limit(
+    16 * MIB,
+    "bytes that say which messages a later one of their key replaces, a bit for each offset",
+    protects="memory",
+    when_hit="the log is compacted by 134,217,728 offsets, and the rest in further passes",
+)
+
 COMPACTED_IN_THREAD_BYTES: Final = Limit(
     8 * MIB,
     "bytes of segments from which on a log is compacted in a process of its own",

@@ -14,6 +14,8 @@ from penstock.log.header import (
     read_header,
 )
 from penstock.records import field
+from penstock.records.kernels.arguments import MaskIn, MaskOut, TableIn, TableOut
+from penstock.records.kernels.declaring import kernel
 from penstock.records.pulsar import entry_field
 from penstock.records.pulsar.decode import read_entries_of
 
@@ -29,6 +31,12 @@ GOES: Final = 1
 CHANGES: Final = 2
 IS_EMPTIED: Final = 3
 """Nothing is left of it but its header, which says what its producer has written."""
+
+# What is counted of a batch.
+_KEPT: Final = 0
+_TOMBSTONES: Final = 1
+"""Those of them that delete their keys."""
+_COUNTED: Final = 2
 
 
 class Rules(NamedTuple):
@@ -66,7 +74,7 @@ def superseded(columns: Columns, offsets: OffsetMap) -> Mask:
     """
     keyed = _is_keyed(columns)
     rows_magic = _of_rows(columns, columns.batches[field.MAGIC])
-    left_out: Mask = columns.offsets < offsets.latest(columns, keyed)
+    left_out: Mask = offsets.replaced(columns, keyed)
     left_out |= keyed & _has_no_value(columns, rows_magic)
     left_out &= ~_of_rows(columns, _sealed(columns))
     return left_out
@@ -77,27 +85,24 @@ def choose(
 ) -> Choice:
     """Return what becomes of the records and batches; the pass comes to them in their order."""
     batches = columns.batches
-    keyed = _is_keyed(columns)
-    rows_magic = _of_rows(columns, batches[field.MAGIC])
-    kept = columns.offsets >= offsets.latest(columns, keyed)
-    kept &= keyed | (rows_magic != Magic.KAFKA) | rules.keeps_keyless
     has_horizon = (batches[field.ATTRIBUTES] & ATTRIBUTE_DELETE_HORIZON) != 0
     is_over = has_horizon & (batches[field.BASE_TIMESTAMP] <= rules.now_ms)
-    tombstones = keyed & _has_no_value(columns, rows_magic)
-    kept &= ~(tombstones & _of_rows(columns, is_over))
-    kept |= _of_rows(columns, _sealed(columns))
     aborted = _aborted(columns, transactions)
-    kept &= ~_of_rows(columns, aborted)
-    counts = _count(columns, kept)
-    fates = _fates(columns, counts)
+    replaced = offsets.replaced(columns, _is_keyed(columns))
+    kept = np.empty(len(columns), np.bool_)
+    counts = np.empty((_COUNTED, batches.shape[1]), np.int64)
+    of_batches = _sealed(columns), aborted, is_over, int(rules.keeps_keyless)
+    keep_records(batches, columns.records, replaced, *of_batches, kept, counts)
+    fates = _fates(columns, counts[_KEPT])
     fates[aborted] = GOES
-    gets_horizon = ~has_horizon & (_count(columns, kept & tombstones) > 0)
+    gets_horizon = ~has_horizon & (counts[_TOMBSTONES] > 0)
     markers = _superfluous_markers(columns, transactions)
     gets_horizon |= markers & ~has_horizon
     fates[markers & is_over] = GOES
     fates[gets_horizon & (fates != GOES)] = CHANGES
     _keep_sequences(batches, fates, rules)
-    return Choice(kept, counts, fates, gets_horizon, rules.now_ms + rules.delete_retention_ms)
+    horizon = rules.now_ms + rules.delete_retention_ms
+    return Choice(kept, counts[_KEPT], fates, gets_horizon, horizon)
 
 
 def _keep_sequences(batches: Numbers, fates: Numbers, rules: Rules) -> None:
@@ -181,15 +186,31 @@ def _fates(columns: Columns, counts: Numbers) -> Numbers:
     return fates
 
 
-def _count(columns: Columns, rows: Mask) -> Numbers:
-    """Return how many of the rows each batch has."""
-    sums = np.concatenate(([0], np.cumsum(rows)))
-    starts = columns.batches[field.FIRST_RECORD]
-    counts: Numbers = sums[starts + columns.batches[field.RECORDS]] - sums[starts]
-    return counts
-
-
 def _of_rows(columns: Columns, of_batches: _Row) -> _Row:
     """Return for each record what holds for its batch."""
     of_rows: _Row = np.repeat(of_batches, columns.batches[field.RECORDS])
     return of_rows
+
+
+@kernel
+def keep_records(
+    batches: TableIn, records: TableIn, replaced: MaskIn, sealed: MaskIn, aborted: MaskIn,
+    is_over: MaskIn, keeps_keyless: int, kept: MaskOut, counts: TableOut,
+) -> None:  # fmt: skip
+    """Say which records stay, and count them for each batch: those whose tombstones are over, those
+    that are of an aborted transaction, and those that nobody looks into are masks of batches.
+    """
+    for batch in range(batches.shape[1]):
+        magic = batches[field.MAGIC, batch]
+        counts[_KEPT, batch] = counts[_TOMBSTONES, batch] = 0
+        first = batches[field.FIRST_RECORD, batch]
+        for row in range(first, first + batches[field.RECORDS, batch]):
+            keyed = records[field.KEY_SIZE, row] >= 0
+            size = records[field.VALUE_SIZE, row]
+            is_tombstone = keyed and (size < 0 or (size == 0 and magic == Magic.PULSAR))
+            stays = not replaced[row] and not (is_tombstone and is_over[batch])
+            stays = stays and (keyed or keeps_keyless != 0 or magic != Magic.KAFKA)
+            stays = (stays or sealed[batch]) and not aborted[batch]
+            kept[row] = stays
+            counts[_KEPT, batch] += stays
+            counts[_TOMBSTONES, batch] += stays and is_tombstone

@@ -63,7 +63,7 @@ class Pass:
         choice = choose(columns, self._offsets, self._transactions, self._rules)
         made = remade(columns, choice)
         self.tally.records += len(columns)
-        self.tally.records_kept += int(choice.kept.sum())
+        self.tally.records_kept += int(choice.counts.sum())
         self.tally.batches_changed += int((choice.fates == CHANGES).sum())
         return self._assembly.add(as_bytes(stored), columns.batches, choice.fates, made)
 
@@ -84,7 +84,7 @@ class Pass:
 
 def remember(batches: memoryview, offsets: OffsetMap, transactions: Transactions) -> int | None:
     """Put the keys of all records in the map; where it gets full, return the base offset of the
-    first batch that is not in it as a whole.
+    first batch that is not in it as a whole, or the offset behind it where there is no other in it.
     """
     for _, columns in _decoded(batches):
         if columns is None:
@@ -92,7 +92,9 @@ def remember(batches: memoryview, offsets: OffsetMap, transactions: Transactions
         row = offsets.put(columns, countable(columns, transactions))
         if row < len(columns):
             batch = int(np.searchsorted(columns.batches[field.FIRST_RECORD], row, "right")) - 1
-            return int(columns.batches[field.BASE_OFFSET, batch])
+            base, delta = columns.batches[[field.BASE_OFFSET, field.LAST_DELTA], batch].tolist()
+            is_first = columns.offsets[columns.batches[field.FIRST_RECORD, batch]] == offsets.start
+            return int(base + delta + 1 if is_first else base)
     return None
 
 

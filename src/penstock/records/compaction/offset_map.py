@@ -1,7 +1,7 @@
-"""The highest offset of each key, in a table of fixed size: keys are known by a hash of 128 bits.
+"""The highest offset of each key, in a table of fixed size: keys are known by a hash of 122 bits.
 
 It is what Kafka's cleaner calls its dedupe buffer. Where two keys had one hash, the older one would
-lose its last record, so the hash is one that nobody outside can aim at.
+lose its last record, so the hash is one that nobody outside can aim at: each map draws its secrets.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from penstock.limits import COMPACTION_SPAN_BYTES
 from penstock.records import field
 from penstock.records.kernels.arguments import (
     BytesIn,
+    BytesOut,
     MaskIn,
+    MaskOut,
     NumbersIn,
     NumbersOut,
     TableIn,
@@ -23,7 +26,8 @@ from penstock.records.kernels.arguments import (
     uint64,
 )
 from penstock.records.kernels.declaring import helper, kernel
-from penstock.records.kernels.siphash import siphash
+from penstock.records.kernels.keyed_hash import PRIME, keyed_hash
+from penstock.records.kernels.primitives import prefetch
 
 if TYPE_CHECKING:
     from penstock.records.columns import Columns, Mask, Numbers
@@ -36,17 +40,27 @@ _SLOT_FIELDS: Final = 3
 SLOT_BYTES: Final = 8 * _SLOT_FIELDS
 _LOAD: Final = 0.75
 """The part of the slots that is used at most: beyond it look-ups get slow."""
+_AHEAD: Final = 8
+"""Records by which their slots are asked for ahead of their turn."""
 
 
 class OffsetMap:
-    """Takes keys until it is full, and says which offset of a key is the highest of those taken."""
+    """Takes keys until it is full, in the order of the log, and says which records have a later one
+    of their key among those taken.
+
+    Of the records that it took itself, a bit for each offset says that: only those before them are
+    looked up.
+    """
 
     def __init__(self, size_bytes: int) -> None:
         slots = 1 << max(4, (size_bytes // SLOT_BYTES).bit_length() - 1)
         self._table = np.zeros((slots, _SLOT_FIELDS), np.int64)
         self._most = int(slots * _LOAD)
         self._used = np.zeros(1, np.int64)
-        self._secret = (_secret(), _secret())
+        self._secrets = secrets.randbelow(PRIME), secrets.randbelow(PRIME)
+        self._replaced = np.zeros(int(COMPACTION_SPAN_BYTES), np.uint8)
+        self.start: int | None = None
+        """The offset of the first record that was put."""
 
     def __len__(self) -> int:
         return int(self._used[0])
@@ -55,41 +69,58 @@ class OffsetMap:
         """Forget all keys."""
         self._table.fill(0)
         self._used.fill(0)
-
-    def hashes(self, columns: Columns) -> Numbers:
-        """Return the hash of each record's key, in two rows."""
-        hashes = np.zeros((2, len(columns)), np.int64)
-        hash_keys(columns.data, columns.records, *self._secret, hashes)
-        return hashes
+        self._replaced.fill(0)
+        self.start = None
 
     def put(self, columns: Columns, chosen: Mask) -> int:
         """Take the keys of the chosen records; returns the index of the first that finds no room,
         or the number of records.
         """
-        offsets = np.ascontiguousarray(columns.offsets)
-        return put_keys(self.hashes(columns), offsets, chosen, self._table, self._most, self._used)
+        if not len(columns):
+            return 0
+        if self.start is None:
+            self.start = int(columns.offsets[0])
+        hashes = self._hashes(columns, len(columns))
+        room = self._table, self._most, self._used, self._replaced
+        return put_keys(hashes, columns.offsets, chosen, self.start, *room)
 
-    def latest(self, columns: Columns, chosen: Mask) -> Numbers:
-        """Return the highest offset of the key of each chosen record, -1 where it has none."""
-        latest = np.full(len(columns), -1, np.int64)
-        find_keys(self.hashes(columns), chosen, self._table, latest)
-        return latest
+    def replaced(self, columns: Columns, chosen: Mask) -> Mask:
+        """Return which of the chosen records have a later one of their key."""
+        found = np.zeros(len(columns), np.bool_)
+        if self.start is None:
+            return found
+        older = int(np.searchsorted(columns.offsets, self.start))
+        if older:
+            hashes = self._hashes(columns, older)
+            find_replaced(hashes, columns.offsets, chosen, self._table, found)
+        copy_replaced(columns.offsets, older, self.start, self._replaced, found)
+        return found
 
-
-def _secret() -> int:
-    return int.from_bytes(secrets.token_bytes(8), signed=True)
+    def _hashes(self, columns: Columns, count: int) -> Numbers:
+        """Return the hash of each of the first keys, in two rows."""
+        hashes = np.zeros((2, count), np.int64)
+        hash_keys(columns.data, columns.records, *self._secrets, hashes)
+        return hashes
 
 
 @kernel
-def hash_keys(data: BytesIn, records: TableIn, low: int, high: int, hashes: TableOut) -> None:
+def hash_keys(data: BytesIn, records: TableIn, first: int, second: int, hashes: TableOut) -> None:
     """Fill in the hash of each key that there is."""
-    for row in range(records.shape[1]):
+    for row in range(hashes.shape[1]):
         size = records[field.KEY_SIZE, row]
         if size >= 0:
             start = records[field.KEY_START, row]
-            first, second = siphash(data, start, size, uint64(low), uint64(high))
-            hashes[_LOW, row] = int64(first)
-            hashes[_HIGH, row] = int64(second)
+            low, high = keyed_hash(data, start, size, uint64(first), uint64(second))
+            hashes[_LOW, row] = int64(low)
+            hashes[_HIGH, row] = int64(high)
+
+
+@helper
+def _ask_ahead(hashes: TableIn, row: int, table: TableIn) -> None:
+    """Have the slot at hand that a record behind this one needs."""
+    if row + _AHEAD < hashes.shape[1]:
+        slot = hashes[_LOW, row + _AHEAD] & (len(table) - 1)
+        prefetch(table, slot * _SLOT_FIELDS)
 
 
 @helper
@@ -106,17 +137,18 @@ def _slot_of(table: TableIn, low: int, high: int) -> int:
 
 @kernel
 def put_keys(
-    hashes: TableIn,
-    offsets: NumbersIn,
-    chosen: MaskIn,
-    table: TableOut,
-    most: int,
-    used: NumbersOut,
-) -> int:
-    """Take the chosen records; returns the index of the first one that finds no room."""
+    hashes: TableIn, offsets: NumbersIn, chosen: MaskIn, start: int, table: TableOut, most: int,
+    used: NumbersOut, replaced: BytesOut,
+) -> int:  # fmt: skip
+    """Take the chosen records, and set the bits of those that they replace; returns the index of
+    the first one that finds no room.
+    """
     for row in range(len(offsets)):
+        _ask_ahead(hashes, row, table)
         if not chosen[row]:
             continue
+        if offsets[row] - start >= 8 * len(replaced):
+            return row
         slot = _slot_of(table, hashes[_LOW, row], hashes[_HIGH, row])
         if table[slot, _BEHIND] == 0:
             if used[0] >= most:
@@ -124,14 +156,34 @@ def put_keys(
             used[0] += 1
             table[slot, _LOW] = hashes[_LOW, row]
             table[slot, _HIGH] = hashes[_HIGH, row]
-        table[slot, _BEHIND] = max(table[slot, _BEHIND], offsets[row] + 1)
+        else:
+            bit = table[slot, _BEHIND] - 1 - start
+            replaced[bit >> 3] |= 1 << (bit & 7)
+        table[slot, _BEHIND] = offsets[row] + 1
     return len(offsets)
 
 
 @kernel
-def find_keys(hashes: TableIn, chosen: MaskIn, table: TableIn, latest: NumbersOut) -> None:
-    """Fill in the highest offset of each chosen record's key."""
-    for row in range(len(latest)):
+def find_replaced(
+    hashes: TableIn, offsets: NumbersIn, chosen: MaskIn, table: TableIn, found: MaskOut
+) -> None:
+    """Say of the first records, as many as there are hashes, which have a later one in the table,
+    of those that are chosen.
+    """
+    for row in range(hashes.shape[1]):
+        _ask_ahead(hashes, row, table)
         if chosen[row]:
             slot = _slot_of(table, hashes[_LOW, row], hashes[_HIGH, row])
-            latest[row] = table[slot, _BEHIND] - 1
+            found[row] = table[slot, _BEHIND] - 1 > offsets[row]
+
+
+@kernel
+def copy_replaced(
+    offsets: NumbersIn, first: int, start: int, replaced: BytesIn, found: MaskOut
+) -> None:
+    """Say of the records from one on what their bits do."""
+    for row in range(first, len(offsets)):
+        bit = offsets[row] - start
+        if bit >= 8 * len(replaced):
+            break
+        found[row] = (replaced[bit >> 3] >> (bit & 7)) & 1 != 0

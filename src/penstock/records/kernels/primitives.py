@@ -1,7 +1,7 @@
 """The smallest steps of the kernels: unaligned words, copies, variable-length integers, text.
 
 Nothing here checks that a position lies in its buffer unless it says so: the kernels do, once for
-everything that has a fixed size. The first five are what numba has no words for: the compiler has
+everything that has a fixed size. The first six are what numba has no words for: the compiler has
 its own code for them, which does what is written here.
 """
 
@@ -43,6 +43,10 @@ def store_half(out: Any, position: int, number: int) -> None:
 def copy_bytes(target: Any, position: int, source: Any, start: int, size: int) -> None:
     """Copy bytes from one buffer to another, or to a place in the same that overlaps theirs."""
     target[position : position + size] = source[start : start + size]
+
+
+def prefetch(data: Any, position: int) -> None:
+    """Have an element of an array at hand, for it is to be read soon."""
 
 
 @helper
