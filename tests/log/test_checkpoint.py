@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 import pytest
 from fastcrc.crc32 import iscsi as crc32c
 
-from faulty_files import FaultyFileSystem
+from faulty_files import FaultyFileSystem, Survival
 from log_batches import DIRECTORY, fill, open_log, read_all
-from penstock.limits import CHECKPOINT_STATE_BYTES, CHECKPOINT_STATES
+from penstock.limits import (
+    CHECKPOINT_STATE_APART_BYTES,
+    CHECKPOINT_STATE_BYTES,
+    CHECKPOINT_STATES,
+)
 from penstock.log import Flusher
 from penstock.log.checkpoint import (
     NAME,
     Checkpoint,
     Section,
     read_checkpoint,
+    remove_lost_states,
     write_checkpoint,
 )
+from penstock.log.state_files import write_states
 
 STATES = {"one": Section(90, b"state"), "zwei-\u00fc": Section(8, b""), "": Section(0, b"x")}
 FULL = Checkpoint(90, 40, 1_234, 17, STATES)
@@ -74,6 +81,101 @@ def test_no_length_can_lead_out_of_the_file(disk: FaultyFileSystem) -> None:
             store(disk, content[:position] + bytes([value]) + content[position + 1 :])
             found = read(disk)
             assert found is None or sum(len(s.state) for s in found.states.values()) < len(content)
+
+
+LARGE = b"bits" * (CHECKPOINT_STATE_APART_BYTES // 4) + b"."
+
+
+def with_large(state: bytes, offset: int = 90) -> Checkpoint:
+    return Checkpoint(90, 40, 1_234, 17, {**STATES, "large": Section(offset, state)})
+
+
+def state_files(disk: FaultyFileSystem) -> list[str]:
+    return [name for name in disk.entries(DIRECTORY) if name.startswith("state")]
+
+
+def test_a_large_state_is_written_when_it_has_changed(disk: FaultyFileSystem) -> None:
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE, 80))
+    first = state_files(disk)
+    assert len(first) == 1
+    assert len(stored(disk)) < 1_000
+    assert read(disk) == with_large(LARGE, 80)
+    before = disk.content(DIRECTORY / first[0])
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE))
+    assert disk.content(DIRECTORY / first[0]) is before
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE + LARGE))
+    assert read(disk) == with_large(LARGE + LARGE)
+    assert len(state_files(disk)) == 1
+    assert state_files(disk) != first
+
+
+def test_a_large_state_is_durable_before_its_checkpoint(disk: FaultyFileSystem) -> None:
+    disk.sync_directory(DIRECTORY.parent)
+    left: list[FaultyFileSystem] = []
+
+    def cut(operation: str, path: Path) -> None:
+        if operation == "rename" and path.name == NAME:
+            left.append(disk.after_crash(Survival.NONE))
+
+    disk.hook = cut
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE))
+    assert [state_files(each) for each in left] == [state_files(disk)]
+
+
+def test_two_owners_may_have_the_same_large_state(disk: FaultyFileSystem) -> None:
+    states = {"one": Section(1, LARGE), "two": Section(2, bytes(bytearray(LARGE)))}
+    write_checkpoint(disk, DIRECTORY, Checkpoint(9, states=states))
+    assert read(disk) == Checkpoint(9, states=states)
+
+
+@pytest.mark.parametrize("damage", ["a bit", "shorter", "gone"])
+def test_a_large_state_that_is_damaged_is_lost_alone(
+    disk: FaultyFileSystem, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE))
+    (name,) = state_files(disk)
+    if damage == "gone":
+        disk.unlink(DIRECTORY / name)
+    elif damage == "shorter":
+        del disk.content(DIRECTORY / name).live[-1:]
+    else:
+        disk.content(DIRECTORY / name).live[5] ^= 1
+    assert read(disk) == FULL
+    assert "the state of large is gone or damaged" in caplog.text
+    known = read(disk)
+    assert known is not None
+    remove_lost_states(disk, DIRECTORY, disk.entries(DIRECTORY), known)
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE))
+    assert read(disk) == with_large(LARGE)
+
+
+async def test_a_start_removes_states_that_nobody_knows(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    log = open_log(disk, flusher)
+    log.register_state("large", lambda: LARGE)
+    fill(log, 10)
+    log.close()
+    kept = state_files(disk)
+    write_states(disk, DIRECTORY, {b"of a crash": b"state"})
+    assert len(state_files(disk)) == 2
+    again = open_log(disk, flusher)
+    assert again.register_state("large", lambda: b"").state == LARGE
+    assert state_files(disk) == kept
+    again.close()
+
+
+def test_no_bit_may_be_wrong_beside_a_large_state(disk: FaultyFileSystem) -> None:
+    write_checkpoint(disk, DIRECTORY, with_large(LARGE))
+    data = disk.content(DIRECTORY / NAME).live
+    for bit in range(8 * len(data)):
+        data[bit // 8] ^= 1 << bit % 8
+        assert read(disk) is None
+        data[bit // 8] ^= 1 << bit % 8
+    content = stored(disk)[:-4]
+    for size in range(len(content)):
+        store(disk, content[:size])
+        assert read(disk) is None
 
 
 def test_more_states_than_a_log_has_are_no_checkpoint(disk: FaultyFileSystem) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from faulty_files import FaultyFile, FaultyFileSystem, Survival
 from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read_all
+from penstock.limits import CHECKPOINT_STATE_APART_BYTES
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log.header import read_header
 
@@ -20,6 +21,11 @@ CONFIG = LogConfig(segment_bytes=1_200, index_interval_bytes=200, checkpoint_byt
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL + 1, "penstock.log")
+
+
+def large(offset: int) -> bytes:
+    """A state that a checkpoint has in a file of its own, and that changes now and then."""
+    return b"%d" % (offset // 10) + bytes(CHECKPOINT_STATE_APART_BYTES)
 
 
 @dataclass
@@ -57,6 +63,7 @@ class Workload:
     def _open(self) -> LocalLog:
         log = open_log(self.disk, self.flusher, CONFIG)
         log.register_state("owner", lambda: b"%d" % log.end_offset)
+        log.register_state("large owner", lambda: large(log.end_offset))
         return log
 
     def _crash(self, operation: str, path: Path) -> None:
@@ -85,6 +92,8 @@ async def judge(
     assert not log.recovery.lost_checkpoint, moment
     state, replay_from = log.register_state("owner", lambda: b"%d" % log.end_offset)
     assert state == (b"%d" % replay_from if replay_from else b""), moment
+    state, replay_from = log.register_state("large owner", lambda: large(log.end_offset))
+    assert state == (large(replay_from) if replay_from else b""), moment
     append(log, make_batch(seed=99))
     log.close()
     again = open_log(disk, flusher, CONFIG)

@@ -367,7 +367,7 @@ async def test_a_checkpoint_of_another_version_is_none(
 ) -> None:
     log = open_log(disk, flusher)
     stored = fill(log, 4)
-    monkeypatch.setattr("penstock.log.checkpoint._VERSION", 3)
+    monkeypatch.setattr("penstock.log.checkpoint._VERSION", 4)
     log.close()
     monkeypatch.undo()
     again = open_log(disk, flusher)

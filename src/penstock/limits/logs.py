@@ -104,6 +104,13 @@ CHECKPOINT_STATES: Final = Limit(
     when_hit="the file counts as damaged, and the log is read from its beginning",
 )
 
+CHECKPOINT_STATE_APART_BYTES: Final = Limit(
+    64 * KIB,
+    "bytes of one owner's state that are written with each checkpoint of a log",
+    protects="the disk from states that are large and seldom change",
+    when_hit="the state is in a file of its own, which is written when it has changed",
+)
+
 CHECKPOINT_STATE_BYTES: Final = Limit(
     64 * MIB,
     "bytes of one owner's state in the checkpoint of a log",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint
+from penstock.log.checkpoint import NAME, Checkpoint, read_checkpoint, remove_lost_states
 from penstock.log.errors import LogMissingError
 from penstock.log.reading import lending
 from penstock.log.replacement import finish_replacements
@@ -118,7 +118,10 @@ class Recovery:
             )
 
     def _remove_trimmed(self) -> None:
-        """Finish what a crash cut short: the removal of segments below the start offset."""
+        """Finish what a crash cut short: the removal of segments below the start offset, and of
+        states that no checkpoint has.
+        """
+        remove_lost_states(self._files, self._directory, self._sizes, self._known)
         start_offset = self._known.start_offset
         while len(self._segments) > 1 and self._segments[1].base_offset <= start_offset:
             self._unlink(self._segments.pop(0))
