@@ -15,7 +15,7 @@ something large is held, its holder asks whether it fits:
   what they have read could wait for one another.
 * Before anybody waits, what is held is counted anew, and caches are emptied.
 * What does not fit waits. So long, whoever holds something and does not get on with it is cut, the
-  one that got stuck first before all others.
+  one that got stuck first before all others, until there is room for all who wait.
 * What lasts as long as clients want, and nobody can be cut for, has parts of the budget of its own:
   groups, subscriptions, producers, committed offsets, and what connections keep open. Where one is
   full, more is refused or waits.
@@ -31,7 +31,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
-from operator import attrgetter
 from typing import Final, Protocol, Self, TypeVar
 from weakref import ref
 
@@ -65,7 +64,10 @@ class Reclaimer(Protocol):
         """Correct the accounts where something may be gone that nobody has said."""
 
     def cut(self, size: int) -> None:
-        """Cut those who hold something and do not get on with it, until `size` bytes are free."""
+        """Cut those who hold something and do not get on with it, until `size` bytes are free.
+
+        Where there are many it cuts some, and the next ones the next time.
+        """
 
 
 class Cache(Protocol):
@@ -326,7 +328,8 @@ class Memory:
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
-        refused: Wanted | None = None
+        in_time = loop.time() - limits.SHORTAGE_SECONDS
+        missing, is_long = 0, False
         for wanted in tuple(islice(self._waiting, _LOOKED_AT_TOGETHER)):
             if wanted not in self._waiting:
                 continue  # Forgotten when another one was granted.
@@ -337,10 +340,10 @@ class Memory:
             else:
                 # Where more wait than are looked at, those behind have their turn at the next look.
                 self._waiting[wanted] = None
-                refused = min(refused or wanted, wanted, key=attrgetter("since"))
-        is_long = refused is not None and loop.time() - refused.since > limits.SHORTAGE_SECONDS
-        if refused is not None and is_long and self._reclaimer is not None:
-            self._reclaimer.cut(refused.size)
+                missing += _left_for(wanted.size, wanted.held)
+                is_long = is_long or wanted.since < in_time
+        if is_long and self._reclaimer is not None:
+            self._reclaimer.cut(missing + max(0, self.used - self.budget))
         if self._waiting:
             loop.call_later(_LOOK_SECONDS, self._look)
 
@@ -348,6 +351,11 @@ class Memory:
 def _share(left: int, held: int) -> int:
     """Return how much more of what is left a holder may have."""
     return (2 * left - held) // 3
+
+
+def _left_for(size: int, held: int) -> int:
+    """Return how much has to be left so that the share of a holder is `size` more."""
+    return (3 * size + held + 1) // 2
 
 
 def text_bytes(text: str) -> int:

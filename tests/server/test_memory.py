@@ -176,7 +176,20 @@ async def test_while_somebody_waits_others_are_cut(budget, monkeypatch):
     budget._reclaimer.reclaimed = lambda: budget.answers.take(-BUDGET)
     async with asyncio.timeout(PATIENCE_SECONDS):
         await granted.wait()
-    assert budget._reclaimer.cuts == [MIB]
+    assert budget._reclaimer.cuts == [MIB * 3 // 2], "its share of what is left then is a MiB"
+
+
+async def test_others_are_cut_for_all_who_wait_and_for_what_is_beyond_the_budget(
+    budget, monkeypatch
+):
+    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0)
+    budget.answers.take(BUDGET + 5 * MIB)
+    budget._reclaimer.reclaimed = lambda: budget.answers.take(-budget.answers.used)
+    granted: list[int] = []
+    for number in range(10):
+        budget.wait(LEAST, MIB, lambda number=number: granted.append(number))
+    await until(lambda: len(granted) == 10)
+    assert budget._reclaimer.cuts == [10 * (3 * LEAST + MIB) // 2 + 5 * MIB]
 
 
 async def test_nobody_is_cut_for_one_who_is_gone(budget, monkeypatch):

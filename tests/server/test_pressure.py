@@ -8,7 +8,8 @@ import socket
 import pytest
 
 from penstock import limits
-from penstock.server.progress import Progress
+from penstock.server import connections, progress
+from penstock.server.progress import Progress, StuckHolders
 from scripted_host import Host, frame, until
 
 MIB = 1 << 20
@@ -105,6 +106,13 @@ async def test_a_client_is_not_read_while_memory_is_short(host):
     memory.caches.take(-memory.caches.used)
 
 
+def have_little(host: Host, budget: int):
+    memory = memory_of(host)
+    memory.budget = budget
+    memory._for_large, memory.ample = budget * 3 // 4, budget // 4
+    return memory
+
+
 async def sockets_are_full(memory):
     held = None
     while held != memory.answers.used:
@@ -121,9 +129,7 @@ def take_little(peer):
 async def test_who_never_reads_is_cut_for_those_who_do(host, caplog, monkeypatch):
     monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0.1)
     caplog.set_level("INFO")
-    memory = memory_of(host)
-    memory.budget = 32 * MIB
-    memory._for_large, memory.ample = 24 * MIB, 8 * MIB
+    memory = have_little(host, 32 * MIB)
     early, late, good = [await host.connect() for _ in range(3)]
     now = asyncio.get_running_loop().time()
     for number, peer in enumerate((early, late)):
@@ -153,3 +159,77 @@ def test_who_gets_on_is_not_stuck():
     progress.look(held=16_000, moved=99_999, now=100)
     progress.look(held=16_000, moved=99_999, now=101)
     assert progress.stuck_since == 100
+
+
+async def test_a_newcomer_is_served_beside_half_frames(host, monkeypatch):
+    """As much as twice the memory there is, by clients that keep back the ends of their frames."""
+    monkeypatch.setattr(limits, "SHORTAGE_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.05)
+    memory = have_little(host, 8 * MIB)
+    sweeping = asyncio.create_task(host.connections.sweep_for_ever())
+    others = [await host.connect() for _ in range(280)]
+    for each in others:
+        each.writer.write(frame(bytes(60_000))[:59_000])
+    await until(lambda: memory.used > memory.budget * 9 // 10)
+    good = await host.connect()
+    good.send(bytes(200_000))
+    assert await good.answer() == bytes(200_000)
+    assert any(each.session.closed for each in others)
+    sweeping.cancel()
+
+
+async def test_who_gets_memory_at_last_is_not_stuck_any_more(host):
+    peer = await host.connect()
+    memory = memory_of(host)
+    memory.answers.take(memory.budget)
+    peer.send(bytes(200_000))
+    connection = next(iter(host.connections._open))
+    await until(lambda: connection.wants_memory)
+    connection.progress.stuck_since = 1.0
+    memory.answers.take(-memory.budget)
+    assert await peer.answer() == bytes(200_000)
+    assert connection.progress.stuck_since is None
+
+
+class StuckHolder:
+    """Holds some bytes and gets on no more; it notes when it is cut."""
+
+    moved_bytes = 0
+
+    def __init__(self, held: int, since: float, cut: list[StuckHolder], *, wants: bool = False):
+        self.held_bytes = held
+        self.wants_memory = wants
+        self.progress = Progress()
+        self.progress.stuck_since = since
+        self._cut = cut
+
+    def count_unsent(self) -> None:
+        pass
+
+    def abort(self, reason: str) -> None:
+        del reason
+        self.progress.stuck_since = None
+        self._cut.append(self)
+
+
+def test_who_holds_much_and_who_keeps_others_waiting_is_cut_first():
+    cut: list[StuckHolder] = []
+    expected = [
+        StuckHolder(2 * MIB, 9, cut, wants=True),
+        StuckHolder(100_000, 8, cut),
+        StuckHolder(59_000, 3, cut),
+        StuckHolder(59_000, 4, cut),
+        StuckHolder(5_000, 1, cut, wants=True),
+        StuckHolder(200_000, 2, cut, wants=True),
+    ]
+    StuckHolders([*reversed(expected), StuckHolder(4_000, 0, cut)]).cut(100 * MIB)
+    assert cut == expected
+
+
+def test_no_more_are_cut_than_hold_what_is_wanted():
+    cut: list[StuckHolder] = []
+    stuck = StuckHolders([StuckHolder(50_000, since, cut) for since in range(100)])
+    stuck.cut(120_000)
+    assert len(cut) == 3
+    stuck.cut(100 * MIB)
+    assert len(cut) == 3 + progress._CUT_TOGETHER, "the next ones are cut the next time"

@@ -129,7 +129,7 @@ SHORTAGE_SECONDS: Final = Limit(
     1,
     "seconds that somebody waits for memory before others are cut",
     protects="clients from those who hold memory and do not get on with it",
-    when_hit="the connection is cut that got stuck first",
+    when_hit="connections are cut that got stuck, the first one first",
 )
 
 RECEIVE_BUFFER_BYTES: Final = Limit(

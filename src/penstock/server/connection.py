@@ -233,6 +233,11 @@ class Connection(asyncio.BufferedProtocol):
         answered = answers.waiting_bytes + self._unsent.held
         return self._intake.held_bytes + answers.request_bytes + answered
 
+    @property
+    def wants_memory(self) -> bool:
+        """Whether it is not read before there is memory for more of it."""
+        return self._wanted is not None
+
     def count_unsent(self) -> None:
         """Find out how much of the answers the client did not take yet."""
         if not self._lost:
@@ -356,6 +361,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _has_memory(self) -> None:
         self._wanted = None
+        self.progress.may_go_on()
         self._turns.soon(self)
 
     def _release(self) -> None:

@@ -139,9 +139,10 @@ class Connections:
                     connection.abort(reason)
             yield
         self._freed.look()
-        for since, pipeline in self._left:
+        for since, pipeline in tuple(self._left):
             if now - since > limits.CLOSING_SECONDS:
                 pipeline.cancel()
+                yield
         self._left = [(since, pipeline) for since, pipeline in self._left if pipeline]
 
     async def finish(self, seconds: float) -> bool:

@@ -13,6 +13,8 @@ _SHARE_A_SECOND: Final = 16
 """Who moves less than one part in so many of what it holds in a second is stuck."""
 _WORTH_CUTTING: Final = (limits.LITTLE_MEMORY_BYTES, 64 * limits.KIB, 4 * limits.KIB)
 """Bytes held: those who hold much are cut before those who hold little."""
+_CUT_TOGETHER: Final = 32
+"""Connections, in one turn of the event loop."""
 
 _COUNTED_TOGETHER: Final = 256
 """Connections, in one turn of the event loop."""
@@ -39,6 +41,10 @@ class Progress:
         elif self.stuck_since is None:
             self.stuck_since = now
 
+    def may_go_on(self) -> None:
+        """It waited for the broker, which is over: what counts begins with the next look."""
+        self.stuck_since = None
+
 
 class Holder(Protocol):
     """One connection, as far as what it holds is concerned."""
@@ -50,6 +56,10 @@ class Holder(Protocol):
     @property
     def held_bytes(self) -> int:
         """What it holds of the node's memory."""
+
+    @property
+    def wants_memory(self) -> bool:
+        """Whether more of it is read only once there is memory."""
 
     def count_unsent(self) -> None:
         """Find out how much of the answers the client did not take yet."""
@@ -90,13 +100,14 @@ class StuckHolders:
         """See Reclaimer."""
         if self._stuck is None:
             self._stuck = sorted(filter(_is_stuck, self._holders), key=_cut_first)
-        while self._stuck:
+        for _ in range(_CUT_TOGETHER):
+            if size <= 0 or not self._stuck:
+                return
             first = self._stuck.pop()
             if _is_stuck(first):
                 held = first.held_bytes
                 first.abort(f"memory is short, and it held {held} bytes without getting on")
-                if held >= size:
-                    return
+                size -= held
 
 
 def _is_stuck(holder: Holder) -> bool:
@@ -104,7 +115,14 @@ def _is_stuck(holder: Holder) -> bool:
 
 
 def _cut_first(holder: Holder) -> tuple[int, float]:
-    """Return more for those that are cut before others."""
+    """Return more for those that are cut before others.
+
+    Whoever holds little and waits for memory itself comes last, however much of it is here: else a
+    client that begins to send would be cut for those that hold less and never go on.
+    """
     since = holder.progress.stuck_since
     assert since is not None, "only those that are stuck are put in order"
-    return sum(holder.held_bytes > least for least in _WORTH_CUTTING), -since
+    held = holder.held_bytes
+    if holder.wants_memory and held <= _WORTH_CUTTING[0]:
+        return 0, -since
+    return sum(held > least for least in _WORTH_CUTTING), -since
