@@ -19,6 +19,7 @@ from pathlib import Path
 
 from penstock.broker.compaction.cleaner import Cleaner, Job, Throttle
 from penstock.broker.compaction.process import RemoteCleaner
+from penstock.broker.transactions.aborted_range import AbortedRange
 from penstock.clients.kafka.record_batch import Record, encode_batch
 from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import Magic, read_header
@@ -83,7 +84,7 @@ class Bench:
             SegmentRewriting(log.directory, RealFileSystem(), self.config, [each], 0)
             for each in sources
         ]
-        return Job(found, 0, 1, 0, False, (), ())
+        return Job(found, 0, 1, 0, False, (), AbortedRange((), found[-1].end))
 
     async def speed(self, name: str, log: LocalLog) -> float:
         """Return MB a second of the thread's CPU, each byte counted once."""

@@ -5,6 +5,7 @@ what has left it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,8 @@ from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
-from penstock.broker.transactions.aborted_stretch import STRETCH
+from penstock.broker.transactions.aborted import AbortedTransactions
+from penstock.broker.transactions.aborted_stretch import STRETCH, AbortedTransaction
 from penstock.log import LogConfig
 from penstock.log.header import ATTRIBUTE_CONTROL, Magic, walk
 from penstock.records import decode
@@ -115,6 +117,35 @@ async def test_they_are_forgotten_while_the_broker_runs(
         assert await markers(partition) == told(partition)
         monkeypatch.setattr("penstock.limits.ABORTED_TRANSACTION_BYTES", 30_000)
         partition.append([as_part_of(kafka_batch([Record(b"later", b"k")]), 7)])
+
+
+async def test_the_loop_makes_nothing_of_each_for_who_compacts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with compacted(tmp_path) as (broker, partition):
+        partition.append([as_part_of(kafka_batch([Record(b"never", b"k")]), 7)])
+        end(partition, 7, committed=False)
+        await partition.flushed()
+        many, count = AbortedTransactions(), 100 * STRETCH
+        many.add(AbortedTransaction(7, 0, 1))
+        for number in range(2, count):
+            many.add(AbortedTransaction(number, 0, number))
+        partition.transactions._aborted = many
+        make_job, made = broker.compaction._job, []
+
+        def counted(*arguments: Any) -> Any:
+            before = sys.getallocatedblocks()
+            job = make_job(*arguments)
+            made.append(sys.getallocatedblocks() - before)
+            return job
+
+        monkeypatch.setattr(broker.compaction, "_job", counted)
+        await compact(broker, partition, 2)
+        assert made
+        assert max(made) < count / 10
+        columns = [decode(part) for part in await partition.read(0, 1 << 20, Magic.KAFKA)]
+        keys = [each.key(row) for each in columns for row in range(len(each))]
+        assert b"k" not in keys
 
 
 @pytest.mark.parametrize("encoding", Magic)

@@ -12,6 +12,7 @@ import pytest
 from faulty_files import FaultyFileSystem, Survival
 from log_batches import DIRECTORY, append, open_log, read_all, write_now
 from penstock.broker.compaction.cleaner import Cleaner, Job, Throttle
+from penstock.broker.transactions.aborted_range import AbortedRange
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.records import decode
 from stored_batches import TIME, Record, iggy_batch, iggy_body, kafka_batch
@@ -63,7 +64,7 @@ async def compact(log: LocalLog) -> None:
     runs = [(start, end) for start, end in zip(bounds[::2], bounds[2::2], strict=False)]
     rewritings = [await log.rewriting(*run) for run in runs]
     found = [each for each in rewritings if each is not None]
-    job = Job(found, 0, TIME // 1000, 0, False, (), ())
+    job = Job(found, 0, TIME // 1000, 0, False, (), AbortedRange((), found[-1].end))
     cleaner = Cleaner(job, Throttle(1 << 40))
     cleaner.map_keys()
     for rewriting in found:

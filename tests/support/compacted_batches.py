@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -69,10 +71,12 @@ def compact(
 ) -> bytes:
     """Return what one pass leaves of a log, read in so many pieces."""
     offsets = OffsetMap(map_bytes)
-    remember(memoryview(batches), offsets, Transactions(aborted))
+    rows = np.array(aborted, np.int64).reshape(-1, 3).T
+    transactions = partial(Transactions, lambda _start: (rows, sys.maxsize))
+    remember(memoryview(batches), offsets, transactions())
     sequences = np.array(sorted(last_batches), np.int64)
     rules = Rules(now_ms, delete_retention_ms, keeps_keyless, sequences)
-    cleaning = Pass(offsets, Transactions(aborted), rules)
+    cleaning = Pass(offsets, transactions(), rules)
     starts = [position for position, _ in walk(batches)]
     cuts = [0, *starts[1 :: max(1, len(starts) // chunks)], len(batches)]
     pieces = [left for a, b in pairwise(cuts) for left in cleaning.clean(memoryview(batches)[a:b])]

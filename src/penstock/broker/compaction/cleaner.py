@@ -13,6 +13,7 @@ from penstock.records.compaction.aborted import Transactions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.broker.transactions.aborted_range import AbortedRange
     from penstock.log.interface import Rewriting
     from penstock.records.compaction.cleaning import Pass
     from penstock.records.compaction.offset_map import OffsetMap
@@ -47,7 +48,7 @@ class Throttle:
 
 
 class Job(NamedTuple):
-    """What is to be known of one log for one pass; `aborted` is as Transactions takes it."""
+    """What is to be known of one log for one pass."""
 
     rewritings: Sequence[Rewriting]
     dirty_from: int
@@ -55,7 +56,7 @@ class Job(NamedTuple):
     delete_retention_ms: int
     keeps_keyless: bool
     last_batches: Sequence[int]
-    aborted: Sequence[tuple[int, int, int]]
+    aborted: AbortedRange
 
 
 class Cleaner:
@@ -79,7 +80,7 @@ class Cleaner:
         self._offsets: OffsetMap = OffsetMap(size)
         last_batches = np.array(sorted(job.last_batches), np.int64)
         rules = Rules(job.now_ms, job.delete_retention_ms, job.keeps_keyless, last_batches)
-        self._pass: Pass = cleaning.Pass(self._offsets, Transactions(job.aborted), rules)
+        self._pass: Pass = cleaning.Pass(self._offsets, Transactions(job.aborted.window), rules)
         self.tally: Tally = self._pass.tally
 
     def map_keys(self) -> int:
@@ -87,7 +88,7 @@ class Cleaner:
         offset behind what was taken.
         """
         job = self._job
-        transactions = Transactions(job.aborted)
+        transactions = Transactions(job.aborted.window)
         for rewriting in job.rewritings:
             if rewriting.end <= job.dirty_from:
                 continue

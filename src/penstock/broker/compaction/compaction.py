@@ -308,7 +308,7 @@ class Compaction:
             delete_retention_ms=min(policy.delete_retention_ms, _FOREVER_MS),
             keeps_keyless=not policy.is_on,
             last_batches=partition.producers.last_batches(),
-            aborted=partition.aborted(due.segments[0].base_offset, due.end),
+            aborted=partition.packed_aborted(due.segments[0].base_offset, due.end),
         )
 
     async def _rewrite(

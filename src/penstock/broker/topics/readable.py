@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.broker.reading.conversion_cache import ConversionCache
     from penstock.broker.topics.leader_epochs import EpochEnd
     from penstock.broker.topics.own_topic import OwnTopic
+    from penstock.broker.transactions.aborted_range import AbortedRange
     from penstock.broker.transactions.aborted_stretch import AbortedTransaction
     from penstock.log.batches import StoredBatch
     from penstock.log.header import BatchHeader, Magic
@@ -118,6 +119,10 @@ class Readable(Followed):
         further than READ_COMMITTED sees, by their first offsets.
         """
         return self.transactions.aborted(start, end, self.safe_offset)
+
+    def packed_aborted(self, start: int, end: int) -> AbortedRange:
+        """Return the same as they are packed: of a whole log there may be millions."""
+        return self.transactions.packed(start, end, self.safe_offset)
 
     def named_in(self, start: int, end: int) -> bytes:
         """Return those that have messages in what a read of what is committed returned, from

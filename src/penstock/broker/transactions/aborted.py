@@ -17,6 +17,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
+from penstock.broker.transactions.aborted_range import AbortedRange
 from penstock.broker.transactions.aborted_rows import joined
 from penstock.broker.transactions.aborted_stretch import (
     STRETCH,
@@ -80,6 +81,13 @@ class AbortedTransactions:
         """Return those with offsets from `start` up to `end`, by their first offsets."""
         found = (stretch.overlapping(start, end) for stretch in self._stretches(start, end))
         return sorted(map(_made, chain.from_iterable(found)), key=itemgetter(1))
+
+    def packed(self, start: int, end: int) -> AbortedRange:
+        """Return the same as they are packed, and make nothing of each."""
+        stretches = [self._packed[number] for number in self._numbers(start, end)]
+        if self._newest:
+            stretches.append(PackedStretch.of(self._newest))
+        return AbortedRange(stretches, end)
 
     def named(self, start: int, end: int) -> bytes:
         """Return the same in rows of aborted_rows.ROW, and make nothing of each."""
@@ -175,14 +183,19 @@ class AbortedTransactions:
 
     def _stretches(self, start: int, end: int) -> Iterator[AbortedStretch]:
         """Yield those in which some may overlap a range, the one that ended first before others."""
+        for number in self._numbers(start, end):
+            yield self._stretch(number)
+        yield self._newest
+
+    def _numbers(self, start: int, end: int) -> Iterator[int]:
+        """Yield the numbers of the full ones of these."""
         begin = bisect_left(self._lasts, start)
         for far in range(begin // _FAR, len(self._lowest_of_all)):
             if self._lowest_of_all[far] < end:
                 last = min((far + 1) * _FAR, len(self._packed))
                 for number in range(max(far * _FAR, begin), last):
                     if self._packed[number].lowest < end:
-                        yield self._stretch(number)
-        yield self._newest
+                        yield number
 
     def _stretch(self, number: int) -> AbortedStretch:
         if number == len(self._packed):

@@ -18,6 +18,8 @@ from penstock.broker.transactions.aborted_rows import ROW, rows_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from penstock.records.columns import Numbers
+
 STRETCH: Final = 1024
 """How many are packed together."""
 _HEAD: Final = struct.Struct("<HqqqqBBB")
@@ -131,6 +133,21 @@ class PackedStretch(NamedTuple):
         if not (1 <= count <= STRETCH and len(content) >= end and _CODES.keys() >= {*widths}):
             raise ValueError("the snapshot of aborted transactions is none")
         return cls(bytes(content[:end]), count, lowest, last_offset)
+
+    def rows(self) -> Numbers:
+        """Return producer ids, first offsets and last offsets, in the order of their ends."""
+        import numpy as np  # noqa: PLC0415 (the broker starts without it)
+
+        _, _, first, _, lowest_id, *widths = _HEAD.unpack_from(self.content)
+        rows, at = np.empty((3, self.size), np.int64), _HEAD.size
+        for row, width in zip(rows, widths, strict=True):
+            row[:] = np.frombuffer(self.content, f"=u{width}", self.size, at)
+            at += self.size * width
+        producer_ids, last_offsets, lengths = rows
+        producer_ids += lowest_id
+        last_offsets[0] = first
+        np.cumsum(last_offsets, out=last_offsets)
+        return np.stack((producer_ids, last_offsets - lengths, last_offsets))
 
     def unpacked(self) -> AbortedStretch:
         """Return the stretch."""

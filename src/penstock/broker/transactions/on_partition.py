@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock import limits
 from penstock.broker.errors import InvalidTransactionStateError, TooManyProducersError
 from penstock.broker.transactions.aborted import NONE_ABORTED, AbortedTransactions
+from penstock.broker.transactions.aborted_range import AbortedRange
 from penstock.broker.transactions.aborted_stretch import AbortedTransaction
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
 from penstock.memory import Holding
@@ -134,6 +135,11 @@ class PartitionTransactions:
         """
         self.settle(safe_offset)
         return [] if self._aborted is None else self._aborted.overlapping(start, end)
+
+    def packed(self, start: int, end: int, safe_offset: int) -> AbortedRange:
+        """Return the same as they are packed."""
+        self.settle(safe_offset)
+        return AbortedRange((), end) if self._aborted is None else self._aborted.packed(start, end)
 
     def named(self, start: int, end: int, safe_offset: int) -> bytes:
         """Return the same as answers name them, in rows of aborted_rows.ROW."""
