@@ -258,16 +258,22 @@ class Memory:
         self.unknown.take(unknown - self.unknown.used)
 
     def wait(
-        self, size: int, held: int, granted: Callable[[], None], exceeding: Reading | None = None
+        self,
+        size: int,
+        held: int,
+        granted: Callable[[], None],
+        exceeding: Reading | None = None,
+        waited: float = 0.0,
     ) -> Wanted:
         """Have `granted` called when what did not fit does, or `exceeding` may exceed the budget.
 
-        Nobody else does so before that reading `ended`.
+        Nobody else does so before that reading `ended`. `waited`: seconds for what has come in
+        parts before, so that many short waits are a long one.
         """
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_later(_LOOK_SECONDS, self._look)
-        wanted = Wanted(size, held, granted, loop.time(), exceeding)
+        wanted = Wanted(size, held, granted, loop.time() - waited, exceeding)
         self._waiting[wanted] = None
         if exceeding is not None:
             self._line[wanted] = None

@@ -191,6 +191,29 @@ async def test_who_gets_memory_at_last_is_not_stuck_any_more(host):
     assert connection.progress.stuck_since is None
 
 
+async def test_many_short_waits_for_one_frame_are_a_long_one(host):
+    """Else who gets a little now and then would have nobody cut."""
+    peer = await host.connect()
+    memory = memory_of(host)
+    memory.answers.take(memory.budget)
+    peer.send(bytes(200_000))
+    connection = next(iter(host.connections._open))
+    await until(lambda: connection.wants_memory)
+    first = connection._wanted
+    first.since -= 1000
+    memory.answers.take(-20_000)
+    await until(lambda: connection._wanted not in (None, first))
+    assert connection.held_bytes < 100_000
+    assert asyncio.get_running_loop().time() - connection._wanted.since >= 1000
+    memory.answers.take(-memory.answers.used)
+    assert await peer.answer() == bytes(200_000)
+    memory.answers.take(memory.budget)
+    peer.send(bytes(200_000))
+    await until(lambda: connection.wants_memory)
+    assert asyncio.get_running_loop().time() - connection._wanted.since < 1000
+    memory.answers.take(-memory.answers.used)
+
+
 class StuckHolder:
     """Holds some bytes and gets on no more; it notes when it is cut."""
 

@@ -63,6 +63,8 @@ class Connection(asyncio.BufferedProtocol):
         self._sent_at = 0.0
         self._unsent = Unsent()
         self._wanted: Wanted | None = None
+        self._waited = 0.0
+        """For memory, in seconds: for what is to be the next frame."""
         self._turn_end_is_due = False
         self._session: Session | None = None
         self._pipeline: Pipeline | None = None
@@ -297,6 +299,7 @@ class Connection(asyncio.BufferedProtocol):
         intake, is_another = self._intake, False
         while (frame := intake.next_frame(session.frame_size)) is not None:
             is_another = True
+            self._waited = 0.0
             pipeline.take(frame)
             self.served = True
             if not intake.may_have_frame or turn.is_over():
@@ -356,10 +359,12 @@ class Connection(asyncio.BufferedProtocol):
             held = self.held_bytes
             if self._memory.fits(1, held):
                 return False
-            self._wanted = self._memory.wait(1, held, self._has_memory)
+            self._wanted = self._memory.wait(1, held, self._has_memory, waited=self._waited)
         return True
 
     def _has_memory(self) -> None:
+        assert self._wanted is not None, "nobody else ends the wait of a connection that is there"
+        self._waited = self._loop.time() - self._wanted.since
         self._wanted = None
         self.progress.may_go_on()
         self._turns.soon(self)
