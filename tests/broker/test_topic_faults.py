@@ -6,9 +6,7 @@ import asyncio
 import errno
 import os
 import threading
-import time
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from unittest.mock import ANY
 from uuid import UUID, uuid4
@@ -353,22 +351,3 @@ async def test_what_a_crash_leaves_of_a_new_topic_is_nobodys(tmp_path: Path) -> 
     async with running(tmp_path) as broker:
         assert broker.topics.all() == []
         await until(lambda: not begun.exists())
-
-
-@pytest.mark.soak
-async def test_creation_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
-    """CPU a topic, of the broker and its threads, early and late."""
-    costs = []
-    async with running(tmp_path) as broker:
-        for number in range(10_000):
-            if number % 1000 == 0:
-                costs.append(time.process_time())
-            await broker.topics.create(ORDERS._replace(topic=f"t{number}"), 1)
-    each = [(late - early) / 1000 for early, late in pairwise(costs)]
-    assert min(each[-3:]) < 1.3 * max(each[:3])
-    assert min(each) < 0.002
-    # And the next start reads their rows, and opens none of their logs.
-    before = time.process_time()
-    async with running(tmp_path) as broker:
-        assert time.process_time() - before < 1
-        assert len(broker.topics.all()) == 10_000
