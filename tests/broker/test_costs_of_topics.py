@@ -29,6 +29,8 @@ from running import running
 FEW, MANY = 10, 400
 BAR_CREATION_SECONDS = 0.002
 BAR_START_SECONDS = 1
+TRIES = 3
+"""Of a start: others on the machine make it slower, and nothing makes it faster."""
 
 
 class Cost(NamedTuple):
@@ -156,8 +158,13 @@ async def test_creation_and_start_keep_their_bars_at_ten_thousand(tmp_path: Path
     each = [(late - early) / 1000 for early, late in pairwise(costs)]
     assert min(each[-3:]) < 1.3 * max(each[:3])
     assert min(each) < BAR_CREATION_SECONDS
-    # And the next start reads their rows, and opens none of their logs.
+    assert min([await start_seconds(tmp_path, 10_000) for _ in range(TRIES)]) < BAR_START_SECONDS
+
+
+async def start_seconds(folder: Path, topics: int) -> float:
+    """The CPU time of a start, which reads the rows of topics and opens none of their logs."""
     before = time.process_time()
-    async with running(tmp_path) as broker:
-        assert time.process_time() - before < BAR_START_SECONDS
-        assert len(broker.topics.all()) == 10_000
+    async with running(folder) as broker:
+        seconds = time.process_time() - before
+        assert len(broker.topics.all()) == topics
+    return seconds
