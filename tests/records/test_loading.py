@@ -6,6 +6,8 @@ import asyncio
 import subprocess
 import sys
 import threading
+from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -33,14 +35,17 @@ def test_conversion_needs_no_arrow_and_no_compiler() -> None:
 
 async def test_the_loop_goes_on_while_all_is_made_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[threading.Thread] = []
+
+    def import_noted(name: str) -> ModuleType:
+        threads.append(threading.current_thread())
+        return import_module(name)
+
     monkeypatch.setattr(loading, "_loaded", threading.Event())
-    monkeypatch.setattr(
-        loading, "import_module", lambda _: threads.append(threading.current_thread())
-    )
+    monkeypatch.setattr(loading, "import_module", import_noted)
     await records.prepare()
     assert records.is_loaded()
-    assert len(threads) == 1
-    assert threads[0] is not threading.main_thread()
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_what_is_ready_is_not_made_ready_again() -> None:

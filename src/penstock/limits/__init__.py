@@ -297,7 +297,7 @@ LOOKED_UP_AT_ONCE_BYTES: Final = Limit(
 
 LOOKED_UP_AT_ONCE_BATCHES: Final = Limit(
     4_096,
-    "batches that one read looks at on the event loop",
+    "batches that one read looks at one by one on the event loop",
     protects="other clients' time",
     when_hit="the read is done in a thread",
 )
