@@ -11,6 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.limits import WRITE_AT_ONCE_BYTES
@@ -120,7 +121,7 @@ class LogWriter:
         return is_of_active and last.position + last.size - first.position <= WRITE_AT_ONCE_BYTES
 
     def write(self) -> None:
-        """Write what stands in line, also what joins it meanwhile. Raises OSError."""
+        """Write what stands in line. Raises OSError."""
         with self._lock:
             self._write()
 
@@ -158,8 +159,12 @@ class LogWriter:
     def _write(self) -> None:
         if self.failure is not None:
             raise self.failure
-        while self.queue:
-            batches = self._next_batches()
+        # What joins it meanwhile is left: a flush would not begin while there is more without end.
+        in_line = len(self.queue)
+        while in_line:
+            taken = self._next(in_line)
+            in_line -= len(taken)
+            batches = list(chain.from_iterable(taken))
             try:
                 file = self._file_of(batches[0].segment)
                 self._write_batches(file, batches)
@@ -167,14 +172,16 @@ class LogWriter:
                 self.failure = error
                 raise
 
-    def _next_batches(self) -> list[QueuedBatch]:
+    def _next(self, most: int) -> list[list[QueuedBatch]]:
         """Take those from the line that go into one segment with one system call."""
-        batches = self.queue.popleft()
-        while self.queue and len(batches) + len(self.queue[0]) <= BATCHES_TOGETHER:
-            if self.queue[0][0].segment is not batches[0].segment:
+        taken = [self.queue.popleft()]
+        count = len(taken[0])
+        while len(taken) < most and count + len(self.queue[0]) <= BATCHES_TOGETHER:
+            if self.queue[0][0].segment is not taken[0][0].segment:
                 break
-            batches += self.queue.popleft()
-        return batches
+            count += len(self.queue[0])
+            taken.append(self.queue.popleft())
+        return taken
 
     def _file_of(self, segment: Segment) -> File:
         """Open the segment's file, and cut off what a failed write left. Raises OSError."""

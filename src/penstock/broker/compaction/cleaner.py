@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.limits import COMPACTION_MAP_BYTES
 from penstock.log.header import walk
-from penstock.records.compaction.aborted import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,6 +67,7 @@ class Cleaner:
 
         from penstock.records import judging  # noqa: PLC0415 (compiled)
         from penstock.records.compaction import cleaning  # noqa: PLC0415
+        from penstock.records.compaction.aborted import Transactions  # noqa: PLC0415
         from penstock.records.compaction.choosing import Rules  # noqa: PLC0415
         from penstock.records.compaction.offset_map import OffsetMap  # noqa: PLC0415
 
@@ -80,7 +81,8 @@ class Cleaner:
         self._offsets: OffsetMap = OffsetMap(size)
         last_batches = np.array(sorted(job.last_batches), np.int64)
         rules = Rules(job.now_ms, job.delete_retention_ms, job.keeps_keyless, last_batches)
-        self._pass: Pass = cleaning.Pass(self._offsets, Transactions(job.aborted.window), rules)
+        self._transactions = partial(Transactions, job.aborted.window)
+        self._pass: Pass = cleaning.Pass(self._offsets, self._transactions(), rules)
         self.tally: Tally = self._pass.tally
 
     def map_keys(self) -> int:
@@ -88,7 +90,7 @@ class Cleaner:
         offset behind what was taken.
         """
         job = self._job
-        transactions = Transactions(job.aborted.window)
+        transactions = self._transactions()
         for rewriting in job.rewritings:
             if rewriting.end <= job.dirty_from:
                 continue
