@@ -7,10 +7,8 @@ is really full.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,6 +26,7 @@ from penstock.log import LogConfig, LogWriteError, RealFileSystem
 from penstock.log.files import RealFile
 from penstock.records import decode
 from running import running
+from small_disk import small_disk
 from stored_batches import TIME, Record, kafka_batch
 
 NODE = BrokerSettings(
@@ -100,23 +99,8 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Disk]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(folder)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as reason:
-        pytest.skip(f"no file system can be mounted: {reason}")
-
-    def fill() -> None:
-        ballast = (folder / "ballast").open("wb", buffering=0)
-        with ballast, contextlib.suppress(OSError):
-            while True:
-                ballast.write(bytes(4096))
-        assert os.statvfs(folder).f_bavail == 0
-
-    yield Disk(folder, fill)
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", DISK_BYTES) as disk:
+        yield Disk(disk.folder, disk.fill)
 
 
 @asynccontextmanager

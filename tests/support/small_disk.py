@@ -18,6 +18,13 @@ class SmallDisk:
         self.folder = folder
         self._ballast = folder / "ballast"
 
+    def fill(self) -> None:
+        """Leave nothing free, for good."""
+        with self._ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        assert os.statvfs(self.folder).f_bavail == 0
+
     @contextlib.contextmanager
     def with_room(self, size: int) -> Iterator[None]:
         """Leave so many bytes free meanwhile, or fewer."""
@@ -32,10 +39,13 @@ class SmallDisk:
 
 
 @contextlib.contextmanager
-def small_disk(folder: Path, size_mib: int) -> Iterator[SmallDisk]:
-    """Mount it, and remove it with all that is on it; skips the test where that can't be had."""
+def small_disk(folder: Path, size: int) -> Iterator[SmallDisk]:
+    """Mount one of so many bytes, and remove it with all that is on it.
+
+    Skips the test where that can't be had.
+    """
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "none", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as reason:

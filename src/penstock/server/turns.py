@@ -25,7 +25,6 @@ _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
 """Below it, it is worth an entry in the event loop to begin a new pass."""
 
-
 _LITTLE_SECONDS: Final = 0.002
 _FORGOTTEN_A_SECOND: Final = 0.1
 """Who uses no more than this part of the time has used little."""
@@ -39,8 +38,6 @@ _NEW_SECONDS: Final = 1.0
 """How long a connection is new."""
 _LITTLE_BY_NEW_SECONDS: Final = 0.05
 """A program may open a few dozen connections as it starts."""
-
-
 _CROWD: Final = 16
 """Workers, of which each has a small request."""
 

@@ -36,7 +36,7 @@ KINDS += [(kind, True) for kind in (TableFormat.DELTA, TableFormat.ICEBERG)]
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", DISK_MIB) as mounted:
+    with small_disk(tmp_path / "disk", DISK_MIB << 20) as mounted:
         yield mounted
 
 
