@@ -476,8 +476,9 @@ class Reading(Holding):
         heir.size, self.size = self.size, 0
         self._memory.ended(self, heir)
 
-        def end(_: asyncio.Future[_Result]) -> None:
+        def end(left: asyncio.Future[_Result]) -> None:
             heir.set(0)
+            left.cancelled() or left.exception()  # Else asyncio reports it as overlooked.
 
         work.add_done_callback(end)
 

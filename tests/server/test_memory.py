@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import sys
 import time
@@ -246,6 +247,22 @@ async def test_what_is_granted_to_one_is_not_granted_to_the_next(budget):
     await asyncio.wait(grants)
     del readings, grants
     assert budget.reads.used == 0
+
+
+async def test_what_work_raises_whose_caller_has_left_is_for_nobody(budget, caplog):
+    work = asyncio.get_running_loop().create_future()
+    with budget.reading() as held:
+        assert await held.grant(MIB) == MIB
+        waiting = asyncio.ensure_future(held.until_done(work))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    assert budget.used == MIB
+    work.set_exception(ValueError("it is cut off"))
+    await until(lambda: budget.used == 0)
+    del work
+    gc.collect()
+    assert caplog.messages == []
 
 
 class Process:
