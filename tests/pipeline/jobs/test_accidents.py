@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,60 @@ def test_a_checkpoint_that_was_changed_is_not_gone_on_from(
     note.write_text("\n".join([*above, written]))
     job.run()
     job.holds(20)
+
+
+def test_an_older_table_is_not_gone_on_with(job: Job, tmp_path: Path) -> None:
+    older, newest = tmp_path / "older", tmp_path / "newest"
+    shutil.copytree(job.table, older)
+    shutil.copytree(job.checkpoint, tmp_path / "checkpoint-of-older")
+    assert job.run() == 10
+    job.more()
+    shutil.copytree(job.table, newest)
+    put_back(older, job.table)
+    for _ in range(2):
+        with pytest.raises(TableError, match=r"says that batch 1 is done, and .* does not hold it"):
+            job.run()
+    put_back(newest, job.table)
+    assert job.run() == 10
+    job.holds(30)
+    put_back(older, job.table)
+    put_back(tmp_path / "checkpoint-of-older", job.checkpoint)
+    assert job.run() == 20
+    job.holds(30)
+    job.more()
+    put_back(older, job.table)
+    job.config = replace(job.config, fail_on_data_loss=False)
+    assert job.run() == 10
+
+
+@pytest.mark.parametrize("job", [TableFormat.DELTA], indirect=True)
+def test_an_emptied_commit_of_delta_is_noticed(job: Job) -> None:
+    assert job.run() == 10
+    newest = max((job.table / "_delta_log").glob("*.json"))
+    whole = newest.read_bytes()
+    newest.write_bytes(b"")
+    with pytest.raises(TableError, match=r"says that batch 1 is done, .* commit was emptied"):
+        job.run()
+    newest.write_bytes(whole)
+    assert job.run() == 0
+    job.holds(20)
+
+
+def test_a_table_without_its_first_batch_is_not_gone_on_with(job: Job, tmp_path: Path) -> None:
+    job.topic, job.table, job.checkpoint = create(job.server), tmp_path / "new", tmp_path / "none"
+    job.config = job.of(job.topic, job.config.table_format)
+    assert job.run() == 0
+    shutil.copytree(job.table, tmp_path / "older")
+    job.more()
+    assert job.run() == 10
+    put_back(tmp_path / "older", job.table)
+    with pytest.raises(TableError, match=r"says that batch 1 is done, and .* does not hold it"):
+        job.run()
+
+
+def put_back(copy: Path, place: Path) -> None:
+    shutil.rmtree(place)
+    shutil.copytree(copy, place)
 
 
 def test_data_files_that_are_gone_are_named(

@@ -9,21 +9,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.source.offsets import from_json, topic_ids
-from penstock.pipeline.tables.interface import differ, older_checkpoint
+from penstock.pipeline.tables.interface import differ, older_checkpoint, older_table
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.checkpoint import Checkpoint, PlannedBatch
     from penstock.pipeline.source.offsets import OffsetsJson
+    from penstock.pipeline.tables.interface import Held
     from penstock.pipeline.tables.table import Table
 
 NAMED_MAX: Final = 3
 """Files that a message names."""
 
 
-def check_same_moment(table: Table, checkpoint: Checkpoint, newest: PlannedBatch) -> None:
-    """Raise TableError where going on from the checkpoint would leave rows out or double some."""
+def check_same_moment(
+    table: Table, checkpoint: Checkpoint, newest: PlannedBatch, beginning: OffsetsJson | None
+) -> None:
+    """Raise TableError where going on from the checkpoint would leave rows out or double some.
+
+    `beginning` is where the table begins, None for a job that may go on without rows: it notes
+    offsets of which a table never had any. Raises CheckpointError.
+    """
     held = table.held(checkpoint.query())
-    if held is None or held.positions is None:
+    if held is not None:
+        _check_not_newer(table, held, newest)
+    done = newest.number if newest.is_done else newest.number - 1
+    reached = beginning if held is None else held.positions
+    if beginning is None or reached is None or done < 0 or (held and held.batch >= done):
+        return
+    # A batch that had nothing to read is none of the table's.
+    if _goes_back(checkpoint.end_of(done), reached):
+        raise older_table(table.place.uri, str(checkpoint.folder), done)
+
+
+def _check_not_newer(table: Table, held: Held, newest: PlannedBatch) -> None:
+    if held.positions is None:
         return
     if held.batch > newest.number or (
         differ(held.positions, newest.end)
@@ -49,6 +68,7 @@ def loss_of(table: Table) -> str | None:
 
 
 def _goes_back(earlier: OffsetsJson, later: OffsetsJson) -> bool:
+    """Whether a partition that both name goes back, of a topic that is the same in both."""
     known, after = topic_ids(earlier), topic_ids(later)
     ends = from_json(later)
     return any(

@@ -131,16 +131,17 @@ class Run:
     def _begin(self) -> bool:
         """Note where a new table begins; return whether this run can do without Spark."""
         config, table = self._config, self._writing.table
+        beginning = Beginning(self._state.folder)
         checkpoint = Checkpoint(checkpoint_of(config, table))
         newest = checkpoint.newest()
         has_written = newest is not None and (newest.number > 0 or newest.is_done)
         if has_written and config.target_topic is None and not table.is_there():
             raise table_gone(table.place.uri, str(checkpoint.folder))
         if newest is not None and config.target_topic is None and table.is_there():
-            check_same_moment(table, checkpoint, newest)
+            whence = (beginning.read() or {}) if config.fail_on_data_loss else None
+            check_same_moment(table, checkpoint, newest, whence)
             self._warn_of_losses(table)
         found = look(config, None if newest is None else from_json(newest.end))
-        beginning = Beginning(self._state.folder)
         self._pinned = beginning.pinned(config, newest, found.starting)
         self._writing = writing_of(self._pinned)
         return may_go_without_spark(config, self._writing.table) and is_small(found)

@@ -205,6 +205,15 @@ def older_checkpoint(location: str, batch: int) -> TableError:
     )
 
 
+def older_table(location: str, checkpoint: str, batch: int) -> TableError:
+    return TableError(
+        f"{checkpoint} says that batch {batch} is done, and {location} does not hold it: the table "
+        "is older than its checkpoint, or its newest commit was emptied. Put back the newest copy "
+        "of the table, or the checkpoint of the same moment; with ignore_data_loss the job goes on "
+        "without those rows"
+    )
+
+
 def unreadable(what: str, location: str, error: Exception) -> TableError:
     """Return the error that what a table is known by is gone or damaged."""
     why = (str(error).strip() or type(error).__name__).splitlines()[0]
