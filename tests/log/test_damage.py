@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import struct
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from faulty_files import FaultyFileSystem, Survival
 from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read, read_all
 from penstock.log import CorruptBatchError, Flusher, LocalLog, LogConfig, LogReadError
+from penstock.log.checkpoint import read_checkpoint, write_checkpoint
 from penstock.log.header import BatchHeader, Magic, build_header
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200)
@@ -318,3 +320,23 @@ async def test_a_segment_whose_damage_no_index_fits_is_indexed_anew_once(
         assert await log.batch_at(2) is not None
     assert log.rebuilt_indexes <= 1
     log.close()
+
+
+async def test_bytes_that_have_no_offset_are_no_hindrance(
+    disk: FaultyFileSystem, flusher: Flusher
+) -> None:
+    """The checkpoint's offset is too low for its position."""
+    log = open_log(disk, flusher, LogConfig(index_interval_bytes=200))
+    stored = fill(log, 5)
+    log.close()
+    known = read_checkpoint(disk, DIRECTORY, len(disk.content(DIRECTORY / "checkpoint").live))
+    assert known is not None
+    last = headers_of(stored)[-1]
+    write_checkpoint(disk, DIRECTORY, replace(known, offset=last.base_offset))
+    disk.unlink(DIRECTORY / f"{0:020d}.index")
+    again = open_log(disk, flusher, LogConfig(index_interval_bytes=200))
+    assert again.end_offset == last.base_offset
+    batches, damage = await read_all(again)
+    assert batches == stored[:-1]
+    assert damage == []
+    again.close()

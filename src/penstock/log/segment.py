@@ -184,10 +184,12 @@ class Segment:
         return 0 if place is None else place.position
 
     def note(self, damage: CorruptRange) -> None:
-        """Remember damage, and report it once."""
-        assert damage.base_offset < damage.next_offset, "damage costs offsets"
-        if damage.base_offset not in self.corrupt:
-            self.corrupt[damage.base_offset] = damage
+        """Remember damage that costs offsets, and report it once."""
+        position, end_position, base_offset, next_offset = damage
+        if base_offset == next_offset:  # Nobody can ask for anything that lies there.
+            logger.error("%s: bytes %d..%d hold no batch", self.path, position, end_position - 1)
+        elif base_offset not in self.corrupt:
+            self.corrupt[base_offset] = damage
             logger.error("%s", self.corruption(damage))
 
     def corruption(self, damage: CorruptRange) -> CorruptBatchError:
