@@ -16,9 +16,11 @@ from partition_logs import log_of
 from patience import PATIENCE_SECONDS, lasted
 from penstock.broker.broker import Broker
 from penstock.clients.kafka.record_batch import Record, encode_batch
+from penstock.kafka.handlers import reading
 from penstock.kafka.wire import ErrorCode, Struct, api
 from penstock.limits import KAFKA_PROMPT_FETCH_BYTES
 from penstock.log.header import Magic, build_header, walk
+from rewriting import leave_out
 from stored_batches import entry, metadata
 
 LONG_MS = 60_000
@@ -271,3 +273,38 @@ async def test_an_answer_about_very_many_partitions_does_not_wait_for_long(
     response = await dialog.ask("Fetch", 12, **fields)
     assert len(response.responses[0].partitions) == 600
     assert dialog.broker.memory.reads.used == 0
+
+
+@pytest.mark.parametrize(
+    ("passed_at_most", "found"), [(256, [3]), (2, [1]), (1, [0])], ids=["all", "two", "one"]
+)
+async def test_what_compaction_has_emptied_is_passed(
+    dialog: Dialog, monkeypatch: pytest.MonkeyPatch, passed_at_most: int, found: list[int]
+) -> None:
+    """Kafka's C client takes an answer without any message for one that was too small: it asks for
+    twice as much each time, and in the end fails.
+    """
+    monkeypatch.setattr(reading, "_PASSED_READS", passed_at_most)
+    await dialog.create_topic()
+    topic = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert topic is not None
+    log = log_of(topic.partition(0))
+    for _ in range(4):
+        await dialog.produce(batch())
+        await log.roll()
+    for offset in range(3):
+        await leave_out(log, offset, offset + 1, lambda _: False)
+    assert offsets(await dialog.fetch(0)) == found
+
+
+async def test_a_gap_at_the_end_is_said(dialog: Dialog) -> None:
+    """Else a client would not get on to the end."""
+    await dialog.create_topic()
+    topic = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert topic is not None
+    log = log_of(topic.partition(0))
+    for _ in range(2):
+        await dialog.produce(batch())
+        await log.roll()
+        await leave_out(log, log.end_offset - 1, log.end_offset, lambda _: False)
+    assert offsets(await dialog.fetch(0)) == [1]

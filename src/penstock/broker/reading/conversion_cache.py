@@ -23,7 +23,7 @@ from penstock.limits import (
 )
 from penstock.log import LogError
 from penstock.log.batches import whole_before
-from penstock.log.header import Magic, read_header
+from penstock.log.header import HEADER_SIZE, Magic, read_header, walk
 from penstock.memory import Holding
 from penstock.records import ENCODINGS, MalformedBatchError
 from penstock.records.errors import OverLimitError
@@ -49,6 +49,13 @@ class Taken(NamedTuple):
         """Return what a log had, as it is stored."""
         parts: list[Buffer] = [batches.data] if batches.data else []
         return cls(parts, len(batches.data), batches.next_offset)
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether it has no record, but says that offsets hold none any more."""
+        return self.size > 0 and all(
+            header.size == HEADER_SIZE for part in self.parts for _, header in walk(part)
+        )
 
 
 class ConvertedRun:

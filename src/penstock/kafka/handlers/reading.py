@@ -34,6 +34,8 @@ FIRST_VERSION_WITH_IDS: Final = 13
 _RESPONSE: Final = api("Fetch").response
 _LOOKED_AT_ONCE: Final = 64
 """Partitions of which few have something: more are looked at in steps."""
+_PASSED_READS: Final = 256
+"""Of one partition and answer: each may find but a gap, a whole segment as compaction leaves it."""
 NO_MINIMUM: Final = 1
 """The min_bytes of a client that waits for anything at all, which is the default, or 0."""
 
@@ -110,16 +112,16 @@ class Reading:
     def is_gone(self) -> bool:
         return self.partition is not None and self.partition.deleted
 
-    async def read(self, max_bytes: int, *, is_first: bool) -> None:
+    async def read(self, max_bytes: int, pace: Pace, *, is_first: bool) -> None:
         """Fill the result. Only the first batch of an answer may be larger than `max_bytes`."""
         self._begin()
         assert self.partition is not None
         if isinstance(self._terms.encoding, MessageSetMagic):
             parts = await self._messages(self.partition, self._terms.encoding, max_bytes)
         else:
-            parts, end = await self._batches(self.partition, max_bytes)
+            parts, start, end = await self._batches(self.partition, max_bytes, pace)
             if parts:
-                self._name_aborted(self.partition, end)
+                self._name_aborted(self.partition, start, end)
         self.bytes_read = sum(map(len, parts))
         self.does_not_fit = self.bytes_read > max_bytes and not is_first
         if self.does_not_fit:
@@ -127,18 +129,38 @@ class Reading:
         self.bytes_held = in_memory(parts)
         self.result.records = parts or b""
 
-    async def _batches(self, partition: Partition, max_bytes: int) -> tuple[list[Part], int]:
-        """Return what is read, and the offset behind it."""
-        offset, isolation = self.asked.fetch_offset, self._terms.isolation
+    async def _batches(
+        self, partition: Partition, max_bytes: int, pace: Pace
+    ) -> tuple[list[Part], int, int]:
+        """Return what is read, and the offsets from which and up to which it was.
+
+        What compaction has left nothing of is passed, as far as something is behind it: some
+        clients take an answer without any message for one that was too small.
+        """
+        start = self.asked.fetch_offset
+        for _ in range(_PASSED_READS):
+            parts, end, has_messages = await self._next_batches(partition, start, max_bytes)
+            if has_messages or end >= partition.readable_end(self._terms.isolation):
+                break
+            start = end
+            if pace.is_over():
+                await pace.others()
+        return parts, start, end
+
+    async def _next_batches(
+        self, partition: Partition, offset: int, max_bytes: int
+    ) -> tuple[list[Part], int, bool]:
+        """Return what one read finds, the offset behind it, and whether a message can be in it."""
+        isolation = self._terms.isolation
         from_file_bytes = self._terms.from_file_bytes
         if from_file_bytes is not None:
             most = min(max_bytes, self.asked.partition_max_bytes)
             stored = partition.sound_range(offset, most, Magic.KAFKA, isolation)
             if stored is not None and len(stored) >= from_file_bytes:
-                return [stored], stored.next_offset
+                return [stored], stored.next_offset, True
         most = min(max_bytes, self._max_bytes)
         taken = await partition.read_on(offset, most, Magic.KAFKA, isolation)
-        return [*taken.parts], taken.next_offset
+        return [*taken.parts], taken.next_offset, not taken.is_gap
 
     def take_latest(self, max_bytes: int) -> bool:
         """Fill the result if all that is to be read was appended a moment ago."""
@@ -152,15 +174,15 @@ class Reading:
         if latest is None:
             return False
         self._begin()
-        self._name_aborted(partition, latest.next_offset)
+        self._name_aborted(partition, self.asked.fetch_offset, latest.next_offset)
         self.bytes_read = latest.size
         self.result.records = latest.parts
         return True
 
-    def _name_aborted(self, partition: Partition, end: int) -> None:
-        """Say which transactions were aborted that have messages in what was read up to `end`."""
+    def _name_aborted(self, partition: Partition, start: int, end: int) -> None:
+        """Say which transactions were aborted that have messages in what was read."""
         if self._terms.isolation is Isolation.READ_COMMITTED:
-            aborted = partition.named_in(self.asked.fetch_offset, end)
+            aborted = partition.named_in(start, end)
             if aborted:
                 rows = Rows(aborted, ROW.size)
                 named = cast("list[FetchResponse.AbortedTransaction]", rows)
@@ -336,7 +358,7 @@ async def _read(readings: list[Reading], max_bytes: int, pace: Pace) -> None:
             continue
         try:
             if left > 0 or is_first:
-                await reading.read(max(left, 0), is_first=is_first)
+                await reading.read(max(left, 0), pace, is_first=is_first)
             else:
                 reading.leave_empty()
         except MemoryShortError:
