@@ -136,6 +136,17 @@ def test_refusals_say_what_would_be_right() -> None:
     )
 
 
+def test_no_message_is_due_before_it_may_be_compacted() -> None:
+    """As Kafka has it; what a topic had before stays."""
+    told = "min_compaction_lag_ms is 9, and messages are to be compacted within 8 ms"
+    lags = {"min_compaction_lag_ms": "9", "max_compaction_lag_ms": "8"}
+    assert refused(**lags) == told
+    assert checked({**lags, "retention_ms": "1"}, lags) == {**lags, "retention_ms": "1"}
+    with pytest.raises(InvalidSettingError, match="is 10, and"):
+        checked({**lags, "min_compaction_lag_ms": "10"}, lags)
+    assert checked({**lags, "max_compaction_lag_ms": "9"})["max_compaction_lag_ms"] == "9"
+
+
 def test_nothing_goes_where_no_policy_is_left() -> None:
     """As Kafka has it since 4.1 (KIP-1161), whatever limits there are."""
     asked = {"cleanup_policy": " ", "retention_ms": "1", "retention_bytes": "1"}

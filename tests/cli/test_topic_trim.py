@@ -105,3 +105,9 @@ def test_nobody_is_trimmed_by_mistake(
         "gave up 2 messages"
         in penstock("topic", "trim", filled, "--before", "2", stdin="y\n").stdout
     )
+
+
+def test_a_compacted_topic_is_not_trimmed_and_says_so(penstock: Penstock, filled: str) -> None:
+    penstock("topic", "alter", filled, "--set", "cleanup.policy=compact")
+    said = penstock("topic", "trim", filled, "--before", "2", "--yes", code=1).stderr
+    assert "a compacted one is not trimmed" in said

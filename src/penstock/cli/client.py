@@ -50,6 +50,8 @@ _NEXT_STEPS: Final = {
     "UNKNOWN_MEMBER_ID": "the group has members now: stop them first",
     "INVALID_CONFIG": "nothing was changed; "
     "'penstock topic describe TOPIC --settings' shows all settings",
+    "POLICY_VIOLATION": "the topic's settings forbid it: a compacted one is not trimmed, and a "
+    "terminated one takes no messages; 'penstock topic describe TOPIC --settings' shows them",
     "KAFKA_STORAGE_ERROR": "the broker's disk failed; once it is well, 'penstock topic reopen' "
     "has a topic take writes again",
 }

@@ -47,6 +47,8 @@ NOTHING_SET: Final[Explicit] = {}
 TERMINATED: Final = "terminated"
 
 _SHARED_MOST: Final = 256
+_LEAST_LAG: Final = "min_compaction_lag_ms"
+_MOST_LAG: Final = "max_compaction_lag_ms"
 
 
 class Limits(NamedTuple):
@@ -173,10 +175,23 @@ def checked(explicit: Explicit, kept: Explicit = NOTHING_SET) -> dict[str, str]:
         if explicit.get(TERMINATED, "true") != "true":
             raise InvalidSettingError(TERMINATED, "is true, which can't be taken back")
         explicit = {**explicit, TERMINATED: "true"}
-    return {
+    made = {
         name: text if kept.get(name) == text else _checked(name, text)
         for name, text in explicit.items()
     }
+    _check_lags(made, kept)
+    return made
+
+
+def _check_lags(explicit: Explicit, kept: Explicit) -> None:
+    """Raise where messages would be due for compaction before they may be compacted."""
+    if all(explicit.get(name) == kept.get(name) for name in (_LEAST_LAG, _MOST_LAG)):
+        return
+    least, most = int(explicit.get(_LEAST_LAG, 0)), int(explicit.get(_MOST_LAG, FOREVER))
+    if least > most:
+        raise InvalidSettingError(
+            _LEAST_LAG, f"is {least}, and messages are to be compacted within {most} ms"
+        )
 
 
 def not_in_effect(explicit: Explicit) -> str:
