@@ -5,8 +5,8 @@
     python transaction_client.py read 127.0.0.1:9092 topic 4
 
 What it prints is a history as `transaction_histories.py` describes it. A writer goes on until
-SIGTERM; with each transaction it commits its number as an offset of the group of its own name. All
-of them outlive the broker.
+SIGTERM; with each transaction it commits its number as an offset of the group of its own name. Its
+last one is aborted. All of them outlive the broker.
 """
 
 from __future__ import annotations
@@ -63,15 +63,18 @@ class Writer:
         stopping = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stopping.set())
         for number in itertools.count(1):
-            if stopping.is_set():
-                return
+            is_last = stopping.is_set()
             try:
-                self._transaction(number)
+                # Behind an aborted one it shows in the group's offset if that did not wait for it.
+                self._transaction(number, is_aborted=is_last)
             except KafkaException as refusal:
                 self._recover(refusal.args[0])
+            else:
+                if is_last:
+                    return
             time.sleep(PAUSE_SECONDS)
 
-    def _transaction(self, number: int) -> None:
+    def _transaction(self, number: int, *, is_aborted: bool) -> None:
         name = f"{self._name}/{number}"
         self._producer.begin_transaction()
         for message in range(self._chance.randint(1, 6)):
@@ -84,7 +87,7 @@ class Writer:
         self._producer.send_offsets_to_transaction(
             [place], self._consumer.consumer_group_metadata(), ANSWER_SECONDS
         )
-        if self._chance.random() < 0.25:
+        if is_aborted or self._chance.random() < 0.25:
             self._producer.flush(ANSWER_SECONDS)
             self._producer.abort_transaction(ANSWER_SECONDS)
             tell("aborted", "-", "-", name)
