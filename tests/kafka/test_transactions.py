@@ -321,6 +321,7 @@ async def test_what_a_group_committed_since_is_not_taken_back_by_a_transaction(
         ({"topic": "missing"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ({"metadata": "x" * 4097}, ErrorCode.OFFSET_METADATA_TOO_LARGE),
         ({"member_id": "m", "generation_id_or_member_epoch": 1}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
     ],
 )
 async def test_an_offset_that_is_refused_begins_nothing(

@@ -8,6 +8,7 @@ who wants what is stable is refused meanwhile.
   does not keep the others from being committed.
 * The group has a part already by AddOffsetsToTxn; from version 5 on it gets it by this. What is no
   part is INVALID_TXN_STATE, and in version 4 TRANSACTION_ABORTABLE.
+* A group without a name is INVALID_GROUP_ID, which OffsetCommit still takes from old clients.
 * A fenced producer is INVALID_PRODUCER_EPOCH, as in Kafka.
 """
 
@@ -109,6 +110,8 @@ async def _commit(
 
 
 def _check_member(request: TxnOffsetCommitRequest, call: Call) -> ErrorCode:
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
     generation = request.generation_id_or_member_epoch
     if generation < 0 and not request.member_id and request.group_instance_id is None:
         return ACCEPTED.code  # A producer that does not say for which member.
