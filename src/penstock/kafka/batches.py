@@ -6,6 +6,7 @@ functions, which are loaded by the first call.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from penstock import records
@@ -33,6 +34,7 @@ from penstock.records.errors import OverLimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
 
     from penstock.broker.topics.config import TopicConfig
     from penstock.log.header import BatchHeader
@@ -85,8 +87,7 @@ def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> Ba
     """
     if not config.validates_records:
         return header
-    from penstock.records.kafka import validation  # noqa: PLC0415  # numpy
-
+    validation = _validation()
     try:
         latest = validation.validate_kafka(batch, header, keyed=config.compaction.is_on)
     except validation.KafkaRecordError as error:
@@ -107,6 +108,14 @@ def check_records(batch: Buffer, header: BatchHeader, config: TopicConfig) -> Ba
 
         raise too_late(batch, latest_time)
     return header
+
+
+@cache
+def _validation() -> ModuleType:
+    """Return what looks at records; an import for each batch would cost as much as one record."""
+    from penstock.records.kafka import validation  # noqa: PLC0415  # numpy
+
+    return validation
 
 
 def is_transactional(batch: Buffer) -> bool:

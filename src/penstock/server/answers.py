@@ -29,7 +29,15 @@ class Slot:
 class Answers:
     """The answers that one connection still owes."""
 
-    __slots__ = ("_memory", "_slots", "_write", "request_bytes", "waiting_bytes")
+    __slots__ = (
+        "_answered_bytes",
+        "_memory",
+        "_ready",
+        "_slots",
+        "_write",
+        "request_bytes",
+        "waiting_bytes",
+    )
 
     def __init__(self, write: Callable[[Buffers], None], memory: Memory) -> None:
         self._slots: deque[Slot] = deque()
@@ -39,6 +47,10 @@ class Answers:
         """Of requests that are not answered."""
         self.waiting_bytes = 0
         """Of answers that wait for others before them."""
+        self._ready: list[Part] = []
+        """Of those that are settled and next in order, until `write_ready`."""
+        self._answered_bytes = 0
+        """Of the requests that these answer."""
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -61,20 +73,32 @@ class Answers:
         return slot
 
     def settle(self, slot: Slot, parts: Buffers | None) -> None:
-        """Give the answer for a place, and write all that are next in order."""
+        """Give the answer for a place; it is written with the next `write_ready`."""
         slot.done = True
         if parts is not None:
             slot.parts = parts
         slots = self._slots
         if slot is not slots[0]:
             self._hold(slot)
-        elif len(slots) > 1 and slots[1].done:
-            self._write_in_order()
-        else:
-            slots.popleft()
-            self._count_request(-slot.request_bytes)
-            if slot.parts:
-                self._write(slot.parts)
+            return
+        slots.popleft()
+        self._answered_bytes += slot.request_bytes
+        self._ready += slot.parts
+        while slots and slots[0].done:
+            slot = slots.popleft()
+            self._answered_bytes += slot.request_bytes
+            if slot.answer_bytes:
+                self._count_answer(-slot.answer_bytes)
+            self._ready += slot.parts
+
+    def write_ready(self) -> None:
+        """Write those that were settled and are next in order: all that are, in one step."""
+        if self._answered_bytes:
+            self._count_request(-self._answered_bytes)
+            self._answered_bytes = 0
+        if self._ready:
+            ready, self._ready = self._ready, []
+            self._write(ready)
 
     def add(self, parts: Buffers) -> None:
         """Give an answer that needed no waiting."""
@@ -98,17 +122,6 @@ class Answers:
         for slot in self._slots:
             self._count_request(-slot.request_bytes)
             slot.request_bytes = 0
-
-    def _write_in_order(self) -> None:
-        ready: list[Part] = []
-        while self._slots and self._slots[0].done:
-            slot = self._slots.popleft()
-            self._count_request(-slot.request_bytes)
-            if slot.answer_bytes:
-                self._count_answer(-slot.answer_bytes)
-            ready.extend(slot.parts)
-        if ready:
-            self._write(ready)
 
     def _hold(self, slot: Slot) -> None:
         slot.answer_bytes = in_memory(slot.parts)

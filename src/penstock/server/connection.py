@@ -57,7 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._turns = connections.turns
         self._memory = connections.memory
         self._intake = Intake(connections.receive_buffer, self._memory.receiving)
-        self._answers = Answers(self.write, self._memory)
+        self._answers = Answers(self._queue, self._memory)
         self._outgoing: list[Part] = []
         self._outgoing_bytes = 0
         self._sent_at = 0.0
@@ -171,6 +171,10 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def write(self, parts: Buffers) -> None:
+        self._answers.write_ready()  # They came first.
+        self._queue(parts)
+
+    def _queue(self, parts: Buffers) -> None:
         if self._lost:
             return
         # Small answers of one turn of the event loop share one system call.

@@ -45,12 +45,8 @@ class Parked(NamedTuple):
     slot: Slot
 
 
-class Ready(NamedTuple):
-    """A request that goes on, as what it waited for has happened."""
-
-    request: AnyRequest
-    slot: Slot
-    answer: Deferred[Any] | Rest[Any]
+Ready: TypeAlias = tuple[AnyRequest, Slot, Deferred[Any] | Rest[Any]]
+"""A request that goes on, as what it waited for has happened, and the place of its answer."""
 
 
 class Pipeline:
@@ -157,7 +153,7 @@ class Pipeline:
             if isinstance(answer, Deferred):
                 if not answer.ready.done():
                     slot = slot or self._reserve(request, size)
-                    self._await(answer.ready).append(Ready(request, slot, answer))
+                    self._await(answer.ready).append((request, slot, answer))
                     return
                 answer = answer.result()
             parts = request.encode(answer)
@@ -195,6 +191,7 @@ class Pipeline:
         while ready and not is_over:
             self._finish(*ready.popleft())
             is_over = turn.is_over()
+        self._answers.write_ready()
         self._owner.settled()
         return not is_over
 
@@ -231,7 +228,7 @@ class Pipeline:
             self._run_soon(request, slot, _encoded(request, rest))
         else:
             self._paused[slot] = rest
-            self._await(awaited).append(Ready(request, slot, rest))
+            self._await(awaited).append((request, slot, rest))
 
     def _run_soon(
         self, request: AnyRequest, slot: Slot, work: Coroutine[Any, Any, Buffers | None]
@@ -259,6 +256,7 @@ class Pipeline:
 
     def _settle(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:
         self._place(request, slot, parts)
+        self._answers.write_ready()
         self._owner.settled()
 
     def _place(self, request: AnyRequest, slot: Slot, parts: Buffers | None) -> None:

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from penstock.broker.topics.topic import Topic
     from penstock.kafka.client import Call
     from penstock.kafka.wire.messages import ProduceRequest, ProduceResponse
-    from penstock.session import Answer, Awaited
+    from penstock.session import Answer, Awaited, Buffer
 
 FIRST_VERSION_WITH_BATCHES: Final = 3
 LAST_VERSION_WITH_MORE_ACKS: Final = 0
@@ -87,11 +87,8 @@ Checked: TypeAlias = dict[int, Sound | Exception]
 NOTHING_CHECKED: Final[Checked] = {}
 
 
-class Written(NamedTuple):
-    """A batch in line, what the request waits for, and the part of the answer that says so."""
-
-    ready: Awaited
-    result: ProduceResponse.PartitionProduceResponse
+Written: TypeAlias = "tuple[Awaited, ProduceResponse.PartitionProduceResponse]"
+"""What a batch in line waits for, and the part of the answer that says so."""
 
 
 class Appended(NamedTuple):
@@ -110,10 +107,15 @@ def produce(request: ProduceRequest, call: Call) -> Answer[ProduceResponse | Non
         return _produce_in_steps(request, call)
     answer = _RESPONSE(responses=[])
     targets = list(filter(None, _find_all(request, call, answer)))
-    if any(map(_is_recompressed, targets)):
-        return _produce_one_by_one(call.client.produces.turn(), request, call)
-    closed = [target.partition for target in targets if not target.partition.is_open]
-    is_quick = records.is_loaded() and are_quick(target.records for target in targets)
+    closed: list[Partition] = []
+    batches: list[Buffer] = []
+    for partition, batch, _ in targets:
+        if is_due(batch, partition.topic.config):
+            return _produce_one_by_one(call.client.produces.turn(), request, call)
+        if not partition.is_open:
+            closed.append(partition)
+        batches.append(batch)
+    is_quick = records.is_loaded() and are_quick(batches)
     has_part = request.transactional_id is None or has_a_part(targets, call)
     if closed or call.client.produces.waiting or not is_quick or not has_part:
         return _produce_in_turn(call.client.produces.turn(), closed, request, call, answer, targets)
@@ -145,8 +147,8 @@ async def _append_one_by_one(request: ProduceRequest, call: Call) -> Appended:
         if target is not None and _is_taken(target, refused):
             made_bytes += await _append_anew(target, request.acks, call, written)
         if made_bytes > RECOMPRESSED_BYTES:
-            for each in written[safe:]:
-                await ended(each.ready)
+            for ready, _ in written[safe:]:
+                await ended(ready)
             made_bytes, safe = 0, len(written)
         if pace.is_over():
             await pace.others()
@@ -155,7 +157,7 @@ async def _append_one_by_one(request: ProduceRequest, call: Call) -> Appended:
 
 
 async def _answered(request: ProduceRequest, appended: Appended) -> ProduceResponse | None:
-    outcome = _outcome(request, appended.answer, appended.written)
+    outcome = _outcome(request.acks, appended.answer, appended.written)
     reply = await outcome if isinstance(outcome, Awaitable) else outcome
     await appended.pace.emptied(appended.written)
     return reply
@@ -256,7 +258,7 @@ def _produce(
     written: list[Written] = []
     for target in targets:
         _append(target, request.acks, call.version, checked, written)
-    return _outcome(request, answer, written)
+    return _outcome(request.acks, answer, written)
 
 
 async def _produce_in_steps(request: ProduceRequest, call: Call) -> ProduceResponse | None:
@@ -318,15 +320,6 @@ def _find(
         return None
 
 
-def _outcome(
-    request: ProduceRequest, answer: ProduceResponse, written: list[Written]
-) -> Answer[ProduceResponse | None]:
-    if not written:
-        return _answer(answer, request.acks)
-    # Also for acks 0, so that what is in line to be written counts as a request under way.
-    return _when_ready(answer, request.acks, written)
-
-
 def _find_topic(data: ProduceRequest.TopicProduceData, acks: int, call: Call) -> Topic:
     if acks not in (ACKS_NONE, ACKS_WRITTEN, ACKS_DURABLE):
         raise RequestError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {acks}, not -1, 0 or 1")
@@ -352,14 +345,17 @@ def _append(
         result.log_start_offset = partition.start_offset
         result.log_append_time_ms = append_time(batch)
         ready = partition.durable(offset) if acks == ACKS_DURABLE else partition.written(offset)
-        written.append(Written(ready, result))
+        written.append((ready, result))
     except Exception as error:
         _refuse(result, error)
 
 
-def _when_ready(
-    answer: ProduceResponse, acks: int, written: list[Written]
+def _outcome(
+    acks: int, answer: ProduceResponse, written: list[Written]
 ) -> Answer[ProduceResponse | None]:
+    # Also for acks 0, so that what is in line to be written counts as a request under way.
+    if not written:
+        return _answer(answer, acks)
     if len(written) > 1:
         return _when_all_ready(answer, acks, written)
     ready, result = written[0]

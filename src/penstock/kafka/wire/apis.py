@@ -42,6 +42,7 @@ class MessageType(Generic[Message]):
         # A response is what our own client asked for.
         self._elements_max = KAFKA_REQUEST_ELEMENTS if kind == "request" else sys.maxsize
         self._classes: dict[str, Any] = build_classes(schema.structs[kind])
+        self._root_class = self._classes[self.root.name]
         for each in schema.structs[kind]:
             setattr(self, each.name, self._classes[each.name])
         self._holds_records = any(
@@ -54,7 +55,7 @@ class MessageType(Generic[Message]):
 
     def __call__(self, **values: Any) -> Message:
         """A message, from the fields of its outermost struct."""
-        message: Message = self._classes[self.root.name](**values)
+        message: Message = self._root_class(**values)
         return message
 
     def decode(self, data: Buffer, version: int, start: int = 0) -> Message:

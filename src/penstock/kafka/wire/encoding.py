@@ -138,7 +138,10 @@ class _EncoderWriter:
             short = self._packed("B", f"{length} + 1")
             self.text.line(f"out += {short} if {length} < 127 else {self._packed()} + {long}")
         else:
-            self.text.line(f"out += {long}")
+            self.text.line(f"if {length} < 127:")
+            self.text.line(f"    out.append({length} + 1)")
+            self.text.line("else:")
+            self.text.line(f"    out += {long}")
         self._values, self._codes = [], ""
 
     def _write_nullable(self, field: Field, name: str, length: str, measure: str) -> None:
@@ -228,6 +231,9 @@ class _EncoderWriter:
         self._pack_now()
         outer, tagged = text.new_name("outer"), text.new_name("tagged")
         count = text.new_name("count")
+        differ = [_differs_from_default(field, f"{name}.{field.name}") for field in fields]
+        text.line(f"if {' or '.join(differ)}:")
+        text.indent()
         text.line(f"{outer}, {tagged}, {count} = out, b'', 0")
         for field in fields:
             value = f"{name}.{field.name}"
@@ -242,6 +248,9 @@ class _EncoderWriter:
             text.dedent()
         text.line(f"out = {outer}")
         text.line(f"out += unsigned_varint({count}) + {tagged}")
+        text.dedent()
+        text.line("else:")
+        text.line("    out.append(0)")
 
 
 def _differs_from_default(field: Field, value: str) -> str:

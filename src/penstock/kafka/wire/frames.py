@@ -14,6 +14,7 @@ from penstock.session import Buffer
 
 _SIZE = Packer(">i")
 _REQUEST_HEAD = Packer(">ihhi")
+_REQUEST_HEAD_BYTES = _REQUEST_HEAD.size
 _RESPONSE_HEAD = Packer(">ii")
 _LENGTH = Packer(">h")
 
@@ -46,14 +47,14 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
 
     Raises MalformedMessageError, for an API key that is not known too.
     """
-    if len(frame) < _REQUEST_HEAD.size:
+    if len(frame) < _REQUEST_HEAD_BYTES:
         raise MalformedMessageError(f"a frame of {len(frame)} bytes has no request header")
     _, key, version, correlation_id = _REQUEST_HEAD.unpack_from(frame)
     api = api_by_key(key)
     if api is None:
         raise MalformedMessageError(f"API key {key} is not known")
     header_version = api.request_header_version(version)
-    position = _REQUEST_HEAD.size
+    position = _REQUEST_HEAD_BYTES
     client_id = None
     if header_version >= 1:
         client_id, position = _decode_client_id(frame, position)
@@ -137,16 +138,18 @@ def _with_size(parts: list[Buffer]) -> list[Buffer]:
 
 
 def _decode_client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
-    start = position + _LENGTH.size
-    if start > len(frame):
+    start = position + 2
+    left = len(frame) - start
+    if left < 0:
         raise MalformedMessageError("the request header is cut off in its client id")
     (length,) = _LENGTH.unpack_from(frame, position)
     if length == -1:
         return None, start
-    if length < 0 or length > len(frame) - start:
-        raise MalformedMessageError(f"client id of {length} bytes, {len(frame) - start} are left")
+    if length < 0 or length > left:
+        raise MalformedMessageError(f"client id of {length} bytes, {left} are left")
+    end = start + length
     try:
-        return str(frame[start : start + length], "utf-8"), start + length
+        return str(frame[start:end], "utf-8"), end
     except UnicodeDecodeError as error:
         raise MalformedMessageError(f"client id: {error}") from None
 
