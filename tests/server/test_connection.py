@@ -12,7 +12,7 @@ from penstock import limits
 from penstock.memory import Memory
 from penstock.server.connections import Connections
 from penstock.server.sending import Sender
-from penstock.session import PeerError
+from penstock.session import Deferred, PeerError
 from scripted_host import Host, frame, until
 
 ONLY_AWAITED = pytest.mark.parametrize("host", [False], indirect=True)
@@ -46,6 +46,28 @@ async def test_answers_come_in_the_order_of_requests_while_awaitables_run_side_b
     peer.session.waits[b"wait 3"].set_result([b"\0\0\0\1", b"3"])
     peer.session.waits[b"wait 1"].set_result([b"\0\0\0\1", b"1"])
     assert [await peer.answer() for _ in range(4)] == [b"1", b"two", b"3", b"five"]
+
+
+async def test_what_a_session_sends_unasked_comes_between_the_answers_of_one_turn(host):
+    peer = await host.connect()
+    session, ready = peer.session, asyncio.get_running_loop().create_future()
+    asked = []
+
+    def answer(asking):
+        asked.append(bytes(asking))
+
+        def make(_failure):
+            session.transport.write([frame(b"unasked")])
+            return [asking]
+
+        return Deferred(ready, make)
+
+    session._answer = answer
+    peer.send(b"1", b"2")
+    await until(lambda: len(asked) == 2)
+    ready.set_result(None)
+    answers = [await peer.answer() for _ in range(4)]
+    assert answers == [b"unasked", b"1", b"unasked", b"2"]
 
 
 async def test_frames_arrive_whole_however_they_are_cut(host):
