@@ -54,7 +54,7 @@ async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
     del cycle
     gc.collect()
     assert found() is not None
-    monkeypatch.setattr(garbage_module, "_FULL_BEFORE_ALL", 1)
+    monkeypatch.setattr(garbage_module, "_BEFORE_ALL", 1)
     await until(lambda: found() is None)
 
 
