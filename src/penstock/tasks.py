@@ -10,8 +10,11 @@ import logging
 import threading
 from collections.abc import Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
+from types import coroutine
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
+
+from penstock.going_on import going_on
 
 ResultT = TypeVar("ResultT")
 
@@ -126,18 +129,39 @@ async def within(seconds: float, work: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, Any, ResultT]:
+    tasks = going_on()
     try:
         while True:
             try:
-                sent = yield awaited
+                yield awaited
+                if (turn := tasks.turn()) is not None:
+                    yield from turn
             except BaseException as error:
                 awaited = work.throw(error)
             else:
-                awaited = work.send(sent)
+                awaited = tasks.step(work)
     except StopIteration as end:
         return cast("ResultT", end.value)
     finally:
         del awaited  # It may know what was raised, which knows this frame.
+
+
+@coroutine
+def in_turns(work: Coroutine[Any, Any, ResultT]) -> Generator[Any, Any, ResultT]:
+    """Return what `work` returns, each step of which waits for its turn: where what wakes one task
+    may wake thousands. Raises what it raises.
+    """
+    tasks = going_on()
+    try:
+        if (turn := tasks.turn()) is not None:
+            yield from turn
+        awaited = tasks.step(work)
+    except StopIteration as end:
+        return cast("ResultT", end.value)
+    except BaseException:
+        work.close()  # It may not have begun.
+        raise
+    return (yield from _steps(work, awaited))
 
 
 def start_threads(pool: ThreadPoolExecutor, count: int) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from penstock.kafka.wire import api
+from penstock.pulsar.wire.pulsar_api_pb2 import CommandSubscribe
 from stand import PROTOCOLS, Stand
 from wire_clients import (
     PULSAR_CONNECT,
@@ -95,6 +96,27 @@ def connections_that_go_at_once(stand: Stand, broker: BrokerProcess) -> None:
         stand.run(partial(work, protocol))
 
 
+def subscriptions_that_come_and_go(stand: Stand, broker: BrokerProcess) -> None:
+    topic = "persistent://public/default/probe-partition-0"
+    for client in range(4):
+        connection = stand.connect(broker, "pulsar")
+        connection.sendall(PULSAR_CONNECT)
+        stand.drain(connection)
+        asked = [
+            pulsar_request(
+                "SUBSCRIBE",
+                topic=topic,
+                subscription=f"{client}-{number}",
+                subType=CommandSubscribe.Shared,
+                consumer_id=number,
+                request_id=2 * number,
+            )
+            + pulsar_request("UNSUBSCRIBE", consumer_id=number, request_id=2 * number + 1)
+            for number in range(500)
+        ]
+        stand.flood(connection, b"".join(asked), times=1_000)
+
+
 def many_elements(stand: Stand, broker: BrokerProcess) -> None:
     topic = api("Metadata").request.MetadataRequestTopic
     topics = [topic(name=f"t{number}") for number in range(ELEMENTS)]
@@ -110,6 +132,7 @@ def many_elements(stand: Stand, broker: BrokerProcess) -> None:
         (endless_pipeline, BUSY_MEDIAN_SECONDS),
         (many_elements, BUSY_MEDIAN_SECONDS),
         pytest.param(connections_with_a_backlog, BUSY_MEDIAN_SECONDS, marks=pytest.mark.soak),
+        pytest.param(subscriptions_that_come_and_go, BUSY_MEDIAN_SECONDS, marks=pytest.mark.soak),
         pytest.param(
             quiet_connections_that_ask_at_once, BUSY_MEDIAN_SECONDS, marks=pytest.mark.soak
         ),
@@ -123,8 +146,8 @@ def test_nobody_takes_the_time_of_others(
     stand: Stand, attack: Callable[[Stand, BrokerProcess], None], median_seconds: float
 ) -> None:
     """Attack: requests that wait with many behind them, a pipeline without end, one huge request,
-    connections without end, each with a thousand requests, and those that are held open and then
-    ask all at once.
+    connections without end, each with a thousand requests, those that are held open and then ask
+    all at once, and subscriptions that come and go by the thousand.
 
     Bar: the median of what each neighbour waits stays small.
     """

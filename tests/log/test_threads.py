@@ -16,7 +16,8 @@ from log_batches import append, make_batch, open_log
 from patience import PATIENCE_SECONDS, until, wait_until
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log import threads as module
-from penstock.log.threads import ASKING, Job, Line, News, Threads
+from penstock.log.threads import Job, News, Threads
+from penstock.parties import ASKING, Line
 
 
 class CountedLoop:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 from penstock.log.errors import LogClosedError, LogError, LogFailedError, LogWriteError, reason_of
 from penstock.log.interface import Outcome
 from penstock.log.reading import Readers
-from penstock.log.threads import ASKING, NOBODY, Job, News, Threads
+from penstock.log.threads import Job, News, Threads
 from penstock.log.waiters import Waiters
+from penstock.parties import ASKING, NOBODY
 
 if TYPE_CHECKING:
     from penstock.log.appender import Appender

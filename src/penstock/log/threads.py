@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 from penstock import limits
-
-NOBODY: Final = ""
-
-ASKING: Final = ContextVar("ASKING", default=NOBODY)
-"""For which party, a client's connection, the event loop is at work."""
+from penstock.parties import NOBODY, Line
 
 _HEARD_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 """How long the loop listens at a stretch: of a thousand flushes it may hear at once."""
-_PASSED_OVER_MOST: Final = 3
 
 
 class News:
@@ -95,51 +89,6 @@ Then: TypeAlias = Callable[[Job], None]
 Entry: TypeAlias = tuple[Job, Then | None]
 
 
-class Line:
-    """Jobs that wait for a thread, of all parties one each before a second of any: a client that
-    writes to a thousand logs at once is a thousand jobs ahead of itself, and one ahead of others.
-
-    A thousand such clients are one party ahead of others each. So who comes with nothing waiting
-    goes before all who had a turn and have more to do; these get every fourth turn at least.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._arrived: OrderedDict[str, deque[Entry]] = OrderedDict()
-        """None of the parties is empty; the first one's turn is next."""
-        self._left_over: OrderedDict[str, deque[Entry]] = OrderedDict()
-        """The same, of those that had a turn since they came."""
-        self._passed_over = 0
-        """How often in a row others went before these."""
-
-    def put(self, entry: Entry, party: str) -> None:
-        with self._lock:
-            waiting = self._arrived.get(party) or self._left_over.get(party)
-            if waiting is None:
-                self._arrived[party] = deque((entry,))
-            else:
-                waiting.append(entry)
-
-    def take(self) -> Entry:
-        """Return the next one; there has to be one."""
-        with self._lock:
-            parties = self._next_parties()
-            party, waiting = parties.popitem(last=False)
-            entry = waiting.popleft()
-            if waiting:
-                self._left_over[party] = waiting
-            return entry
-
-    def _next_parties(self) -> OrderedDict[str, deque[Entry]]:
-        if not self._left_over:
-            return self._arrived
-        if not self._arrived or self._passed_over == _PASSED_OVER_MOST:
-            self._passed_over = 0
-            return self._left_over
-        self._passed_over += 1
-        return self._arrived
-
-
 class Threads:
     """Up to so many threads that do jobs; while they may be more, one of them is always free.
 
@@ -154,7 +103,7 @@ class Threads:
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
         self._is_closing = False
-        self._line = Line()
+        self._line: Line[Entry] = Line()
         self._jobs: SimpleQueue[bool] = SimpleQueue()
         """True for each job in line, and False for each thread that is to end."""
         self._free: deque[None] = deque()

@@ -17,6 +17,7 @@ from penstock.metadata.database import NO_PARAMETERS
 from penstock.metadata.errors import MetadataError
 from penstock.metadata.migrations import migrate
 from penstock.metadata.sqlite import SqliteDatabase
+from penstock.pace import Pace
 from penstock.slow_steps import blocked_by
 from penstock.tasks import Tasks
 
@@ -113,8 +114,11 @@ class MetadataStore:
                 writes, self._waiting = self._waiting, []
                 changes = [write.changes for write in writes]
                 outcomes = await loop.run_in_executor(self._thread, self._commit, changes)
+                pace = Pace()
                 for write, outcome in zip(writes, outcomes, strict=True):
                     _settle(write.done, outcome)
+                    if pace.is_over():
+                        await pace.others()
         finally:
             self._committing = None
 

@@ -14,7 +14,7 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from penstock.log.threads import ASKING
+from penstock.parties import ASKING
 from penstock.server.answers import Answers, Slot
 from penstock.server.lanes import Lanes
 from penstock.server.turns import Turn

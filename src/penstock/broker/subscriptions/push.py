@@ -15,7 +15,7 @@ from penstock.broker.subscriptions.upcoming import Upcoming
 from penstock.limits import KIB
 from penstock.memory import Holding
 from penstock.pace import Pace
-from penstock.tasks import Tasks
+from penstock.tasks import Tasks, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,7 +105,7 @@ class Push:
         while True:
             self._work.clear()
             try:
-                busy = await self._turn()
+                busy = await in_turns(self._turn())
             except Exception:
                 logger.exception("a push failed; its consumers are asked to come back")
                 self._failed()
