@@ -47,12 +47,32 @@ async def test_one_address_has_its_share_of_connections_only():
     await host.start()
     for _ in range(3):
         first, second = await host.connect(), await host.connect()
+        for peer in (first, second):
+            peer.send(b"asked")
+            await until(lambda peer=peer: peer.session.received)
         reader, _ = await asyncio.open_connection("127.0.0.1", host.port)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""
         for peer in (first, second):
             peer.writer.close()
         await until(lambda: len(host.connections) == 0)
+    host.server.close()
+
+
+async def test_who_connects_and_says_nothing_keeps_nobody_of_its_address_out():
+    host = Host()
+    host.connections = Connections("", Memory(), address_connections_max=3)
+    await host.start()
+    asking = await host.connect()
+    asking.send(b"asked")
+    await until(lambda: asking.session.received)
+    silent = [await host.connect() for _ in range(2)]
+    for number in range(5):
+        silent.append(await host.connect())
+        await until(lambda gone=silent[number]: gone.session.closed)
+        assert not silent[number + 1].session.closed, "the one that came first goes"
+        assert len(host.connections) == 3
+    assert not asking.session.closed
     host.server.close()
 
 

@@ -305,7 +305,9 @@ class Connection(asyncio.BufferedProtocol):
             is_another = True
             self._waited = 0.0
             pipeline.take(frame)
-            self.served = True
+            if not self.served:
+                self.served = True
+                self._connections.heard(self)
             if not intake.may_have_frame or turn.is_over():
                 break
             if self.closing_since is not None or self._saturated():

@@ -72,6 +72,8 @@ class Connections:
         self._stuck = StuckHolders(self._open)
         memory.set_reclaimer(self._stuck)
         self._of_address: Counter[str] = Counter()
+        self._silent: dict[str, dict[Connection, None]] = {}
+        """Of each address, those that asked nothing yet, in the order in which they came."""
         self._left: list[tuple[float, Pipeline]] = []
         self._empty = asyncio.Event()
         self._empty.set()
@@ -80,20 +82,40 @@ class Connections:
         return len(self._open)
 
     def admit(self, connection: Connection) -> str | None:
-        """Count a new connection, or say why it is refused."""
+        """Count a new connection, or say why it is refused.
+
+        Where its address has no more room, it has the place of the one that has been there longest
+        without a word: else who connects and says nothing keeps all others of its address out.
+        """
+        address = connection.address
+        full = f"{address} has as many connections as one address may have"
+        is_full = self._of_address[address] >= self._address_connections_max
+        if is_full and (silent := next(iter(self._silent.get(address, ())), None)) is not None:
+            silent.abort(f"{full}, and this one asked nothing")
+            self.forget(silent)
+            is_full = False
         if len(self._open) >= self._connections_max:
             return "the broker has as many connections as it may have"
-        if self._of_address[connection.address] >= self._address_connections_max:
-            return f"{connection.address} has as many connections as one address may have"
+        if is_full:
+            return full
         self._open.add(connection)
+        self._silent.setdefault(address, {})[connection] = None
         self._of_address[connection.address] += 1
         self._empty.clear()
         return None
+
+    def heard(self, connection: Connection) -> None:
+        """It asked something."""
+        silent = self._silent.get(connection.address, {})
+        silent.pop(connection, None)
+        if not silent:
+            self._silent.pop(connection.address, None)
 
     def forget(self, connection: Connection) -> None:
         """The connection is gone."""
         if connection not in self._open:
             return
+        self.heard(connection)
         self._open.remove(connection)
         self._of_address[connection.address] -= 1
         if not self._of_address[connection.address]:
