@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ BATCH_ROWS = 300
 KEYS = 150
 """A round's rows change each of them several times."""
 SECONDS = 300
+LOOKS_MAX = 30_000
+"""A job that has written nothing meanwhile hangs: where much else runs, looks are few too."""
 FILES_MAX = 6
 """Up to so many files more are waited for before a round's last kill."""
 SPARK = "local[2,4]"
@@ -114,14 +117,21 @@ class Kept:
 
     def has_written(self, files: int) -> bool:
         """Return whether the job runs some time after it has written up to so many files more."""
-        before = self._files()
         more = self._chance.randrange(files)
-        deadline = time.monotonic() + SECONDS
-        while self.process.poll() is None and len(self._files() - before) <= more:
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        self._wait(lambda written: self.process.poll() is not None or written > more)
         time.sleep(self._chance.random() / 10)
         return self.process.poll() is None
+
+    def _wait(self, is_over: Callable[[int], bool]) -> None:
+        """Wait as long as more files come; `is_over` is asked with how many have come."""
+        before = seen = self._files()
+        looks = 0
+        while not is_over(len(seen - before)):
+            assert looks < LOOKS_MAX, "the job hangs"
+            time.sleep(0.005)
+            files = self._files()
+            looks = 0 if files != seen else looks + 1
+            seen = files
 
     def end(self) -> None:
         """Leave nothing running."""
@@ -130,7 +140,12 @@ class Kept:
 
     def check(self) -> None:
         """Catch up, and look at the rows."""
-        assert self._job(self._rows).wait(SECONDS) == 0
+        self._process = self._job(self._rows)
+        try:
+            self._wait(lambda _: self.process.poll() is not None)
+        finally:
+            self.end()
+        assert self.process.returncode == 0
         first = self._rows - KEYS if self._keyed else 0
         for reader in READERS[self._table.format]:
             assert offsets_seen(reader, self._table) == list(range(first, self._rows)), reader
