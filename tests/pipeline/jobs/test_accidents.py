@@ -125,6 +125,19 @@ def test_a_damaged_checkpoint_is_named(job: Job, file: str, content: bytes, word
     job.holds(10)
 
 
+@pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)
+def test_a_checkpoint_that_lost_its_name_is_not_given_another_one(job: Job) -> None:
+    metadata = job.checkpoint / "metadata"
+    whole = metadata.read_bytes()
+    metadata.unlink()
+    for _ in range(2):
+        with pytest.raises(PipelineError, match=r"metadata is missing, .*: the checkpoint is dam"):
+            job.run()
+    metadata.write_bytes(whole)
+    assert job.run() == 10
+    job.holds(20)
+
+
 @pytest.mark.parametrize("is_done", [True, False])
 @pytest.mark.parametrize("offsets", [{}, {"0": 3}, {"0": 10, "1": 0}, {"0": 999}])
 def test_a_checkpoint_that_was_changed_is_not_gone_on_from(

@@ -59,6 +59,8 @@ class Checkpoint:
         """Return the query's id, which a new checkpoint is given now. Raises CheckpointError."""
         path = self.folder / "metadata"
         if not path.exists():
+            if self._numbers("offsets"):
+                raise damaged(f"{path} is missing, beside offsets of batches")
             self._write(path, json.dumps({"id": str(uuid.uuid4())}))
         try:
             return str(json.loads(path.read_bytes())["id"])
