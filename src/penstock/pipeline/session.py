@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -92,10 +93,11 @@ def close_session() -> None:
     from pyspark import SparkContext  # noqa: PLC0415  # see open_session
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    session = SparkSession.getActiveSession()
+    gateway = SparkContext._gateway  # PySpark itself only ends Java with Python
+    has_died = gateway is not None and gateway.proc.poll() is not None
+    session = None if has_died else SparkSession.getActiveSession()
     if session is not None:
         session.stop()
-    gateway = SparkContext._gateway  # PySpark itself only ends Java with Python
     if gateway is not None:
         SparkContext._gateway = SparkContext._jvm = None
         gateway.shutdown()
@@ -151,6 +153,7 @@ def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
 
     if SparkContext._gateway is not None:
         return
+    _keep_traces_back()
     how: dict[str, Any] = {}
     if os.isatty(0):
         # Ctrl-C interrupts a whole process group, and would end workers within their tasks.
@@ -159,6 +162,15 @@ def _start_java(settings: Mapping[str, str], log: Path | None) -> None:
     with _appended(log) as errors:
         gateway = launch_gateway(conf, {**how, "stderr": errors})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _keep_traces_back() -> None:
+    """Have PySpark not print the trace of each error that it raises, as lines of JSON."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415  # see open_session
+
+    printing = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+    for each in map(PySparkLogger.getLogger, printing):
+        each.setLevel(logging.CRITICAL)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psutil
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
@@ -153,6 +154,27 @@ def test_a_job_that_is_killed_neither_loses_nor_doubles_a_row(
     kill_when(job(shared_server, topic, table, 2000), lambda: has_staged(table))
     run(shared_server.kafka, topic, table, batch_rows=2000)
     holds_each_row_once(table, 4000)
+
+
+def test_that_java_was_killed_is_said_in_words(server: BrokerProcess, tmp_path: Path) -> None:
+    topic = create(server.kafka)
+    fill(server.kafka, topic, numbered(0, 10))
+    command = [sys.executable, "-m", "penstock", "pipeline", "run", topic, "--every", "0.1"]
+    command += ["--table", str(tmp_path / "table"), "--server", server.kafka]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        while not list((tmp_path / "table").glob("*.parquet")):
+            assert process.poll() is None
+            time.sleep(0.05)
+        (java,) = (each for each in psutil.Process(process.pid).children() if each.name() == "java")
+        java.kill()
+        errors = process.communicate(timeout=SECONDS)[1].decode()
+    finally:
+        process.kill()
+    assert process.returncode == 1
+    # PySpark itself prints what its own thread for accumulators thinks of it.
+    assert "Connection refused" not in errors
+    assert errors.splitlines()[-1].startswith("penstock: Spark's Java is gone: it was killed")
 
 
 def test_a_batch_that_was_decided_is_finished_by_the_next_run(

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
@@ -101,8 +102,15 @@ def test_an_expectation_that_ends_the_run_writes_nothing_of_its_batch(
     ],
 )
 def test_a_condition_that_is_none_is_named(
-    spark: SparkSession, shared_server: BrokerProcess, tmp_path: Path, that: str, error: str
+    spark: SparkSession,
+    shared_server: BrokerProcess,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    that: str,
+    error: str,
 ) -> None:
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).addHandler(caplog.handler)
     topic = create(shared_server.kafka)
     config = PipelineConfig(
         shared_server.kafka, (topic,), tmp_path / "t", expectations=(Expectation("one", that),)
@@ -111,6 +119,7 @@ def test_a_condition_that_is_none_is_named(
         look_at_steps(config)
     with pytest.raises(PipelineError, match=error):
         Run(config).run(lambda _: None)
+    assert caplog.text == "", "PySpark prints a trace of what the error says"
 
 
 @pytest.mark.soak

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JNetworkError
+
 from penstock import wall_clock
 from penstock.pipeline.causes import cause_of
 from penstock.pipeline.jobs.batch_ends import CheckpointError
@@ -36,6 +38,7 @@ from penstock.pipeline.values.errors import ParseError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -174,11 +177,12 @@ class Run:
         spark = open_session("penstock pipeline", self._config.master, log)
         self._began = time.monotonic()
         self._query = query = self._start(spark)
-        try:
-            self._watch(query, report)
-        finally:
-            query.stop()
-        return self._progress(self._look(query))
+        with _java_there(log):
+            try:
+                self._watch(query, report)
+            finally:
+                query.stop()
+            return self._progress(self._look(query))
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
@@ -278,9 +282,24 @@ def _is_disk_full(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
+@contextmanager
+def _java_there(log: Path) -> Iterator[None]:
+    """Say what it means that nobody answers any more where Spark was."""
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise PipelineError(
+            f"Spark's Java is gone: it was killed, as by a machine that has no memory left, or it "
+            f"failed; {log} may say more. Run the job again, which goes on behind the last batch "
+            "that it finished"
+        ) from error
+
+
 def _has_ended(query: StreamingQuery) -> bool:
     try:
         return bool(query.awaitTermination(_LOOK_SECONDS))
+    except (Py4JNetworkError, ConnectionError):
+        raise
     except Exception as error:
         raise PipelineError(_explained(cause_of(error))) from error
 
