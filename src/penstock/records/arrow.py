@@ -9,12 +9,18 @@ import pyarrow as pa
 
 from penstock.records import field
 from penstock.records.errors import OverLimitError
-from penstock.records.kernels.fields import copy_fields
+from penstock.records.kernels.fields import (
+    SPARE,
+    copy_fields,
+    copy_spans,
+    lay_out,
+    lay_out_spans,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from penstock.records.columns import Bytes, Columns, Numbers
+    from penstock.records.columns import Bytes, Columns, Mask, Numbers
 
 _OFFSET_MAX: Final = 2**31 - 1
 """Arrow's binary arrays count their bytes in 32 bits."""
@@ -81,16 +87,40 @@ def gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
 
     Raises OverLimitError where they lie over one another and are more than an array holds.
     """
-    null = sizes < 0
-    ends = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(np.maximum(sizes, 0), out=ends[1:])
-    if ends[-1] > _OFFSET_MAX:
-        raise OverLimitError(f"{ends[-1]} bytes in one column of a run of batches")
-    content = pa.allocate_buffer(int(ends[-1]))  # of Arrow's pool, whose pages are used again
-    copy_fields(data, starts, sizes, np.frombuffer(content, np.uint8))
-    valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
-    buffers = [valid, pa.py_buffer(ends.astype(np.int32)), content]
-    return pa.Array.from_buffers(pa.binary(), len(starts), buffers)
+    ends, edges = _room(4 * len(sizes))
+    content, out = _content(lay_out(sizes, edges))
+    copy_fields(data, starts, sizes, out)
+    null = None if sizes.min(initial=0) >= 0 else sizes < 0
+    return _binary(len(sizes), null, ends, content)
+
+
+def gather_spans(data: Bytes, spans: Numbers, valid: Mask) -> pa.Array:
+    """Return the bytes of spans (`kernels.fields`) as `gather` does, null where not valid."""
+    ends, edges = _room(4 * len(spans))
+    content, out = _content(lay_out_spans(spans, valid, edges))
+    copy_spans(data, spans, valid, out)
+    return _binary(len(spans), None if valid.all() else ~valid, ends, content)
+
+
+def _room(size: int) -> tuple[pa.Buffer, Bytes]:
+    """Return room for so many ends behind the first, which is 0, and what is to be filled of it."""
+    # Of Arrow's pool, whose pages are used again.
+    buffer = pa.allocate_buffer(4 + size)
+    edges = np.frombuffer(buffer, np.uint8)
+    edges[:4] = 0
+    return buffer, edges[4:]
+
+
+def _content(size: int) -> tuple[pa.Buffer, Bytes]:
+    if size > _OFFSET_MAX:
+        raise OverLimitError(f"{size} bytes in one column of a run of batches")
+    buffer = pa.allocate_buffer(size + SPARE)
+    return buffer.slice(0, size), np.frombuffer(buffer, np.uint8)
+
+
+def _binary(count: int, null: Mask | None, ends: pa.Buffer, content: pa.Buffer) -> pa.Array:
+    valid = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))
+    return pa.Array.from_buffers(pa.binary(), count, [valid, ends, content])
 
 
 _ARRAYS: Final[dict[str, Callable[[Columns], pa.Array]]] = {

@@ -57,12 +57,12 @@ class Steps:
         self.makers: dict[int, Maker] = {}
         self._value(writer, reader, 0, ())
         self._add(avro_op.DONE)
-        self.table: Numbers = np.ascontiguousarray(np.array(self._steps, np.int64).T)
+        self.table = _past_jumps(np.array(self._steps, np.int64).T)
 
     def _add(self, op: int, place: int = _NOWHERE, more: int = 0) -> int:
         if len(self._steps) >= MOST:
             raise SchemaError(f"an Avro schema takes at most {MOST} steps to read")
-        self._steps.append([op, place, more, 0])
+        self._steps.append([op, place, more, 0, 0])
         return len(self._steps) - 1
 
     def _lead(self, step: int) -> None:
@@ -205,6 +205,21 @@ class Steps:
 
     def _path(self, place: int) -> str:
         return (self._shape.nodes[place].path if place > 0 else "") or "the value"
+
+
+def _past_jumps(steps: Numbers) -> Numbers:
+    """Return the steps so that none leads to a jump, from the last one on, as jumps may lead on.
+
+    Jumps back are to the elements of arrays and maps, which are no jumps.
+    """
+    count = steps.shape[1]
+    leads = np.arange(count)
+    for step in np.flatnonzero(steps[avro_op.OP] == avro_op.JUMP)[::-1]:
+        leads[step] = leads[steps[avro_op.TARGET, step]]
+    table = np.ascontiguousarray(steps)
+    table[avro_op.TARGET] = leads[table[avro_op.TARGET]]
+    table[avro_op.NEXT] = leads[(np.arange(count) + 1) % count]
+    return table
 
 
 def _same(writer: Avro, reader: Avro) -> bool:

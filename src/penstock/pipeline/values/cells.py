@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from penstock.records.arrow import gather
+from penstock.records.arrow import gather_spans
 from penstock.records.values import fault, node
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 CELL_BYTES: Final = 9
 """Of a cell and of its mask."""
-_SIZE: Final = (1 << node.OFFSET) - 1
 _ZONE: Final = r"[T ].*(Z|[+-]\d{2}(:?\d{2})?)$"
 _NANOSECONDS: Final = r"(\.\d{6})\d+"
 
@@ -102,7 +101,7 @@ class _Making:
         null = None if valid.all() else ~valid
         maker = self._makers.get(place)
         if maker is not None:
-            return maker(Column(cells, null, self._data), each.type)
+            return maker(Column(cells, valid, null, self._data), each.type)
         if each.kind == node.STRUCT:
             children = [self.array(child) for child in each.children]
             if not children:
@@ -111,7 +110,7 @@ class _Making:
             return pa.StructArray.from_arrays(children, fields=each.type.fields, mask=mask)
         if each.kind in (node.LIST, node.MAP):
             return self._list(place, cells, null)
-        return self._leaf(place, Column(cells, null, self._data))
+        return self._leaf(place, Column(cells, valid, null, self._data))
 
     def _list(self, place: int, cells: Numbers, null: Mask | None) -> pa.Array:
         each = self._shape.nodes[place]
@@ -167,15 +166,14 @@ class Column(NamedTuple):
     """The cells of one node."""
 
     cells: Numbers
+    valid: Mask
     null: Mask | None
+    """What is not valid; None where all is."""
     data: Bytes
 
     def bytes(self) -> pa.Array:
         """Return what the cells are spans of."""
-        sizes = self.cells & _SIZE
-        if self.null is not None:
-            sizes = np.where(self.null, -1, sizes)
-        return gather(self.data, self.cells >> node.OFFSET, sizes)
+        return gather_spans(self.data, self.cells, self.valid)
 
 
 if TYPE_CHECKING:

@@ -164,6 +164,9 @@ def _is_ascii(data: BytesIn, start: int, size: int) -> bool:
             bits |= load_word(data, position)
             position += 8
         bits |= load_word(data, last)
+    elif start + 8 <= len(data):
+        # What stands behind them in the word is shifted out.
+        bits = load_word(data, start) & ((uint64(1) << uint64(8 * size)) - uint64(1))
     else:
         while position < start + size:
             bits |= uint64(data[position])

@@ -42,53 +42,41 @@ _HALF_SIGN: Final = 1 << 31
 
 
 @helper
-def _number(data: BytesIn, end: int, now: NumbersOut) -> int:
-    """Read a number of up to 64 bits."""
-    number, position = read_zigzag(data, now[POSITION], end)
-    if position < 0:
-        too_long = end - now[POSITION] >= 10
-        now[WRONG] = fault.OUT_OF_RANGE if too_long else fault.ENDS_EARLY
-    else:
-        now[POSITION] = position
-    return number
+def _number(data: BytesIn, position: int, end: int) -> tuple[int, int, int]:
+    """Read a number of up to 64 bits; see `_cell`."""
+    if position < end and data[position] < 0x80:
+        byte = int64(data[position])
+        return (byte >> 1) ^ -(byte & 1), position + 1, int64(fault.NONE)
+    number, behind = read_zigzag(data, position, end)
+    if behind >= 0:
+        return number, behind, int64(fault.NONE)
+    too_long = end - position >= 10
+    return int64(0), position, int64(fault.OUT_OF_RANGE if too_long else fault.ENDS_EARLY)
 
 
 @helper
-def _take(size: int, end: int, now: NumbersOut) -> int:
-    """Go behind so many bytes; returns where they begin."""
-    start = now[POSITION]
-    if size < 0:
-        now[WRONG] = fault.NEGATIVE_SIZE
-    elif size > end - start:
-        now[WRONG] = fault.ENDS_EARLY
-    else:
-        now[POSITION] = start + size
-    return start
-
-
-@helper
-def _whole(data: BytesIn, end: int, bits: int, now: NumbersOut) -> int:
-    number = _number(data, end, now)
+def _whole(data: BytesIn, position: int, end: int, bits: int) -> tuple[int, int, int]:
+    number, position, wrong = _number(data, position, end)
     if bits == 32 and (number < -_HALF_SIGN or number >= _HALF_SIGN):
-        now[WRONG] = fault.OUT_OF_RANGE
-    return number
+        wrong = int64(fault.OUT_OF_RANGE)
+    return number, position, wrong
 
 
 @helper
-def _flag(data: BytesIn, end: int, now: NumbersOut) -> int:
-    start = _take(1, end, now)
-    number = int64(data[start]) if now[WRONG] == fault.NONE else int64(0)
-    if number > 1:
-        now[WRONG] = fault.UNEXPECTED
-    return number
+def _flag(data: BytesIn, position: int, end: int) -> tuple[int, int, int]:
+    if position >= end:
+        return int64(0), position, int64(fault.ENDS_EARLY)
+    number = int64(data[position])
+    return number, position + 1, int64(fault.UNEXPECTED if number > 1 else fault.NONE)
 
 
 @helper
-def _real(data: BytesIn, size: int, end: int, now: NumbersOut) -> int:
-    start = _take(size, end, now)
-    if now[WRONG] != fault.NONE:
-        return int64(0)
-    return int64(load_word(data, start)) if size == 8 else _widened(load_half(data, start))
+def _real(data: BytesIn, position: int, end: int, size: int) -> tuple[int, int, int]:
+    if size > end - position:
+        return int64(0), position, int64(fault.ENDS_EARLY)
+    if size == 8:
+        return int64(load_word(data, position)), position + size, int64(fault.NONE)
+    return _widened(load_half(data, position)), position + size, int64(fault.NONE)
 
 
 @helper
@@ -110,37 +98,52 @@ def _widened(bits: int) -> int:
 
 
 @helper
-def _span(data: BytesIn, op: int, fixed: int, end: int, now: NumbersOut) -> int:
-    size = fixed if op == avro_op.FIXED else _number(data, end, now)
-    if now[WRONG] != fault.NONE:
-        return int64(0)
-    start = _take(size, end, now)
-    if now[WRONG] == fault.NONE and op == avro_op.TEXT and not is_text(data, start, size):
-        now[WRONG] = fault.NOT_TEXT
-    return start << node.OFFSET | size
+def _span(data: BytesIn, position: int, end: int, op: int, fixed: int) -> tuple[int, int, int]:
+    size = int64(fixed)
+    wrong = int64(fault.NONE)
+    if op != avro_op.FIXED:
+        size, position, wrong = _number(data, position, end)
+    if wrong != fault.NONE:
+        return int64(0), position, wrong
+    if size < 0:
+        return int64(0), position, int64(fault.NEGATIVE_SIZE)
+    if size > end - position:
+        return int64(0), position, int64(fault.ENDS_EARLY)
+    if op == avro_op.TEXT and not is_text(data, position, size):
+        wrong = int64(fault.NOT_TEXT)
+    return position << node.OFFSET | size, position + size, wrong
 
 
 @helper
-def _index(data: BytesIn, end: int, below: int, now: NumbersOut) -> int:
-    number = _number(data, end, now)
+def _index(data: BytesIn, position: int, end: int, below: int) -> tuple[int, int, int]:
+    number, position, wrong = _number(data, position, end)
     if number < 0 or number >= below:
-        now[WRONG] = fault.NO_BRANCH if now[WRONG] == fault.NONE else now[WRONG]
-        return int64(0)
-    return number
+        return int64(0), position, int64(fault.NO_BRANCH) if wrong == fault.NONE else wrong
+    return number, position, wrong
 
 
-@kernel
-def read_cell(data: BytesIn, end: int, op: int, more: int, now: NumbersOut) -> int:
-    """Read what is no struct, array, map or union."""
+@helper
+def _cell(data: BytesIn, position: int, end: int, op: int, more: int) -> tuple[int, int, int]:
+    """Read what is no struct, array, map or union.
+
+    Returns the cell, the position behind what was read, and what is wrong with it.
+    """
+    if op == avro_op.TEXT or op == avro_op.BYTES or op == avro_op.FIXED:  # noqa: PLR1714  # numba builds no tuple
+        return _span(data, position, end, op, more)
     if op == avro_op.WHOLE:
-        return _whole(data, end, more, now)
-    if op == avro_op.WORD or op == avro_op.HALF:  # noqa: PLR1714  # numba builds no tuple
-        return _real(data, 8 if op == avro_op.WORD else 4, end, now)
+        return _whole(data, position, end, more)
     if op == avro_op.FLAG:
-        return _flag(data, end, now)
+        return _flag(data, position, end)
     if op == avro_op.ENUM:
-        return _index(data, end, more, now)
-    return _span(data, op, more, end, now)
+        return _index(data, position, end, more)
+    return _real(data, position, end, 8 if op == avro_op.WORD else 4)
+
+
+@helper
+def _read(data: BytesIn, end: int, now: NumbersOut) -> int:
+    """Read a number where a step of `_structure` is."""
+    number, now[POSITION], now[WRONG] = _number(data, now[POSITION], end)
+    return number
 
 
 @helper
@@ -148,11 +151,11 @@ def _next_item(data: BytesIn, end: int, now: NumbersOut) -> bool:
     """Whether an array or a map goes on; begins its next block where it needs to."""
     at = STACK + now[DEPTH] - 1
     if now[at] == 0:
-        count = _number(data, end, now)
+        count = _read(data, end, now)
         if count < 0 and now[WRONG] == fault.NONE:
             # The bytes of the block come first, for those who pass over it.
             count = -count
-            _number(data, end, now)
+            _read(data, end, now)
         if now[WRONG] != fault.NONE or count == 0:
             return False
         if count < 0 or count > now[LEFT]:
@@ -173,14 +176,13 @@ def _structure(
     step = now[STEP]
     op = steps[avro_op.OP, step]
     place = steps[avro_op.NODE, step]
-    now[STEP] = step + 1
+    now[STEP] = steps[avro_op.NEXT, step]
     if op == avro_op.UNION:
-        chosen = _index(data, end, steps[avro_op.MORE, step], now)
+        below = steps[avro_op.MORE, step]
+        chosen, now[POSITION], now[WRONG] = _index(data, now[POSITION], end, below)
         now[STEP] = steps[avro_op.TARGET, step + 1 + chosen]
     elif op == avro_op.REFUSE:
         now[WRONG] = fault.WRONG_TYPE
-    elif op == avro_op.JUMP:
-        now[STEP] = steps[avro_op.TARGET, step]
     elif op == avro_op.OPEN:
         now[STACK + now[DEPTH]] = 0
         now[DEPTH] += 1
@@ -213,30 +215,36 @@ def read_avro(
     """
     for record in range(spans.shape[1]):
         keep_counts(columns)
-        start = spans[0, record]
-        end = start + spans[1, record]
-        now[STEP] = 0
-        now[POSITION] = start
+        position = spans[0, record]
+        end = position + spans[1, record]
+        step = steps[avro_op.NEXT, steps.shape[1] - 1]
+        wrong = int64(fault.NONE)
         now[DEPTH] = 0
         now[WRONG] = fault.NONE
-        now[LEFT] = end - start
+        now[LEFT] = end - position
         last = int64(0)
-        while now[WRONG] == fault.NONE and steps[avro_op.OP, now[STEP]] != avro_op.DONE:
-            last = now[STEP]
-            op = steps[avro_op.OP, last]
-            if _is_cell(op):
-                cell = read_cell(data, end, op, steps[avro_op.MORE, last], now)
-                place = steps[avro_op.NODE, last]
-                if place >= 0 and now[WRONG] == fault.NONE:
+        while wrong == fault.NONE and steps[avro_op.OP, step] != avro_op.DONE:
+            last = step
+            op = steps[avro_op.OP, step]
+            if avro_op.FLAG <= op <= avro_op.ENUM:
+                cell, position, wrong = _cell(data, position, end, op, steps[avro_op.MORE, step])
+                place = steps[avro_op.NODE, step]
+                if place >= 0 and wrong == fault.NONE:
                     push(columns, cells, valid, place, cell)
-                now[STEP] = last + 1
+                step = steps[avro_op.NEXT, step]
             else:
+                now[STEP] = step
+                now[POSITION] = position
                 _structure(data, end, steps, nodes, columns, cells, valid, now)
-        if now[WRONG] == fault.NONE and now[POSITION] != end:
-            now[WRONG] = fault.BYTES_LEFT
-        if now[WRONG] != fault.NONE:
+                step = now[STEP]
+                position = now[POSITION]
+                wrong = now[WRONG]
+        if wrong == fault.NONE and position != end:
+            wrong = int64(fault.BYTES_LEFT)
+        if wrong != fault.NONE:
             take_back(columns)
-            faults[0, record] = now[WRONG]
-            faults[1, record] = now[POSITION] - start
-            is_behind = now[WRONG] == fault.BYTES_LEFT
-            faults[2, record] = int64(-1) if is_behind else steps[avro_op.NODE, last]
+            faults[0, record] = wrong
+            faults[1, record] = position - spans[0, record]
+            faults[2, record] = steps[avro_op.NODE, last]
+            if wrong == fault.BYTES_LEFT:
+                faults[2, record] = int64(-1)

@@ -32,7 +32,7 @@ UNION: Final = 11
 BRANCH: Final = 12
 """One of a union's; it is never come to."""
 JUMP: Final = 13
-"""Go on at TARGET."""
+"""Go on at TARGET; it is never come to, for NEXT of what is before it leads there."""
 OPEN: Final = 14
 """Begin an array or a map."""
 ITEM: Final = 15
@@ -44,4 +44,7 @@ OP: Final = 0
 NODE: Final = 1
 MORE: Final = 2
 TARGET: Final = 3
-FIELDS: Final = 4
+"""Never a JUMP."""
+NEXT: Final = 4
+"""Which step is behind this one, past jumps; of the last, which is DONE, where to begin."""
+FIELDS: Final = 5

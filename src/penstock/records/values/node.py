@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.records.kernels import fields
+
 STRUCT: Final = 0
 LIST: Final = 1
 MAP: Final = 2
@@ -45,5 +47,5 @@ KEPT: Final = 2
 """How many there were before the record that is being read."""
 COLUMN_FIELDS: Final = 3
 
-OFFSET: Final = 32
+OFFSET: Final = fields.SIZE_BITS
 """A span is one number: its start, shifted by so many bits, and its size."""
